@@ -6,12 +6,15 @@ compiler, and is installed from the package index for the build alone.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +36,22 @@ def compile_library() -> Path:
     command = compiler() or [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", "-s"]
     sources = sorted(str(source) for source in FOLDER.glob("*.c"))
     made = LIBRARY.with_name(f"{LIBRARY.name}.{os.getpid()}")
-    subprocess.run([*command, *FLAGS, *sources, "-o", str(made), "-lm"], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        texts = Path(folder) / "texts.c"
+        texts.write_text(library_texts(), encoding="ascii")
+        subprocess.run([*command, *FLAGS, f"-I{FOLDER}", *sources, str(texts), "-o", str(made), "-lm"], check=True)
     made.replace(LIBRARY)  # at once: processes that have loaded the old one go on with it
     return LIBRARY
+
+
+def library_texts() -> str:
+    """Return in C the texts that the library contains: what it declares, and of which sources it is made."""
+    declared = "\n".join(json.dumps(line) for line in (FOLDER / "loops.h").read_text("ascii").splitlines(keepends=True))
+    made_of = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(FOLDER.glob("*.[ch]")))).hexdigest()
+    return f"""#include "loops.h"
+EXPORT const char loop_declarations[] = {declared};
+EXPORT const char loop_sources[] = "{made_of}";
+"""
 
 
 try:

@@ -1,6 +1,6 @@
 """Rows of studies, moved from plain files to the compressed ones that are committed.
 
-Run: python bench/pack.py, for all rows in results/, or with the names of files. Studies do it themselves when they end;
+Run: python -m bench.pack, for all rows in results/, or with the names of files. Studies do it themselves when they end;
 this is for one that was stopped, and for rows that were measured at two places: see README.md.
 """
 
@@ -10,8 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from report import RESULTS, start
-
+from bench.report import RESULTS, start
 from mig_opt.studies.rows import pack, packed
 from mig_opt.texts import plural
 

@@ -1,7 +1,7 @@
 """Optimal plans for NVIDIA Multi-Instance GPUs.
 
->>> from mig_opt import load_instance, solve
->>> result = solve(load_instance("rodinia-a30"))
+>>> from mig_opt import load, solve
+>>> result = solve(load("rodinia-a30"))
 >>> print(result.status, round(result.makespan, 3))
 optimal 28.434
 

@@ -1,8 +1,12 @@
-"""Texts for people: names and messages that may hold anything, and lists of numbers."""
+"""Texts for people and by people: names and messages that may hold anything, numbers, and lists of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)", re.I | re.A)
 
 
 def printable(text: str) -> str:
@@ -18,6 +22,22 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def number_in(text: str) -> int | float | str:
+    """Return the number that a text is, an integer if it is written as one; what is none stays text.
+
+    Only the digits 0 to 9 make a number, as in JSON: other programs read ``1_000`` and the digits of other scripts
+    differently, or not at all. What is not finite is a number, too, and left to whoever asks for finite ones.
+
+    Examples
+    --------
+    >>> number_in("12"), number_in("-2.5e3"), number_in("1_000")
+    (12, -2500.0, '1_000')
+    """
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def plural(count: int, word: str, words: str = "") -> str:

@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, settings
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.heuristics.batch.far import far
+from mig_opt.method.control import Control
 
 if TYPE_CHECKING:
     from command_line import Command

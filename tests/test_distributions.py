@@ -159,9 +159,9 @@ def test_the_wheel_works_without_extras(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True, timeout=900)
     program = """
 import mig_opt, mig_opt.native
-result = mig_opt.solve(mig_opt.load_instance("rodinia-a30"))
+result = mig_opt.solve(mig_opt.load("rodinia-a30"))
 assert result.status == "optimal", result
-assert mig_opt.deploy(mig_opt.load_demand("parvagpu-s1")).gpus == 2
+assert mig_opt.deploy(mig_opt.load("parvagpu-s1")).gpus == 2
 print(mig_opt.__version__, mig_opt.__file__)
 """
     done = subprocess.run(

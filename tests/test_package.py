@@ -111,7 +111,13 @@ def test_the_test_of_what_is_loaded_can_fail() -> None:
 
 def test_files_of_a_batch_load_nothing_of_services_fleets_and_studies() -> None:
     loaded = loaded_by("import mig_opt.files.batch.batches, mig_opt.files.batch.schedules, mig_opt.cli.inputs")
-    others = ("mig_opt.serving", "mig_opt.fleet", "mig_opt.study", "mig_opt.files.serving", "mig_opt.files.fleet")
+    others = (
+        "mig_opt.serving",
+        "mig_opt.fleet",
+        "mig_opt.method.study",
+        "mig_opt.files.serving",
+        "mig_opt.files.fleet",
+    )
     assert "pydantic" in loaded
     assert [name for name in loaded if name.startswith(others)] == []
 
@@ -144,7 +150,7 @@ def test_there_are_examples() -> None:
         "mig_opt",
         "mig_opt.gpu.model",
         "mig_opt.batch.batch",
-        "mig_opt.solving",
+        "mig_opt.api.solve",
         "mig_opt.batch.integer_time",
     } <= with_examples
 

@@ -75,15 +75,15 @@ def test_modules_and_files_exist(source: Path) -> None:
 
 
 def test_what_does_not_exist_is_noticed() -> None:
-    assert exists("mig_opt.solving.solve")
-    assert exists("mig_opt.result.Result.lower_bound")
+    assert exists("mig_opt.api.solve.solve")
+    assert exists("mig_opt.method.result.Result.lower_bound")
     assert exists("mig_opt.gpu")
-    assert not exists("mig_opt.solving.sovle")
-    assert not exists("mig_opt.result.Result.upper_bound")
+    assert not exists("mig_opt.api.solve.sovle")
+    assert not exists("mig_opt.method.result.Result.upper_bound")
     assert not exists("mig_opt.nowhere")
 
 
-@pytest.mark.parametrize("method", [method.name for method in mig_opt.deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in mig_opt.methods("deploy")])
 def test_every_method_of_deploy_has_its_row(method: str) -> None:
     page = (DOCS / "explanation" / "deployments.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)`", page, re.MULTILINE)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 
 import mig_opt
+from mig_opt import validation
 
 
 def api(*names: str) -> str:
@@ -46,6 +47,6 @@ def codes(*names: str) -> str:
     """Return a table for each list of codes of violations: what the code means."""
     parts = []
     for name in names:
-        rows = [f"| `{code.value}` | {code.description} |" for code in getattr(mig_opt, name)]
+        rows = [f"| `{code.value}` | {code.description} |" for code in getattr(validation, name)]
         parts.append("\n".join(["| code | meaning |", "|---|---|", *rows]))
     return "\n\n".join(parts)

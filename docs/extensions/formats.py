@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mig_opt.files.schema import FILES, json_schema
+from mig_opt.files.schema import FILES
+from mig_opt.files.schema import schema as schema_of
 
 LIMITS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "maximum": "at most {}", "minItems": "not empty"}
 
@@ -15,7 +16,7 @@ def formats() -> str:
     known: dict[str, Any] = {}
     parts = []
     for kind in FILES:
-        schema = json_schema(kind)
+        schema = schema_of(kind)
         parts += [f"## `{schema['title']}`", schema.get("description", "")]
         parts += _object(schema)
         for name, definition in sorted(schema["$defs"].items()):

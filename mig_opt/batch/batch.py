@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
-from mig_opt.registry import imported
+from mig_opt.method.registry import imported
+from mig_opt.rules import wrong_type
+
+LONGEST_TOTAL = 1e300
+"""Seconds that the times of a batch may add up to: sums and areas of schedules are then numbers that computers have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,9 @@ class Batch:
     spread : mapping of str to mapping of int to float
         For tasks whose times were measured, by size: seconds between the shortest and the longest run; for display
         only.
+    devices : tuple of Device
+        What each GPU is, for scripts, executions and pictures. By default GPU 3 of the batch is number 3 of the machine
+        at which a plan is carried out.
     profile_set : ProfileSet
         The profiles that methods have to consider, derived from the rest.
 
@@ -146,6 +153,7 @@ class Batch:
     name: str = dataclasses.field(default="", compare=False)
     source: str = dataclasses.field(default="", compare=False)
     spread: Mapping[str, Mapping[int, float]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    devices: tuple[Device, ...] = ()
     profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -153,9 +161,11 @@ class Batch:
             raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A30'), is {self.gpu!r}")])
         object.__setattr__(self, "tasks", tuple(self.tasks))
         object.__setattr__(self, "initial", tuple(self.initial))
+        object.__setattr__(self, "devices", tuple(self.devices))
         if not self.operations.create and not self.operations.destroy:
             object.__setattr__(self, "operations", self.gpu.operation_costs)
         problems = batch_problems(self.gpu, self.gpus, self.tasks, self.operations, self.initial)
+        problems += device_problems(self.devices, self.gpus)
         problems += spread_problems(self.spread)
         if problems:
             raise InputError(problems)
@@ -188,8 +198,11 @@ class Batch:
     def replace(self, **changes: object) -> Batch:
         """Return a copy with some attributes changed.
 
-        With another ``gpu``, operation costs that were the old one's own table become the new one's.
+        With another ``gpu``, operation costs that were the old one's own table become the new one's. With another
+        number of GPUs it is not known any more which ones they are, unless ``devices`` says it.
         """
+        if changes.get("gpus", self.gpus) != self.gpus:
+            changes.setdefault("devices", ())
         if "gpu" in changes and self.operations == self.gpu.operation_costs:
             changes.setdefault("operations", OperationCosts({}, {}))
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
@@ -209,10 +222,10 @@ class Batch:
         return self.replace(operations=OperationCosts.zero(self.gpu))
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:batch_card")(self))
+        return str(imported("mig_opt.views.cards.batch:batch_card")(self))
 
     def to_frame(self) -> Any:
-        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read_batch` reads.
+        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read` reads.
 
         Returns
         -------
@@ -234,10 +247,10 @@ class Batch:
            a   4.0   2.5     -
            b     -     -   3.0
         """
-        return imported("mig_opt.notebook.batch:batch_frame")(self)
+        return imported("mig_opt.views.cards.batch:batch_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the run times of the tasks, as :func:`mig_opt.plot_batch` does.
+        """Draw the run times of the tasks, as :func:`mig_opt.views.plot_batch` does.
 
         Parameters
         ----------
@@ -256,17 +269,17 @@ class Batch:
 
         Examples
         --------
-        >>> from mig_opt import load_instance
-        >>> load_instance("rodinia-a30").plot().axes[0].get_xlabel()
+        >>> from mig_opt import load
+        >>> load("rodinia-a30").plot().axes[0].get_xlabel()
         'seconds on an instance (logarithmic)'
         """
-        return imported("mig_opt.plotting:plot_batch")(self, title=title)
+        return imported("mig_opt.views:plot_batch")(self, title=title)
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:
     """Yield a problem unless ``batch`` is a Batch."""
     if not isinstance(batch, Batch):
-        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+        yield wrong_type("batch", batch, "a Batch, for example load('rodinia-a30')")
 
 
 def check_placeable(batch: Batch, purpose: str) -> None:
@@ -319,7 +332,30 @@ def batch_problems(
     problems += _task_problems(gpu, tasks)
     problems += operation_problems(gpu, operations)
     problems += _initial_problems(gpu, gpus, initial)
+    problems += total_problems(tasks, operations, initial)
     return problems
+
+
+def total_problems(
+    tasks: Sequence[Task | None], operations: OperationCosts, initial: Sequence[LiveInstance | None]
+) -> Iterator[Problem]:
+    """Yield a problem for the first time that is too long, with those before it, to be added up."""
+    create, destroy = (max(costs.values(), default=0.0) for costs in (operations.create, operations.destroy))
+    times = [
+        (f"tasks[{index}].times.{size}", seconds)
+        for index, task in enumerate(tasks)
+        if task is not None
+        for size, seconds in [max(task.times.items(), key=lambda entry: entry[1])]
+    ]
+    times += [(f"initial[{index}].free", live.free) for index, live in enumerate(initial) if live is not None]
+    times += [("operations", (len(tasks) + len(initial)) * (create + destroy))]
+    total = 0.0
+    for path, seconds in times:
+        total += seconds
+        if LONGEST_TOTAL < total < math.inf:
+            message = f"{seconds:g} s makes all times add up to more than {LONGEST_TOTAL:g} s; give shorter ones"
+            yield Problem(path, f"{message}, and leave out the sizes on which a task is not to run")
+            return
 
 
 def spread_problems(spread: Mapping[str, Mapping[int, float]]) -> Iterator[Problem]:

@@ -1,17 +1,21 @@
 """Lower bounds on the makespan that need no solver.
 
-Each bound comes with its reason, and each is computed in exact arithmetic from times that are rounded down to ticks
-(:mod:`mig_opt.batch.integer_time`): a bound is never above the makespan of any schedule, not even by rounding.
+Each bound comes with its reason, and each is computed in exact arithmetic, in ticks in which every time of the batch is
+a whole number (:mod:`mig_opt.batch.integer_time`): a bound is never above the makespan of any schedule, not even by
+rounding, and not below what it should be because some other time is long.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.batch.integer_time import Ticks
-from mig_opt.gpu.model import Profile
+from mig_opt.gpu.model import Placement, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
 
     Examples
     --------
-    >>> from mig_opt import load_instance
-    >>> for bound in lower_bounds(load_instance("rodinia-a30")):
+    >>> from mig_opt import load
+    >>> for bound in lower_bounds(load("rodinia-a30")):
     ...     print(bound.name, round(bound.value, 3))
     slice load 24.734
     area 24.624
@@ -79,25 +83,63 @@ def slice_dual_prices(batch: Batch) -> list[float]:
     return [shares[position] for position in range(batch.gpu.memory_slices)]
 
 
+class _Live(NamedTuple):
+    """An instance that exists at the start."""
+
+    placement: Placement
+    # ticks at which it is free, and destroyed at the earliest
+    free: int
+    cleared: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A batch with its times in ticks, rounded down."""
+    """A batch with its times in ticks."""
 
     batch: Batch
     ticks: Ticks
     times: list[dict[Profile, int]]  # for each task its ticks on every profile on which it can run
     create: dict[Profile, int]  # ticks of a creation
+    live: list[list[_Live]]  # the live instances of each GPU that has some
+    idle: int  # number of the other GPUs
 
     @classmethod
     def of(cls, batch: Batch) -> _Measured:
-        ticks = Ticks.of(batch)
-        profiles = batch.gpu.profiles_of(batch.profile_set)
+        costs, profiles = batch.operations, batch.gpu.profiles_of(batch.profile_set)
+        seconds = [time for task in batch.tasks for time in task.times.values()]
+        seconds += [*costs.create.values(), *costs.destroy.values(), *(entry.free for entry in batch.initial)]
+        ticks = Ticks.exactly(seconds)
         times = [
-            {profile: ticks.floor(seconds) for profile in profiles if (seconds := task.time_on(profile)) is not None}
+            {profile: ticks.floor(time) for profile in profiles if (time := task.time_on(profile)) is not None}
             for task in batch.tasks
         ]
-        create = {profile: ticks.floor(batch.operations.of("create", profile)) for profile in profiles}
-        return cls(batch, ticks, times, create)
+        create = {profile: ticks.floor(costs.of("create", profile)) for profile in profiles}
+        live: dict[int, list[_Live]] = defaultdict(list)
+        for entry in batch.initial:
+            placement, free = batch.gpu.placement(entry.profile, entry.start), ticks.floor(entry.free)
+            live[entry.gpu].append(_Live(placement, free, free + ticks.floor(costs.of("destroy", placement.profile))))
+        return cls(batch, ticks, times, create, list(live.values()), batch.gpus - len(live))
+
+    def ready(self) -> dict[Profile, int]:
+        """Return for each profile the tick before which nothing runs on an instance of it, wherever it is."""
+        ready = dict(self.create) if self.idle else {}
+        for live in self.live:
+            for placement in self.batch.placements():
+                profile = placement.profile
+                cleared = max((one.cleared for one in live if one.placement.conflicts(placement)), default=0)
+                there = [one.free for one in live if one.placement.shape == placement.shape]
+                begin = there[0] if there else self.create[profile] + cleared
+                ready[profile] = min(begin, ready.get(profile, begin))
+        return ready
+
+    def begins(self) -> Iterator[tuple[int, int, int]]:
+        """Yield memory slices with the tick before which nothing runs there, and on how many GPUs that is so."""
+        create = min(self.create[profile] for row in self.times for profile in row)
+        for position in range(self.batch.gpu.memory_slices):
+            if self.idle:
+                yield position, create, self.idle
+            for live in self.live:
+                yield position, next((one.free for one in live if position in one.placement.footprint), create), 1
 
 
 def _area(measured: _Measured) -> Bound:
@@ -112,20 +154,14 @@ def _area(measured: _Measured) -> Bound:
 
 
 def _critical_task(measured: _Measured) -> Bound:
-    """Return the longest of the tasks' shortest times, each with the creation of its instance."""
-    batch = measured.batch
-    ready = dict(measured.create)
-    for live in batch.initial:
-        shape = batch.gpu.placement(live.profile, live.start).shape
-        free = measured.ticks.floor(live.free)
-        for profile, least in ready.items():
-            if (profile.memory_slices, profile.compute_slices) == shape[1:]:
-                ready[profile] = min(least, free)
+    """Return the longest of the tasks' shortest times, each with the creation of its instance, or the wait for one."""
+    ready = measured.ready()
     value, name = max(
         (min(ready[profile] + ticks for profile, ticks in row.items()), task.name)
-        for task, row in zip(batch.tasks, measured.times, strict=True)
+        for task, row in zip(measured.batch.tasks, measured.times, strict=True)
     )
-    reason = f"task {name!r} takes this long even on the instance that suits it best, with the creation of the instance"
+    wait = "creation of the instance, or the wait for it" if measured.live else "creation of the instance"
+    reason = f"task {name!r} takes this long even on the instance that suits it best, with the {wait}"
     return Bound("critical task", measured.ticks.seconds_below(value), reason)
 
 
@@ -138,22 +174,37 @@ def _slice_load(measured: _Measured) -> Bound:
     a valid bound; the best ones are the dual solution of the linear program that spreads tasks over placements, and a
     search comes close to them. With equal weights on the slices that carry compute this is at least the area bound.
 
-    Where no instance exists at the start, one creation comes on top: a slice that is used at all waits for the creation
-    of its first instance, and leaving the unused slices out of the mean cannot lower it.
+    A slice is of use only once an instance is there: one that is live from when it is free, any other after a creation.
+    So the load fills the slices like water, those first that are of use first, and the bound is the level.
     """
-    batch, ticks = measured.batch, measured.ticks
     coverage = _Coverage.of(measured)
-    weights = _search_weights(batch, coverage)
-    total = sum(weight * len(orbit) for weight, orbit in zip(weights, coverage.orbits, strict=True))
-    load = Fraction(coverage.load(weights), total * batch.gpus)
-    create = 0 if batch.initial else min(measured.create[profile] for row in measured.times for profile in row)
+    weights = _search_weights(measured.batch, coverage)
+    weight_of = {at: weight for weight, orbit in zip(weights, coverage.orbits, strict=True) for at in orbit}
+    begins = [(begin, weight_of[position] * gpus) for position, begin, gpus in measured.begins()]
+    total = sum(weight_of.values())
     spelled = _spell(weights, coverage.orbits, total)
+    room = (
+        "and where instances are live after these are free, there is no room for all of it before this"
+        if measured.live
+        else "the mean load of a slice and one creation take at least this long"
+    )
     return Bound(
         "slice load",
-        ticks.seconds_below(load + create),
-        f"runs that cover the same memory slice follow each other: with the weights {spelled}, the mean load of a slice"
-        f"{'' if batch.initial else ' and one creation'} take at least this long",
+        measured.ticks.seconds_below(_level(coverage.load(weights), begins)),
+        f"runs that cover the same memory slice follow each other: with the weights {spelled}, {room}",
     )
+
+
+def _level(load: int, begins: list[tuple[int, int]]) -> Fraction:
+    """Return the tick by which slices have room for a weighted load, each from its begin on, given with its weight."""
+    weight = before = 0
+    for begin, share in sorted(begins):
+        if weight and load + before <= weight * begin:
+            break
+        weight += share
+        before += share * begin
+    # Without weights that tell anything, something begins all the same.
+    return Fraction(load + before, weight) if load else Fraction(min(begins)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +214,7 @@ class _Coverage:
     orbits: tuple[tuple[int, ...], ...]  # the memory slices in groups of interchangeable ones
     footprints: tuple[tuple[int, ...], ...]  # the distinct footprints, each as its number of slices in every group
     durations: list[list[int | None]]  # for each task its ticks on each footprint; None where it cannot run
+    ticks: Ticks
 
     @classmethod
     def of(cls, measured: _Measured) -> _Coverage:
@@ -185,7 +237,7 @@ class _Coverage:
                     known = row[column]
                     row[column] = ticks if known is None else min(known, ticks)
             durations.append(row)
-        return cls(orbits, footprints, durations)
+        return cls(orbits, footprints, durations, measured.ticks)
 
     def load(self, weights: tuple[int, ...]) -> int:
         """Return the least weighted load of all tasks, in ticks x weight, exactly."""
@@ -230,7 +282,11 @@ def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
     shares = np.array([float(sum(at in computing for at in orbit)) for orbit in coverage.orbits])
     shares /= shares.sum()
     footprints = np.array(coverage.footprints) / sizes
-    durations = np.array([[np.inf if ticks is None else float(ticks) for ticks in row] for row in coverage.durations])
+    # In seconds, as some ticks are too many for a float.
+    unit, scale = coverage.ticks.step, 10**coverage.ticks.decimals
+    durations = np.array(
+        [[np.inf if ticks is None else ticks * unit / scale for ticks in row] for row in coverage.durations]
+    )
     finite = np.isfinite(durations)
 
     def load(shares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

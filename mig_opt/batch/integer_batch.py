@@ -1,14 +1,21 @@
-"""A batch as the exact models see it: places and durations in integer ticks."""
+"""A batch as the exact models see it: places and durations in integer ticks, and only those that matter.
+
+What cannot be part of a schedule no longer than a simple one is left out (:mod:`mig_opt.batch.horizon`): tasks where
+they end too late, places where all do, and live instances in the way of such places only. No schedule shorter than that
+one is lost, but a model may only be asked for such schedules, and its bounds hold up to the horizon.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mig_opt.batch.batch import Batch, LiveInstance
+from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import nested_schedule
 from mig_opt.gpu.model import Placement
 
 
@@ -30,36 +37,80 @@ class Place:
 
 
 class IntegerBatch:
-    """A batch in ticks, rounded down where they are not exact."""
+    """A batch in ticks, rounded down where they are not exact.
 
-    def __init__(self, batch: Batch) -> None:
+    Parameters
+    ----------
+    batch : Batch
+        The batch; every task has a placement.
+    horizon : Horizon, optional
+        A later one than that of the batch.
+
+    Attributes
+    ----------
+    horizon : Horizon
+        When a schedule has to end to count.
+    ticks : Ticks
+        The unit.
+    places : tuple of Place
+        Every place on every GPU where something can end by the horizon, and live instances that may have to make room;
+        outer ones first on each GPU.
+    live : dict of int to LiveInstance
+        The instances that exist at the start, by index of place.
+    """
+
+    def __init__(self, batch: Batch, horizon: Horizon | None = None) -> None:
         self.batch = batch
-        self.ticks = Ticks.of(batch)  # the unit
-        floor, costs = self.ticks.floor, batch.operations
-        live = {(entry.gpu, batch.gpu.placement(entry.profile, entry.start).shape): entry for entry in batch.initial}
-        profiles = batch.gpu.profiles_of(batch.profile_set)
-        operations = {p: (floor(costs.of("create", p)), floor(costs.of("destroy", p))) for p in profiles}
-        durations = {
-            profile: {
-                index: floor(seconds)
-                for index, task in enumerate(batch.tasks)
-                if (seconds := task.time_on(profile)) is not None
-            }
-            for profile in profiles
+        self.horizon = Horizon.of(batch) if horizon is None else horizon
+        self.ticks = Ticks.within(self.horizon)
+        # What takes longer than the horizon only has to be seen to do so.
+        longest = self.ticks.floor(self.horizon.latest) + 1
+        operations = {
+            profile: tuple(
+                min(self.ticks.floor(batch.operations.of(kind, profile)), longest) for kind in ("create", "destroy")
+            )
+            for profile in {place.placement.profile for place in self.horizon.places}
         }
+        durations: dict[int, dict[int, int]] = {}
         places: list[Place] = []
-        self.live: dict[int, LiveInstance] = {}  # the instances that exist at the start, by index of place
-        for gpu in range(batch.gpus):
-            for placement in batch.placements():
-                entry = live.get((gpu, placement.shape))
-                if entry is not None:
-                    self.live[len(places)] = entry
-                elif not durations[placement.profile]:
-                    continue
-                free = None if entry is None else floor(entry.free)
-                places.append(Place(gpu, placement, *operations[placement.profile], free, durations[placement.profile]))
-        # every placement on every GPU where something can run or is live; outer ones first on each GPU
+        self.live: dict[int, LiveInstance] = {}
+        for place in self.horizon.places:
+            if id(place.times) not in durations:
+                durations[id(place.times)] = {task: self.ticks.floor(time) for task, time in place.times.items()}
+            free = None
+            if place.live is not None:
+                self.live[len(places)] = place.live
+                free = self.ticks.floor(place.live.free)
+            create, destroy = operations[place.placement.profile]
+            places.append(Place(place.gpu, place.placement, create, destroy, free, durations[id(place.times)]))
         self.places = tuple(places)
+
+    def part(self, tasks: Sequence[int], gpus: int) -> IntegerBatch:
+        """Return some of the tasks, by index, with all places of the first GPUs, in the same ticks; nothing is live."""
+        part = object.__new__(IntegerBatch)
+        part.batch = self.batch.replace(tasks=tuple(self.batch.tasks[task] for task in tasks))
+        part.horizon, part.ticks, part.live = self.horizon, self.ticks, {}
+        kept = {
+            id(whole): {number: whole[task] for number, task in enumerate(tasks) if task in whole}
+            for whole in (place.durations for place in self.places)
+        }
+        first = (place for place in self.places if place.gpu in self.gpus[:gpus])
+        part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in first)
+        return part
+
+    @cached_property
+    def gpus(self) -> tuple[int, ...]:
+        """The GPUs on which something can end by the horizon, by index."""
+        return tuple(dict.fromkeys(place.gpu for place in self.places))
+
+    @cached_property
+    def alike(self) -> bool:
+        """True if all these GPUs have the same places, and nothing is live on them."""
+        return not self.live and len({self._looks(gpu) for gpu in self.gpus}) == 1
+
+    def _looks(self, gpu: int) -> tuple[object, ...]:
+        """Return what GPUs on which nothing is live share if they can be exchanged."""
+        return tuple((place.placement, id(place.durations)) for place in self.places if place.gpu == gpu)
 
     @property
     def choices(self) -> int:
@@ -74,21 +125,18 @@ class IntegerBatch:
         """
         return not self.live and not any(place.create or place.destroy for place in self.places)
 
-    def first_use(self, place: Place, at_most: int) -> int:
-        """Return the tick before which nothing can run in a place: its creation, and what is live there, come first.
-
-        Solvers are spared numbers far above ``at_most``.
-        """
+    def first_use(self, place: Place) -> int:
+        """Return the tick before which nothing can run in a place: its creation, and what is live there, come first."""
         if place.free is not None:
-            return min(place.free, 2 * at_most)
+            return place.free
         live = (self.places[other] for other in self.live)
-        waits = (min(other.free or 0, 2 * at_most) + other.destroy for other in live if other.conflicts(place))
+        waits = ((other.free or 0) + other.destroy for other in live if other.conflicts(place))
         return place.create + max(waits, default=0)
 
     def slices(self) -> Iterator[list[int]]:
         """Yield for each memory slice of each GPU the indices of the places that cover it, without repetitions."""
         seen: set[tuple[int, ...]] = set()
-        for gpu in range(self.batch.gpus):
+        for gpu in self.gpus:
             for position in range(self.batch.gpu.memory_slices):
                 covering = [
                     at
@@ -108,7 +156,6 @@ class IntegerBatch:
         """
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
         children = self.batch.gpu.children(self.batch.profile_set)
-        gpus = range(self.batch.gpus)
 
         def subtree(gpu: int, top: Placement) -> list[int]:
             below = [at[gpu, top]] if (gpu, top) in at else []
@@ -116,15 +163,13 @@ class IntegerBatch:
                 below += subtree(gpu, child)
             return below
 
-        groups: list[tuple[tuple[int, ...], ...]] = []
-        idle = [
-            tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
-            for gpu in gpus
-            if all(self.places[index].gpu != gpu for index in self.live)
-        ]
-        if len(idle) > 1:
-            groups.append(tuple(idle))
-        for gpu in gpus:
+        idle: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+        for gpu in self.gpus:
+            members = tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
+            if self.live.keys().isdisjoint(members):
+                idle.setdefault(self._looks(gpu), []).append(members)
+        groups = [tuple(alike) for alike in idle.values() if len(alike) > 1]
+        for gpu in self.gpus:
             for siblings in children.values():
                 shapes: dict[tuple[tuple[str, int], ...], list[tuple[int, ...]]] = {}
                 for child in siblings:
@@ -167,8 +212,13 @@ class IntegerBatch:
                 assignment[task] = at
         return assignment
 
+    def nested(self, places: Sequence[int]) -> Schedule:
+        """Return the schedule that runs outer places before inner ones, given the place of each task."""
+        chosen = [self.places[at] for at in places]
+        return nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen])
+
     def places_of(self, schedule: Schedule) -> list[int]:
-        """Return the place of each task in a schedule, ordered as :meth:`canonical` does."""
+        """Return the place of each task in a schedule no longer than the horizon, ordered as :meth:`canonical` does."""
         at = {(place.gpu, place.placement.shape): index for index, place in enumerate(self.places)}
         where = {run.task: at[run.gpu, self.batch.gpu.placement(run.profile, run.start).shape] for run in schedule.runs}
         return self.canonical([where[task.name] for task in self.batch.tasks])

@@ -1,21 +1,22 @@
 """Integer time for exact models.
 
-Exact methods count in integer ticks. Where a tick can be chosen in which every time of the batch is a whole number,
-nothing is rounded. Otherwise times are rounded *down*: a bound computed from shorter times holds for the true ones,
-while a schedule is never taken from the rounded times but re-timed with the true ones (:mod:`mig_opt.batch.timing`).
+Exact methods count in integer ticks. Where a tick can be chosen in which every time that matters is a whole number,
+nothing is rounded; those that can be part of a schedule no longer than a simple one matter
+(:mod:`mig_opt.batch.horizon`). Otherwise times are rounded *down*: a bound computed from shorter times holds for the
+true ones, while a schedule is never taken from the rounded times but re-timed with the true ones
+(:mod:`mig_opt.batch.timing`).
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.horizon import Horizon
 
 RESOLUTION = 1e-6
 """The share by which a makespan and a lower bound may differ and still count as equal, if times are not exact."""
@@ -23,6 +24,10 @@ RESOLUTION = 1e-6
 _LONGEST = 2**28
 """Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called
 them infeasible, or proved optima above valid schedules - and never below 7e8, in thousands of random models."""
+
+_NOISE, _SHORT = 1e-9, 1e-3
+"""By how much sums of floating-point numbers may differ from those of the decimals that they stand for: as a share, and
+in seconds unless they are short. Times of a schedule are rounded to that (:func:`mig_opt.batch.timing.tidy`)."""
 
 _MANY_TIMES, _FEW_DECIMALS, _MANY_DIGITS = 1000, 9, 1e15
 """So many times are looked at all at once, if they have at most so many decimals and digits that are below this as a
@@ -44,12 +49,22 @@ class Ticks:
     # a tick is ``step / 10**decimals`` seconds
     decimals: int
     step: int
-    exact: bool  # true if every time of the batch is a whole number of ticks
+    exact: bool  # true if every time that matters is a whole number of ticks
 
     @classmethod
     def of(cls, batch: Batch) -> Ticks:
-        """Return the longest tick in which ``batch`` is exact, or else one that is fine enough."""
-        return cls.for_times(_times(batch), _about_longest(batch))
+        """Return the longest tick in which all that matters of ``batch`` is exact, or else one that is fine enough."""
+        return cls.within(Horizon.of(batch))
+
+    @classmethod
+    def within(cls, horizon: Horizon) -> Ticks:
+        """Return the same for the batch of a horizon."""
+        return cls.for_times(horizon.times(), horizon.seconds)
+
+    @classmethod
+    def exactly(cls, seconds: Iterable[float]) -> Ticks:
+        """Return the longest tick in which all ``seconds`` are exact, however many ticks they are."""
+        return cls(*_common_unit(list(seconds)), exact=True)
 
     @classmethod
     def for_times(cls, seconds: Iterable[float], longest: float) -> Ticks:
@@ -86,15 +101,26 @@ class Ticks:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
         return round(Fraction(as_decimal(seconds)) / self.length)
 
+    def of_sum(self, seconds: float) -> Fraction:
+        """Return the ticks that a sum of floating-point numbers stands for.
+
+        That is the closest whole number of them if rounding explains the difference, else what the decimal says: a
+        schedule longer than the horizon can have times that are no whole number of ticks.
+        """
+        ticks, near = Fraction(as_decimal(seconds)) / self.length, self.nearest(seconds)
+        noise = _NOISE * seconds if seconds < _SHORT else _NOISE * (1 + seconds)
+        return Fraction(near) if abs(near - ticks) * self.length <= noise else ticks
+
     def meet(self, makespan: float, lower_bound: float) -> bool:
         """Return True if a makespan meets a lower bound: no schedule can be between the two.
 
-        Both are in seconds. Where ticks are exact, every makespan is a whole number of them, so less than a tick apart
-        is enough.
+        Both are in seconds. Where ticks are exact, the shortest makespan is a whole number of them, so less than a tick
+        apart is enough for one that is a whole number, too.
         """
         if not self.exact:
             return equal_within_resolution(makespan, lower_bound)
-        return self.nearest(makespan) - Fraction(as_decimal(lower_bound)) / self.length < 1
+        ticks = self.of_sum(makespan)
+        return ticks - Fraction(as_decimal(lower_bound)) / self.length < (1 if ticks.denominator == 1 else 0)
 
     def seconds_below(self, ticks: Fraction | int) -> float:
         """Return the seconds of ``ticks`` as a float that does not stand for more.
@@ -117,7 +143,7 @@ def _common_unit(seconds: list[float]) -> tuple[int, int]:
     found = _common_unit_of_many(seconds) if len(seconds) >= _MANY_TIMES else None
     if found is None:
         times = {as_decimal(time) for time in seconds}
-        decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
+        decimals = max((0, *(-int(time.normalize().as_tuple().exponent) for time in times)))
         found = decimals, math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
     return found
 
@@ -138,42 +164,6 @@ def _common_unit_of_many(seconds: list[float]) -> tuple[int, int] | None:
     return None
 
 
-def _about_longest(batch: Batch) -> float:
-    """Return about the seconds of a poor schedule, and no less than those of some schedule.
-
-    Each task runs in the kind of placement that it fills least, one kind after the other; work is counted twice.
-    """
-    placements = Counter(placement.profile for placement in batch.placements())
-    work, longest = 0.0, dict.fromkeys(placements, 0.0)
-    for task in batch.tasks:
-        times = {profile: seconds for profile in placements if (seconds := task.time_on(profile)) is not None}
-        work += min((seconds / placements[profile] for profile, seconds in times.items()), default=0.0)
-        for profile, seconds in times.items():
-            longest[profile] = max(longest[profile], seconds)
-    costs = batch.operations
-    operations = sum(
-        count * (costs.of("create", profile) + costs.of("destroy", profile)) for profile, count in placements.items()
-    )
-    live = sum(costs.of("destroy", batch.gpu.profile(entry.profile)) for entry in batch.initial)
-    free = max((entry.free for entry in batch.initial), default=0.0)
-    about = 2 * work / batch.gpus + sum(longest.values()) + operations + live + free
-    return min(about, sys.float_info.max)
-
-
 def as_decimal(seconds: float) -> Decimal:
     """Return the shortest decimal that stands for ``seconds``."""
     return Decimal(repr(float(seconds)))
-
-
-def _operation_times(batch: Batch) -> Iterator[float]:
-    for size in batch.gpu.sizes:
-        yield batch.operations.create[size]
-        yield batch.operations.destroy[size]
-
-
-def _times(batch: Batch) -> Iterator[float]:
-    yield from _operation_times(batch)
-    for task in batch.tasks:
-        yield from task.times.values()
-    for live in batch.initial:
-        yield live.free

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.arguments import wrong_type
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
-from mig_opt.registry import imported
-from mig_opt.result import Result, Rows
+from mig_opt.method.registry import imported
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import wrong_type
 
 OperationKind = Literal["create", "destroy"]
 
@@ -124,7 +124,7 @@ class Schedule:
         )
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:schedule_card")(self))
+        return str(imported("mig_opt.views.cards.batch:schedule_card")(self))
 
     def to_frame(self) -> Any:
         """Return the runs, by GPU and begin, as a pandas frame.
@@ -146,10 +146,10 @@ class Schedule:
         task  gpu profile  start  begin  end
            a    0 4g.24gb      0   0.13 2.13
         """
-        return imported("mig_opt.notebook.batch:schedule_frame")(self)
+        return imported("mig_opt.views.cards.batch:schedule_frame")(self)
 
     def plot(self, batch: Batch, *, lower_bound: float | None = None, title: str | None = None) -> Any:
-        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.plot_schedule` does.
+        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.views.plot_schedule` does.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Schedule:
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported("mig_opt.plotting:plot_schedule")(batch, self, lower_bound=lower_bound, title=title)
+        return imported("mig_opt.views:plot_schedule")(batch, self, lower_bound=lower_bound, title=title)
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
@@ -225,7 +225,7 @@ class ScheduleResult(Result[Schedule]):
         ]
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:schedule_result_card")(self))
+        return str(imported("mig_opt.views.cards.batch:schedule_result_card")(self))
 
     def to_frame(self) -> Any:
         """Return the runs of the schedule as a pandas frame.
@@ -242,15 +242,15 @@ class ScheduleResult(Result[Schedule]):
 
         Examples
         --------
-        >>> from mig_opt import load_instance, solve
-        >>> frame = solve(load_instance("rodinia-a30"), "far").to_frame()
+        >>> from mig_opt import load, solve
+        >>> frame = solve(load("rodinia-a30"), "far").to_frame()
         >>> print(len(frame), *frame.columns)
         8 task gpu profile start begin end
         """
-        return imported("mig_opt.notebook.batch:result_frame")(self)
+        return imported("mig_opt.views.cards.batch:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the schedule with its lower bound, as :func:`mig_opt.plot_schedule` does.
+        """Draw the schedule with its lower bound, as :func:`mig_opt.views.plot_schedule` does.
 
         Parameters
         ----------
@@ -269,9 +269,9 @@ class ScheduleResult(Result[Schedule]):
 
         Examples
         --------
-        >>> from mig_opt import load_instance, solve
-        >>> figure = solve(load_instance("rodinia-a30"), "far").plot(title="eight kernels")
+        >>> from mig_opt import load, solve
+        >>> figure = solve(load("rodinia-a30"), "far").plot(title="eight kernels")
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported("mig_opt.notebook.batch:plotted_result")(self, title=title)
+        return imported("mig_opt.views.cards.batch:plotted_result")(self, title=title)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.batch.timeline import GpuTimeline, Slot
+from mig_opt.batch.timeline import GpuTimeline, Slot, Times
 from mig_opt.gpu.model import Placement
 
 DECIMALS = 9
@@ -146,6 +146,42 @@ def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Sc
     return timed_schedule(batch, instances, order)
 
 
+def retimed_schedule(batch: Batch, runs: Iterable[Run]) -> Schedule:
+    """Return a schedule with the places of some runs and their order, each as early as it may be.
+
+    A run shares the instance of the one before it at its place, unless a run in between needs some of its slices.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    runs : iterable of Run
+        One of each task, where it can run; their times only tell their order.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu
+    >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {2: 2.0})), get_gpu("A30"))
+    >>> late = [Run("a", 0, "2g.12gb", 0, 5.0, 7.5), Run("b", 0, "2g.12gb", 0, 9.0, 11.0)]
+    >>> [(run.task, run.begin) for run in retimed_schedule(batch, late).runs]
+    [('a', 0.12), ('b', 2.62)]
+    """
+    instances = live_instances(batch)
+    alive: dict[int, list[PlannedInstance]] = defaultdict(list)
+    for instance in instances:
+        alive[instance.gpu].append(instance)
+    tasks = {task.name: task for task in batch.tasks}
+    for run in sorted(runs, key=lambda run: (run.begin, run.end)):
+        placement, there = batch.gpu.placement(run.profile, run.start), alive[run.gpu]
+        same = next((instance for instance in there if instance.placement.shape == placement.shape), None)
+        if same is None:
+            same = PlannedInstance(run.gpu, placement)
+            instances.append(same)
+            alive[run.gpu] = [one for one in there if not one.placement.conflicts(placement)] + [same]
+        same.tasks.append(tasks[run.task])
+    return sequenced_schedule(batch, instances)
+
+
 def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:
     """Return for each instance those that come right after it on some slice, and how many come right before it."""
     followers: list[list[int]] = [[] for _ in instances]
@@ -170,19 +206,27 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
     instances come first. The driver serves the operation whose slices have the most work left behind it.
     """
     instances = _instances(batch, places)
+    order = [(kind, indices[at]) for indices, times in _nested_times(batch, instances) for kind, at in times.order]
+    return timed_schedule(batch, instances, order)
+
+
+def nested_makespan(batch: Batch, places: Sequence[tuple[int, Placement]]) -> float:
+    """Return the seconds that :func:`nested_schedule` takes, but for rounding, without the schedule."""
+    return max(times.makespan for _, times in _nested_times(batch, _instances(batch, places)))
+
+
+def _nested_times(batch: Batch, instances: Sequence[PlannedInstance]) -> Iterator[tuple[list[int], Times]]:
+    """Yield for each GPU in use its instances, by index, and their times one after the other as they conflict."""
     on_gpu: dict[int, list[int]] = defaultdict(list)
     for index, instance in enumerate(instances):
         on_gpu[instance.gpu].append(index)
-    order: list[tuple[OperationKind, int]] = []
     for indices in on_gpu.values():
         timeline = GpuTimeline(
             [Slot(instances[index].placement, instances[index].free) for index in indices],
             batch.operations,
             parallel_operations=batch.parallel_operations,
         )
-        times = timeline.times([instances[index].load for index in indices])
-        order += [(kind, indices[at]) for kind, at in times.order]
-    return timed_schedule(batch, instances, order)
+        yield indices, timeline.times([instances[index].load for index in indices])
 
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from mig_opt.cli.interruption import interrupted
+from mig_opt.cli.streams import open_streams
 
 __all__ = ["main"]
 
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Command and options; by default those that the process was started with.
     """
+    open_streams()
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
         from mig_opt.cli.app import command_line

@@ -17,10 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mig_opt.driver import Nvml, owner_of_partitions
 from mig_opt.errors import DriverError, InputError
-from mig_opt.executing.attempts import Attempts
 from mig_opt.gpu.model import Placement, Profile
+from mig_opt.operations.driver import Nvml, owner_of_partitions
+from mig_opt.operations.execute.attempts import Attempts
 
 
 class Agent:

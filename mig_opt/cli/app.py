@@ -9,7 +9,7 @@ import inspect
 import itertools
 import keyword
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -18,7 +18,9 @@ from typer.models import ArgumentInfo, OptionInfo
 from mig_opt._version import __version__
 from mig_opt.cli.commands import COMMANDS, GROUPS, epilog, heading
 from mig_opt.cli.logs import begin_log
-from mig_opt.cli.outcome import prepare_streams, report
+from mig_opt.cli.outcome import report
+from mig_opt.cli.streams import prepare_streams
+from mig_opt.texts import number_in
 
 _SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -127,6 +129,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             for field in dataclasses.fields(kind)
         ]
 
+    for parameter in parameters:
+        _read_plainly(parameter)
     if "log_level" not in hints:
         kind = Annotated[str | None, typer.Option("--log-level", hidden=True)]
         parameters.append(inspect.Parameter("log_level", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
@@ -148,9 +152,31 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _read_plainly(parameter: inspect.Parameter) -> None:
+    """Let a parameter that is a number take what is one in files, too, and nothing else."""
+    value = get_args(parameter.annotation)[0]
+    kind = next((kind for kind in (int, float) if kind in (value, *get_args(value))), None)
+    if kind is None:
+        return
+
+    def read(text: Any) -> Any:
+        if not isinstance(text, str):  # the default
+            return text
+        found = number_in(text.strip())
+        if isinstance(found, str) or (kind is int and isinstance(found, float)):
+            raise typer.BadParameter(f"must be a {'whole ' if kind is int else ''}number, is {text!r:.60}")
+        return kind(found)
+
+    _info(parameter).parser = read
+
+
+def _info(parameter: inspect.Parameter) -> ArgumentInfo | OptionInfo:
+    return next(part for part in parameter.annotation.__metadata__ if isinstance(part, ArgumentInfo | OptionInfo))
+
+
 def _shown_name(parameter: inspect.Parameter) -> str:
     """Return a parameter as the command line names it: ``--time-limit``, ``-n``, ``NAME``."""
-    info = next(part for part in parameter.annotation.__metadata__ if isinstance(part, ArgumentInfo | OptionInfo))
+    info = _info(parameter)
     if isinstance(info, ArgumentInfo):
         return info.metavar or parameter.name
     names = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]

@@ -12,9 +12,9 @@ from mig_opt.cli.screens import bullets, card, note, seconds, show, table
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.costs import DRIVER, CostTable, cost_tables
 from mig_opt.gpu.model import GpuModel, OperationCosts
-from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
-from mig_opt.registry import methods as known_methods
-from mig_opt.result import versions_with
+from mig_opt.method.registry import AUTO, Method, get_deploy_method, get_method
+from mig_opt.method.registry import methods as known_methods
+from mig_opt.method.result import versions_with
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import Finding, InstanceInfo
@@ -214,10 +214,10 @@ def _show_gpu(model: GpuModel) -> None:
 
 def methods(as_json: options.Json = False) -> None:
     """List the methods of solve and deploy, the policies of simulate."""
-    from mig_opt.registry import policies
     from mig_opt.simulation.fleet.simulator import policy_options
 
-    known = {"solve": known_methods(), "deploy": deploy_methods()}
+    policies = known_methods("simulate")
+    known = {"solve": known_methods(), "deploy": known_methods("deploy")}
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
     if as_json:
         print_json(
@@ -228,7 +228,7 @@ def methods(as_json: options.Json = False) -> None:
                 "deploy_methods": list(map(_method, known["deploy"])),
                 "policies": [
                     {"name": p.name, "options": list(policy_options(p)), "summary": p.summary, "source": p.source}
-                    for p in policies()
+                    for p in policies
                 ],
             }
         )
@@ -236,11 +236,15 @@ def methods(as_json: options.Json = False) -> None:
     for command, entries in known.items():
         show(table([command, "kind", "~summary"], ([entry.name, entry.kind, entry.summary] for entry in entries)), "")
         show(table([command, "~source"], ([entry.name, entry.source] for entry in entries)), "")
-    show(table(["simulate", "~summary"], ([policy.name, policy.summary] for policy in policies())), "")
+    show(table(["simulate", "~summary"], ([policy.name, policy.summary] for policy in policies)), "")
     show(
-        table(["simulate", "~options"], ([policy.name, ", ".join(policy_options(policy))] for policy in policies())), ""
+        table(
+            ["simulate", "~options"],
+            ([policy.name, ", ".join(policy_options(policy))] for policy in policies),
+        ),
+        "",
     )
-    show(table(["simulate", "~source"], ([policy.name, policy.source] for policy in policies())), "")
+    show(table(["simulate", "~source"], ([policy.name, policy.source] for policy in policies)), "")
     show(
         note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),
         note("Exact methods end with a proof if they have the time for it."),

@@ -84,7 +84,7 @@ def demands(incomplete: str) -> list[str]:
 
 def methods_of_command(ctx: Context, incomplete: str) -> list[str]:
     """Return the methods for the command that is typed."""
-    from mig_opt.registry import DEPLOY_METHODS, METHODS
+    from mig_opt.method.registry import DEPLOY_METHODS, METHODS
 
     registry = DEPLOY_METHODS if ctx.info_name == "deploy" else METHODS
     return _beginning(incomplete, [method.name for method in registry.entries])
@@ -92,7 +92,7 @@ def methods_of_command(ctx: Context, incomplete: str) -> list[str]:
 
 def policies(incomplete: str) -> list[str]:
     """Return policies, behind those of the list that have a comma behind them."""
-    from mig_opt.registry import POLICIES
+    from mig_opt.method.registry import POLICIES
 
     head, comma, last = incomplete.rpartition(",")
     return [f"{head}{comma}{name}" for name in _beginning(last, [policy.name for policy in POLICIES.entries])]

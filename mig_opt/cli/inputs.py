@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt.cli.outcome import Checks, options_named, refuse, say
+from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
+    from mig_opt.batch.schedule import Schedule
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
@@ -37,7 +40,12 @@ _INSTANCES = {
 
 def piped(name: str) -> bytes | None:
     """Return the content of standard input if ``name`` stands for it; it can be read only once."""
-    return sys.stdin.buffer.read() if name == STANDARD_INPUT else None
+    if name != STANDARD_INPUT:
+        return None
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", "standard input")
 
 
 def is_table(name: str | Path) -> bool:
@@ -128,7 +136,7 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
         # Through its file format, which finds everything about it that does not fit the other GPU.
         document = batch_to_json(bundled)
     elif gpu is None or is_table(name):
-        return read_batch(name, gpu)
+        return read_batch(name, gpu=gpu)
     else:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
     batch = batch_from_json(document, gpu=gpu, name=label, source=source)
@@ -149,6 +157,13 @@ def _own_gpu(document: str | bytes) -> str | None:
     with contextlib.suppress(InputError):
         return get_gpu(named).name
     return named
+
+
+def load_schedule(path: Path) -> Schedule:
+    """Return the schedule in a file."""
+    from mig_opt.files.batch.schedules import read_schedule
+
+    return read_schedule(path)
 
 
 def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
@@ -174,7 +189,7 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
     if batch.gpu != state.gpu:
         refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", source)
     with options_named({"initial": "--from"}):
-        return batch.replace(gpus=state.gpus, initial=initial)
+        return batch.replace(gpus=state.gpus, initial=initial, devices=state.devices)
 
 
 def is_state(path: Path) -> bool:
@@ -198,7 +213,7 @@ def running_in_state(demand: Demand | None, path: Path) -> Deployment:
 
     state = read_state(path)
     if demand is None:
-        return Deployment((state.gpu.name,) * state.gpus, ())
+        return Deployment((state.gpu.name,) * state.gpus, (), state.devices)
     try:
         return deployment_in(state, demand)
     except InputError as error:
@@ -210,10 +225,11 @@ def _load_for_fleet(
 ) -> T:
     """Return what a file or standard input holds, for other GPUs if they are given."""
     _check_gpus(gpu, gpus)
-    if name == STANDARD_INPUT:
+    document = piped(name)
+    if document is not None:
         label = "standard input"
-        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
-    return read(name, gpu, gpus)
+        return from_json(document, gpu=gpu, gpus=gpus, name=label, source=label)
+    return read(name, gpu=gpu, gpus=gpus)
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:
@@ -224,19 +240,21 @@ def _check_gpus(gpu: str | None, gpus: int | None) -> None:
 
 def check_number_of_gpus(gpus: int | None) -> None:
     """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.arguments import MOST_GPUS
+    from mig_opt.rules import MOST_GPUS
 
     if gpus is not None and not 1 <= gpus <= MOST_GPUS:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
 
 
+def share_in(text: str) -> float:
+    """Return what ``0.003`` or ``0.3%`` stands for; not a number (NaN) if it is neither."""
+    number = number_in(text.strip().removesuffix("%").strip())
+    return math.nan if isinstance(number, str) else number / (100 if text.strip().endswith("%") else 1)
+
+
 def parsed_share(option: str, text: str) -> float:
     """Return the share that ``0.003`` or ``0.3%`` stands for."""
-    number = text.strip().removesuffix("%")
-    try:
-        share = float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        share = math.nan
+    share = share_in(text)
     if not 0 <= share <= 1:
         refuse(option, f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}")
     return share
@@ -244,12 +262,12 @@ def parsed_share(option: str, text: str) -> float:
 
 def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
-    from mig_opt.rollout.layouts import devices_of
+    from mig_opt.operations.rollout.layouts import addresses
 
     if devices is None:
         return None
     names = [name.strip() for name in devices.split(",")]
-    devices_of(len(names) if count is None else count, names)
+    addresses(len(names) if count is None else count, names)
     return names
 
 
@@ -280,7 +298,7 @@ def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **out
     from mig_opt.files.documents import check_writable
 
     if chart is not None:
-        from mig_opt.plotting import check_plot_path
+        from mig_opt.views import check_plot_path
     checks, wanted = Checks(), {**outputs, "chart": chart}
     earlier: dict[str, Path] = {}
     for purpose, path in wanted.items():

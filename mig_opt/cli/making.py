@@ -113,7 +113,7 @@ def schema(
     """Print the JSON Schema of a kind of file."""
     import json
 
-    from mig_opt.files.schema import json_schema
+    from mig_opt.files.schema import schema as schema_of
     from mig_opt.files.shapes import Kind
 
-    print_text(json.dumps(json_schema(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")
+    print_text(json.dumps(schema_of(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")

@@ -89,7 +89,7 @@ Devices = Annotated[
     Option(
         "--devices",
         metavar="LIST",
-        help="What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: 0,1,...]",
+        help="What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
     ),
 ]
 

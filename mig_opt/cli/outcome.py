@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 import re
 import sys
 import traceback
@@ -15,9 +13,10 @@ import typer
 
 from mig_opt.cli.interruption import INTERRUPTED, interrupted
 from mig_opt.cli.pointing import error_text
+from mig_opt.cli.streams import refusal, silence
 from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError
-from mig_opt.registry import Method
-from mig_opt.result import Result, Status
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Status
 from mig_opt.texts import printable
 
 P = ParamSpec("P")
@@ -129,13 +128,6 @@ def hints_on_time(
     return []
 
 
-def prepare_streams() -> None:
-    """Let the streams spell out what the terminal cannot show: a strange name is no defect."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
     """Say what went wrong; return the exit code.
 
@@ -148,15 +140,15 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
         case InputError() | WrongInputsError():
             errors = [error] if isinstance(error, InputError) else error.errors
             named = (entry if entry.source else _renamed(entry, names or {}) for entry in errors)
-            typer.echo("\n".join(map(error_text, named)), err=True)
+            _tell("\n".join(map(error_text, named)))
             return BAD_INPUT
         case BrokenPipeError():
-            _silence_output()
+            silence(sys.stdout)
             return NO_READER
         case OSError():
             # Files report their troubles as input errors: this one comes from standard output.
-            _silence_output()
-            say(f"error: the output cannot be written: {error.strerror or error}")
+            silence(sys.stdout)
+            say(f"error: standard output cannot be written: {refusal(error)}")
             return BAD_INPUT
         case DriverError() | PolicyError():
             say(f"error: {error}")
@@ -170,7 +162,15 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
 
 def say(text: str) -> None:
     """Print a message on standard error."""
-    typer.echo("\n".join(printable(line) for line in text.split("\n")), err=True)
+    _tell("\n".join(printable(line) for line in text.split("\n")))
+
+
+def _tell(text: str) -> None:
+    """Print on standard error. If that cannot be written, the exit code still tells how the command ended."""
+    try:
+        typer.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
 
 
 def say_infeasible(reasons: Sequence[str]) -> None:
@@ -201,11 +201,3 @@ def print_text(text: str) -> None:
     """Print a file on standard output: in UTF-8, as JSON has to be, whatever the terminal uses."""
     # A lone surrogate becomes an escape, which in JSON stands for just that.
     typer.echo(text.encode("utf-8", "backslashreplace"), nl=False)
-
-
-def _silence_output() -> None:
-    """Let the interpreter's last flush of standard output go nowhere, so that it does not complain."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -172,7 +172,7 @@ class BatchPlans(Plans):
         return BoundsFound(best, f"{seconds(best)} s", list(map(asdict, bounds)), bounds_table(bounds), reasons)
 
     def draw(self, out: Path, lower_bound: float | None) -> None:
-        from mig_opt.plotting import save_plot
+        from mig_opt.views import save_plot
 
         save_plot(self.problem, self.found.schedule, out, lower_bound=lower_bound)
 
@@ -180,7 +180,7 @@ class BatchPlans(Plans):
         return self.problem.gpus
 
     def script(self, devices: Sequence[str] | None) -> str:
-        from mig_opt.rollout import schedule_script
+        from mig_opt.operations.rollout import schedule_script
 
         return schedule_script(self.problem, self.found.schedule, devices=devices)
 
@@ -220,7 +220,7 @@ class ServingPlans(Plans):
         return demand_rows(self.problem)
 
     def bounds(self) -> BoundsFound:
-        from mig_opt.deploying import why_unservable
+        from mig_opt.api.deploy import why_unservable
         from mig_opt.serving.bounds import fleet_bounds, shortage
 
         reasons = why_unservable(self.problem)
@@ -237,7 +237,7 @@ class ServingPlans(Plans):
         return BoundsFound(best, plural(best or 0, "GPU"), document, shown, reasons)
 
     def draw(self, out: Path, lower_bound: float | None) -> None:
-        from mig_opt.plotting import save_deployment_plot
+        from mig_opt.views import save_deployment_plot
 
         save_deployment_plot(self.plan, out, demand=self.problem)
 
@@ -248,6 +248,6 @@ class ServingPlans(Plans):
         check_deployment_names("nvidia-smi", self.plan, path)
 
     def script(self, devices: Sequence[str] | None) -> str:
-        from mig_opt.rollout import deployment_script
+        from mig_opt.operations.rollout import deployment_script
 
         return deployment_script(self.plan, devices=devices)

@@ -55,18 +55,20 @@ def _problem(problem: Problem) -> str:
 
 def _text(source: str) -> str | None:
     """Return the text of the file that an input came from; None if it came from none, or from no text."""
+    from mig_opt.files.documents import decoded
+
     try:
         path = Path(source)
         if not source or not path.is_file() or path.stat().st_size > _LARGEST:
             return None
-        return path.read_text(encoding="utf-8-sig")
+        return decoded(path.read_bytes(), source)
     except (OSError, ValueError):
         return None
 
 
 def _place(path: str, text: str, source: str) -> list[str]:
     """Return the lines that show a place: its line and column, the text there, and a mark below it."""
-    from mig_opt.files.locating import place_of
+    from mig_opt.files.locations import place_of
 
     place = place_of(path, text)
     if place is None:

@@ -14,7 +14,7 @@ from mig_opt.cli.inputs import check_outputs
 from mig_opt.cli.outcome import Checks, finish, print_json, refuse
 from mig_opt.cli.screens import Part, bullets, card, seconds, show, show_remarks, table
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 
 def profile(
@@ -41,10 +41,10 @@ def profile(
     was interrupted. A size on which a task runs out of memory is left
     out. Exits with 0 if all is measured, 1 if a task has failed otherwise or something could not be done.
     """
-    from mig_opt.executing.profiling import ProfilePlan, profile_tasks
     from mig_opt.files.batch.batches import write_batch
     from mig_opt.files.batch.journals import read_commands
     from mig_opt.files.serving.profiles import write_profiles
+    from mig_opt.operations.execute.profiles import ProfilePlan, profile_tasks
 
     checks = Checks()
     words = checks.attempt(read_commands, commands)
@@ -99,10 +99,11 @@ def _keyed(times: object) -> dict[str, float]:
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
     """Return the numbers of a list such as ``1,2,7``."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(word.isdecimal() for word in words):
+    numbers = [number_in(word.strip()) for word in text.split(",") if word.strip()]
+    whole = [number for number in numbers if isinstance(number, int) and number >= 0]
+    if len(whole) < len(numbers):
         refuse(option, f"must be whole numbers with commas between them, is {text!r}")
-    return tuple(map(int, words))
+    return tuple(whole)
 
 
 def _times(batch: Batch) -> Part:

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from mig_opt.cli.logs import log_is_shown
 from mig_opt.cli.screens import seconds as spelled
-from mig_opt.control import Callbacks
-from mig_opt.result import relative_gap
+from mig_opt.method.control import Callbacks
+from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable
 
 REFRESHES_PER_SECOND = 4

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import typer
 
 from mig_opt.batch.bounds import Bound
-from mig_opt.result import Result, Status
+from mig_opt.method.result import Result, Status
 from mig_opt.texts import plural, printable
 
 if TYPE_CHECKING:

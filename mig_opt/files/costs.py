@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from mig_opt.files.kinds import FileKind, check_catalogued
-from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_keys, read_object
 from mig_opt.files.shapes import WORDS, GpuName, Words
+from mig_opt.files.values import Findings, Raw, encoded, gpu_of, in_place, read_keys, read_object
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
@@ -35,49 +34,6 @@ WORDS[CostsFile] = Words(
 )
 
 
-def read_costs(path: str | Path, gpu: str | None = None) -> OperationCosts:
-    """Read a table of operation costs from a JSON file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    gpu : str, optional
-        Name or alias of the GPU that the table is to be for; in place of the one that the file names.
-
-    Returns
-    -------
-    OperationCosts
-        The costs.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file, and with the sizes of the GPU that it lacks.
-    """
-    return COSTS.read(path, gpu=gpu)
-
-
-def write_costs(costs: OperationCosts, path: str | Path, gpu: GpuModel) -> None:
-    """Write a table of operation costs to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    costs : OperationCosts
-        The costs.
-    path : str or Path
-        The file.
-    gpu : GpuModel
-        The kind of GPU that they are for.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    COSTS.write(costs, path, gpu=gpu)
-
-
 def _costs(raw: Raw, path: str, findings: Findings, *, gpu: str | None = None) -> OperationCosts:
     raw = in_place(raw, gpu=gpu)
     model = gpu_of(raw, findings)
@@ -98,4 +54,5 @@ def _encoded(costs: OperationCosts, *, gpu: GpuModel) -> Raw:
 
 
 COSTS = FileKind("costs", _costs, _encoded)
+read_costs, write_costs = COSTS.read, COSTS.write
 costs_from_json, costs_to_json = COSTS.from_json, COSTS.to_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -14,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.rules import wrong_type
 
 Document = str | bytes | Mapping[str, Any]
 """JSON text, or the object that it stands for."""
@@ -39,7 +40,7 @@ def file_path(path: object) -> Path:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark."""
+    """Return the text of a file (UTF-8, or UTF-16 as PowerShell writes it), without a byte order mark."""
     return decoded(read_bytes(path), str(path))
 
 
@@ -59,11 +60,15 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def decoded(data: bytes, source: str) -> str:
-    """Return UTF-8 ``data`` as text, without a byte order mark."""
+    """Return ``data`` as text, without a byte order mark: UTF-8, or UTF-16 where such a mark says so."""
+    utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if utf_16 else "utf-8-sig")
     except UnicodeDecodeError as error:
-        _refuse(source, f"is not UTF-8 text (byte {error.object[error.start]:#04x} at {error.start}); save it as UTF-8")
+        name = "UTF-16" if utf_16 else "UTF-8"
+        _refuse(
+            source, f"is not {name} text (byte {error.object[error.start]:#04x} at {error.start}); save it as UTF-8"
+        )
 
 
 def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Problem]]:
@@ -85,7 +90,7 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         return repeats[-1]
 
     try:
-        value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=_integer)
+        value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=integer)
     except json.JSONDecodeError as error:
         if not document.strip():
             _refuse(source, "is empty, a JSON object {...} is wanted")
@@ -140,7 +145,8 @@ def _parts(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield from _parts(entry, f"{path}[{index}]")
 
 
-def _integer(digits: str) -> int | float:
+def integer(digits: str) -> int | float:
+    """Return an integer of a JSON text; one with very many digits as a float, which any message can show."""
     return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
 
 

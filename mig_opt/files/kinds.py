@@ -11,14 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import FROM_0, KINDS, WORDS, Kind, Words, by_size
 from mig_opt.files.tables import told_by_row
+from mig_opt.files.values import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.rules import MOST_GPUS
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
@@ -63,6 +63,10 @@ class FileKind(Generic[T]):
         Returns the keys of the document for what a file is to hold, all but the schema.
     table : callable, optional
         Reads a CSV table: takes the text, the findings, and the same keywords as ``build``.
+    to_csv : callable, optional
+        Returns what a file is to hold as the text of a CSV table.
+    named : bool
+        True if what a file holds is called as the file is, without its ending.
 
     Examples
     --------
@@ -88,6 +92,8 @@ class FileKind(Generic[T]):
     build: Callable[..., T]
     encode: Callable[..., Raw]
     table: Callable[..., Table] | None = None
+    to_csv: Callable[[T], str] | None = None
+    named: bool = False
 
     def from_json(self, document: Document, *, source: str = "", **given: Any) -> T:
         """Return what a JSON document describes; ``source`` is where it is from, for messages.
@@ -120,6 +126,8 @@ class FileKind(Generic[T]):
     def read(self, path: str | Path, **given: Any) -> T:
         """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON."""
         file = file_path(path)
+        if self.named:
+            given.setdefault("name", file.stem)
         read = self.from_csv if self.table and file.suffix.lower() == ".csv" else self.from_json
         return read(read_text(file), source=str(file), **given)
 
@@ -136,8 +144,12 @@ class FileKind(Generic[T]):
         return rendered(self.document(content, **options))
 
     def write(self, content: T, path: str | Path, **options: Any) -> None:
-        """Write a JSON file; an existing file is replaced only when all is written."""
-        write_text(path, self.to_json(content, **options))
+        """Write a file: a table if there is one and the name ends in ``.csv``, otherwise JSON.
+
+        An existing file is replaced only when all is written.
+        """
+        as_csv = self.to_csv if file_path(path).suffix.lower() == ".csv" else None
+        write_text(path, as_csv(content) if as_csv else self.to_json(content, **options))
 
 
 def read_document(document: Document, kind: Kind, findings: Findings) -> Raw:

@@ -23,7 +23,7 @@ from mig_opt.files.serving.deployments import DeploymentFile
 from mig_opt.files.serving.profiles import ProfilesFile
 from mig_opt.files.shapes import WORDS, Keywords, Kind
 from mig_opt.files.studies import StudyFile
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 FILES: dict[Kind, type] = {
     "batch": BatchFile,
@@ -59,7 +59,7 @@ _DESCRIPTIONS = {
 """Descriptions of keys that no docstring describes."""
 
 
-def json_schema(kind: Kind) -> dict[str, Any]:
+def schema(kind: Kind) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a file.
 
     It states everything about a file that can be said without knowing the GPU, and without comparing one part of the
@@ -78,8 +78,8 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 
     Examples
     --------
-    >>> schema = json_schema("batch")
-    >>> schema["required"], schema["properties"]["gpus"]["minimum"]
+    >>> batch = schema("batch")
+    >>> batch["required"], batch["properties"]["gpus"]["minimum"]
     (['schema', 'gpu', 'tasks'], 1)
     """
     if kind not in FILES:

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import shown
+from mig_opt.gpu.devices import Device
+from mig_opt.rules import MOST_GPUS
 
 Kind = Literal[
     "batch",
@@ -107,5 +108,7 @@ class Words(NamedTuple):
     """The class of the domain whose docstring describes the keys; by default the shape itself."""
 
 
-WORDS: dict[type, Words] = {}
+WORDS: dict[type, Words] = {
+    Device: Words({"index": 3}, {"index": {**FROM_0, "maximum": MOST_GPUS - 1}}),
+}
 """The words about each shape; the module that reads objects of a shape adds its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
-from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import read_document
-from mig_opt.files.reading import Findings, Raw, read_keys, read_object
 from mig_opt.files.shapes import ABOVE_0, FROM_1, GPUS, SHARE, WORDS, Keywords, NotEmpty, Whole, Words
-from mig_opt.study import (
+from mig_opt.files.values import Findings, Raw, read_keys, read_object
+from mig_opt.method.study import (
     BatchFromFile,
     BatchSource,
     BundledBatch,
@@ -27,6 +27,7 @@ from mig_opt.study import (
     TraceFromFile,
     TraceSource,
 )
+from mig_opt.rules import MOST_SEEDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,9 @@ _STAND_INS: dict[type[Any], Raw] = {GeneratedBatches: {"n": [1]}}
 """Stand-ins for what cannot be read, so that the rest can be checked."""
 
 
+_HUGE = re.compile(r"(?<![\w\"'])[0-9][0-9_]{4300,}")
+
+
 def study_document(path: str | Path) -> Document:
     """Return the content of a study file: its text, or the object that it stands for if its name ends in ``.toml``."""
     path = file_path(path)
@@ -124,6 +128,11 @@ def study_document(path: str | Path) -> Document:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError([Problem("", f"not valid TOML: {error}")], str(path)) from None
+    except ValueError:  # Python reads no integers of more than 4300 digits
+        found = _HUGE.search(text)
+        where = f"line {text.count(chr(10), 0, found.start()) + 1}" if found else ""
+        problem = Problem(where, "has an integer of more than 4300 digits; write a smaller one")
+        raise InputError([problem], str(path)) from None
 
 
 def study_from_json(document: Document, part_problems: PartProblems, *, source: str = "") -> Study:

@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.reading import Findings, Raw, read_gpu
+from mig_opt.files.values import Findings, Raw, read_gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.texts import number_in
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 _LIKE_TIME = re.compile(r"t([1-9])(?:_?[a-z]+)?|(?:mig[-_ ])?([1-9])(?:g\b.*)?", re.IGNORECASE)
@@ -187,7 +188,7 @@ def _of_row(problem: Problem, entries: str, lines: Sequence[int], column: Callab
     place = filter(None, (f"line {lines[index]}", named))
     # Only a text that a user wrote can speak of an entry that is not there.
     message = re.sub(
-        rf"\b(of|is) {entries}\[(\d+)\]",
+        rf"\b(of|is) {entries}\[([0-9]{{1,9}})\]",
         lambda other: f"{other[1]} line {lines[int(other[2])]}" if int(other[2]) < len(lines) else other[0],
         problem.message,
     )
@@ -205,12 +206,5 @@ def table_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> st
 
 def number(cell: str) -> float | str:
     """Return the number in a cell; what is none stays text, and is reported as such."""
-    try:
-        return cell if "_" in cell else float(cell)
-    except ValueError:
-        return cell
-
-
-def whole_number(cell: str) -> int | float | str:
-    """Return the number in a cell, an integer if it is written as one; what is none stays text."""
-    return int(cell) if re.fullmatch(r"-?[0-9]{1,300}", cell) else number(cell)
+    found = number_in(cell)
+    return found if isinstance(found, str) else float(found)

@@ -40,7 +40,7 @@ class Admission:
     """A choice of jobs that a fleet accepts, each with its place; all others are turned away.
 
     Each job begins when it arrives, and stays on its instance until it is done. Creating and destroying instances takes
-    no time here: see :func:`mig_opt.admission_optimum`.
+    no time here: see :func:`mig_opt.optimum`.
 
     Attributes
     ----------

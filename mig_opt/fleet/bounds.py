@@ -78,7 +78,7 @@ def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
         The jobs and the fleet.
     resizing : bool
         False: for schedules in which no running job is migrated to an instance of another size. No scheduler of
-        :func:`mig_opt.policies` does that; where memory grows these bounds are higher.
+        :func:`mig_opt.methods` does that; where memory grows these bounds are higher.
 
     Returns
     -------

@@ -141,6 +141,14 @@ class Log:
         """Return the names of the jobs that were turned away."""
         return tuple(job.name for job, no in zip(self.trace.jobs, self.rejected, strict=True) if not math.isnan(no))
 
+    def as_asked(self) -> bool:
+        """Return True if each job that asks for a profile ran on this profile only."""
+        jobs, names = self.trace.jobs, [placement.profile.name for placement in self.geometry.placements]
+        return all(
+            jobs[job].profile in (None, names[placement])
+            for job, placement in zip(self.run_job, self.run_placement, strict=True)
+        )
+
     def count(self, outcome: RunOutcome) -> int:
         """Return the number of runs with this end."""
         return self.run_outcome.count(outcome)

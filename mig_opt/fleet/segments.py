@@ -34,13 +34,13 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
 
     Examples
     --------
-    >>> from mig_opt import get_gpu, load_demand
+    >>> from mig_opt import get_gpu, load
     >>> held = (
     ...     HeldInstance(0, "2g.20gb", 2, "shop/bert-7d9c", owner="shop/bert"),
     ...     HeldInstance(0, "1g.10gb", 6, idle=True),
     ... )
     >>> state = FleetState(get_gpu("A100-80GB"), 1, held)
-    >>> found = deployment_in(state, load_demand("parvagpu-s1"))
+    >>> found = deployment_in(state, load("parvagpu-s1"))
     >>> [(segment.service, segment.profile, segment.batch, segment.processes) for segment in found.segments]
     [('bert', '2g.20gb', 128, 3)]
     """
@@ -69,7 +69,7 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
         )
     if problems:
         raise InputError(problems)
-    return Deployment((state.gpu.name,) * state.gpus, tuple(segments))
+    return Deployment((state.gpu.name,) * state.gpus, tuple(segments), state.devices)
 
 
 def _point(state: FleetState, held: HeldInstance, service: Service, demand: Demand) -> Point | None:

@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mig_opt.arguments import wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import PCIE_LIMIT
+from mig_opt.rules import wrong_integer, wrong_number
 
 _UNTOUCHED = 1e-9
 """Slowdowns up to this share count as none."""

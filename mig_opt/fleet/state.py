@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
 from typing import Any
 
-from mig_opt.arguments import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 from mig_opt.batch.batch import LiveInstance, instance_problems
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import Device, devices_of, gpu_name, wrong_devices
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.result import Result, Rows
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -105,6 +108,8 @@ class FleetState:
         Name of the node of each GPU; empty if there are none.
     uuids : tuple of str
         UUID of each GPU, where it is known; empty if none is.
+    indices : tuple of int
+        Index of each GPU in its node, as nvidia-smi counts. Empty: the GPUs of each node are 0, 1 and so on.
     manager : str
         Program that owns the partitions, so that nobody else may create or destroy instances: ``dra`` (NVIDIA's DRA
         driver), ``hami``, ``device-plugin`` or ``slurm``. Empty if there is none.
@@ -133,6 +138,7 @@ class FleetState:
     uuids: tuple[str, ...] = ()
     manager: str = ""
     budgets: Mapping[str, int] = field(default_factory=dict, hash=False)
+    indices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.gpu, GpuModel):
@@ -147,9 +153,14 @@ class FleetState:
             problems += instance_problems(self.gpu, gpus, "instances", self.instances)
             problems += surroundings_problems(gpus, vars(self))
         if not problems:
-            make_tuples(self, nodes=(str, "a text"), uuids=(str, "a text"))
+            make_tuples(self, **_OF_GPUS)
         if problems:
             raise InputError(problems)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """The GPUs by the names that are known of them; empty if none is."""
+        return devices_of(self.nodes, self.indices, self.uuids)
 
     @property
     def idle(self) -> tuple[HeldInstance, ...]:
@@ -218,7 +229,7 @@ class FleetState:
         """
         busy = [held for held in self.instances if not held.idle]
         if busy and busy_until is None:
-            names = f"{busy[0].profile}@{busy[0].start} of GPU {busy[0].gpu}"
+            names = f"{busy[0].profile}@{busy[0].start} of GPU {gpu_name(self.devices, busy[0].gpu)}"
             more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""
             message = f"say after how many seconds the instances in use are free ({names}{more})"
             raise InputError([Problem("busy_until", message)])
@@ -259,22 +270,39 @@ class FleetState:
         return dataclasses.replace(self, instances=tuple(instances))
 
 
-def surroundings_problems(gpus: int, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with nodes, UUIDs, manager, budgets and weights of a state, among ``values`` by their names.
+_OF_GPUS: dict[str, tuple[type, str]] = {
+    "nodes": (str, "a text"),
+    "indices": (Integral, "a whole number"),
+    "uuids": (str, "a text"),
+}
+"""Lists that tell something of each GPU."""
+_LISTS = {"index": "indices", "uuid": "uuids"}
 
-    What is None, or a list of it, could not be read and is not looked at.
-    """
-    given = {name: None if value == [None] else value for name, value in values.items()}
-    for name in ("nodes", "uuids"):
+
+def _wrong_lists(gpus: int, given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the lists that have an entry for each GPU."""
+    lists: dict[str, tuple[Any, ...]] = {}
+    for name, (kind, wanted) in _OF_GPUS.items():
         if given[name] is None:
             continue
         try:
-            entries = entries_of(name, given[name], str, "a text")
+            entries = lists[name] = tuple(entries_of(name, given[name], kind, wanted))
         except InputError as error:
             yield from (problem for problem in error.problems if "None" not in problem.message)
             continue
         if entries and gpus != MOST_GPUS and len(entries) != gpus:
             yield Problem(name, f"has {len(entries)} entries for {gpus} GPUs; give one for each GPU, or none")
+    if lists.keys() == _OF_GPUS.keys() and len({len(entries) for entries in lists.values() if entries}) == 1:
+        yield from wrong_devices(devices_of(**lists), lambda position, key: f"{_LISTS[key]}[{position}]")
+
+
+def surroundings_problems(gpus: int, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with a state beside its instances: nodes, indices, UUIDs, manager, budgets and weights.
+
+    ``values`` has them by their names. What is None, or a list of it, could not be read and is not looked at.
+    """
+    given = {name: None if value == [None] else value for name, value in values.items()}
+    yield from _wrong_lists(gpus, given)
     if given["manager"] is not None and not isinstance(given["manager"], str):
         yield wrong_type("manager", given["manager"], "the name of a program")
     if given["budgets"] is not None and not isinstance(given["budgets"], Mapping):
@@ -318,7 +346,7 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefragmentationResult(Result[MigrationPlan]):
-    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`MigrationPlan`.
+    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`mig_opt.fleet.state.MigrationPlan`.
 
     The status is ``optimal`` if no plan is better in any goal. The lower bound is a weight of migrations, which is
     their number unless instances have weights: no plan that ends with as little fragmentation, with the room that was

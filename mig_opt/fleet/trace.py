@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
+from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.serving.profile_table import smallest_profile
 
 PCIE_LIMIT = 30.08

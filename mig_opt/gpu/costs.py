@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, wrong_size
+from mig_opt.rules import wrong_type
 
 DRIVER = "nvml"
 """The table with the driver's own times, which :attr:`~mig_opt.gpu.model.GpuModel.operation_costs` are."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
+from mig_opt.rules import wrong_type
 
 _WANTED = "a partition such as '4+2+1', or its placements"
 _MOST_OFFERED, _MOST_NAMED = 3, 3

@@ -1,1 +1,1 @@
-"""Heuristic methods. Each takes a batch and a :class:`mig_opt.control.Control` and reports its schedules there."""
+"""Heuristic methods: each takes a problem, and reports plans to its :class:`mig_opt.method.control.Control`."""

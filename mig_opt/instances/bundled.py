@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 InstanceKind = Literal["batch", "demand"]
 """Tasks to be scheduled, or services to be deployed."""
+
+BatchName = Literal["rodinia-a30", "miso-a100-32", "miso-a100-100"]
+DemandName = Literal["parvagpu-s1", "parvagpu-s2", "parvagpu-s3", "parvagpu-s4", "parvagpu-s5", "parvagpu-s6"]
+"""Names that tell a type checker what :func:`load` returns."""
 
 _DATA = resources.files("mig_opt.instances").joinpath("data")
 
@@ -95,10 +99,10 @@ class InstanceInfo:
     Attributes
     ----------
     name : str
-        What :func:`load_instance` or :func:`load_demand` takes.
+        What :func:`mig_opt.load` takes.
     kind : {"batch", "demand"}
-        Whether it is a batch of tasks, for :func:`load_instance` and :func:`mig_opt.solve`, or a demand of services,
-        for :func:`load_demand` and :func:`mig_opt.deploy`.
+        Whether it is a batch of tasks, for :func:`mig_opt.solve`, or a demand of services, for
+        :func:`mig_opt.deploy`.
     title : str
         One line.
     n : int
@@ -167,7 +171,7 @@ def instance_names(kind: InstanceKind = "batch") -> tuple[str, ...]:
     Parameters
     ----------
     kind : {"batch", "demand"}
-        Batches are for :func:`load_instance`, demands for :func:`load_demand`.
+        Batches are solved, demands are deployed.
 
     Examples
     --------
@@ -197,6 +201,29 @@ def instance_info(name: str) -> InstanceInfo:
         return _index()[name]
     except KeyError:
         raise _unknown(name, tuple(_index())) from None
+
+
+@overload
+def load(name: BatchName) -> Batch: ...
+@overload
+def load(name: DemandName) -> Demand: ...
+@overload
+def load(name: str) -> Batch | Demand: ...
+def load(name: str) -> Batch | Demand:
+    """Return a bundled instance: a batch of tasks, or a demand of services.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; the message offers the nearest.
+
+    Examples
+    --------
+    >>> batch, demand = load("rodinia-a30"), load("parvagpu-s1")
+    >>> len(batch.tasks), batch.tasks[0].times[2], len(demand.services)
+    (8, 1.1136, 6)
+    """
+    return _load_batch(name) if instance_info(name).kind == "batch" else _load_demand(name)
 
 
 def load_instance(name: str) -> Batch:

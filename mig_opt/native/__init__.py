@@ -1,108 +1,84 @@
 """Inner loops in C, compiled when the package is built: over subsets of tasks, and of the searches.
 
 Each loop is described where it is used, by the Python function of the same name, which :func:`loop` gives its work.
-Arrays, and named tuples of arrays and numbers, are passed as the structures of ``arrays.h``. Other threads work while a
-loop runs. ``hatch_build.py`` compiles the library.
+``loops.h`` declares what it takes, for the compiler and for :mod:`mig_opt.native.declarations`: a wrong argument is a
+TypeError, never a crash or a wrong number. Other threads work while a loop runs. ``hatch_build.py`` compiles the
+library.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import struct
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-import numpy as np
+from mig_opt.native.declarations import Loop, loops
 
-LIBRARY = Path(__file__).with_name("loops.shared")
+FOLDER = Path(__file__).parent
+LIBRARY = FOLDER / "loops.shared"
 """The compiled loops."""
 
-INTEGER, NUMBER = ctypes.c_int64, ctypes.c_double
-"""Types of what a loop returns."""
-
-_VIEWS = tuple(struct.Struct("q" * fields).pack for fields in (2, 3))
-"""Structures of arrays of one and two dimensions."""
-
-Result = type[ctypes.c_int64] | type[ctypes.c_double] | None
+_ANEW = "install the package anew, or in a checkout run: python hatch_build.py"
 
 
-def loop(name: str, result: Result = None) -> Callable[..., Any]:
+def loop(name: str) -> Callable[..., Any]:
     """Return a function of the library.
 
     Parameters
     ----------
     name : str
         Its name.
-    result : INTEGER or NUMBER, optional
-        Type of what it returns, if it returns anything.
 
     Returns
     -------
     callable
-        Takes arrays, named tuples of arrays and numbers, integers and floating-point numbers, in the order of the
-        parameters in C. Arrays have to be contiguous, and of the types that the C function expects.
+        Takes arrays, named tuples of arrays and numbers, and numbers, as ``loops.h`` declares them, and raises
+        TypeError for all else.
     """
 
     def call(*arguments: Any) -> Any:
-        return _function(name, result)(*[_argument(argument) for argument in arguments])
+        function, packed = _function(name)
+        return function(*packed(arguments))
 
     return call
 
 
 @functools.cache
-def _function(name: str, result: Result) -> Any:
-    try:
-        function = getattr(_library(), name)
-    except AttributeError:
-        raise ImportError(
-            f"the compiled loops of mig_opt have no {name}: they are older than the package; install it anew, or in a "
-            "checkout run: python hatch_build.py"
-        ) from None
-    function.restype = result
-    return function
+def _function(name: str) -> tuple[Any, Callable[..., list[Any]]]:
+    """Return a function of the library, and what turns the arguments of a call into those of the function."""
+    library, known = _library(), declared_loops()
+    if name not in known:
+        raise ImportError(f"the compiled loops of mig_opt have no {name}; {_ANEW}")
+    function, made = getattr(library, name), known[name]()
+    function.restype, function.argtypes = made.result, made.argtypes
+    return function, made.packed
+
+
+@functools.cache
+def declared_loops() -> dict[str, Callable[[], Loop]]:
+    """Return what makes each loop that the library declares, by name."""
+    return loops(_text(_library(), "loop_declarations"))
 
 
 @functools.cache
 def _library() -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(str(LIBRARY))
+        library = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
-        raise ImportError(
-            f"the compiled loops of mig_opt cannot be loaded ({error}); install the package anew, "
-            "or in a checkout run: python hatch_build.py"
-        ) from error
+        raise ImportError(f"the compiled loops of mig_opt cannot be loaded ({error}); {_ANEW}") from error
+    sources = sorted(FOLDER.glob("*.[ch]"))  # as in hatch_build.py; a checkout has them
+    made_of = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    if sources and made_of != _text(library, "loop_sources"):
+        raise ImportError(f"the compiled loops of mig_opt are not those of their sources; {_ANEW}")
+    return library
 
 
-def _argument(argument: Any) -> Any:
-    """Return an argument as ctypes passes it: numbers as they are, all else by address."""
-    if type(argument) is np.ndarray and argument.ndim <= len(_VIEWS):
-        # The same as below, but for loops that are called often.
-        assert argument.flags.c_contiguous, "loops take contiguous arrays"
-        return _VIEWS[argument.ndim - 1](argument.__array_interface__["data"][0], *argument.shape)
-    if isinstance(argument, np.ndarray | tuple):
-        cells: list[int | float] = []
-        _append_cells(cells, argument)
-        layout = "".join("d" if isinstance(cell, float) else "q" for cell in cells)
-        return struct.pack(layout, *cells)
-    return ctypes.c_double(argument) if isinstance(argument, float) else ctypes.c_int64(argument)
-
-
-def _append_cells(cells: list[int | float], value: Any) -> None:
-    """Append the fields of the structure that stands for a value, each of eight bytes."""
-    if isinstance(value, np.ndarray):
-        assert value.flags.c_contiguous, "loops take contiguous arrays"
-        cells += (value.__array_interface__["data"][0], *value.shape)
-    elif isinstance(value, tuple):
-        real = _floating_fields(type(value))
-        for at, field in enumerate(value):
-            _append_cells(cells, float(field) if at in real else field)
-    else:
-        cells.append(value if isinstance(value, float) else int(value))
-
-
-@functools.cache
-def _floating_fields(kind: type[tuple[Any, ...]]) -> frozenset[int]:
-    """Return the positions of the floating-point numbers in a named tuple, which may hold integers there."""
-    return frozenset(at for at, field in enumerate(get_type_hints(kind).values()) if field is float)
+def _text(library: ctypes.CDLL, name: str) -> str:
+    """Return a text that the library contains; an empty one if it is older than these."""
+    try:
+        return ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, name))).decode("ascii")
+    except ValueError:
+        return ""

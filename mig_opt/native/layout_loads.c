@@ -1,4 +1,4 @@
-/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/loads/layout_loads.py says what it does. */
+/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/batch/loads/layout_loads.py says what it does. */
 #include <math.h>
 #include <string.h>
 
@@ -6,10 +6,6 @@
 #include "layout_nodes.h"
 
 enum { WHOLE = 1 << 20 };
-
-typedef struct { double aim, shrinking; } Ascent;
-/* The first four have an entry for each node, the last two a column for each profile or task. */
-typedef struct { Floats weights, best, loads; Integers whole, least_weight, choice; } AscentWork;
 
 /* The weights of all nodes from those of the leaves, rounded to whole numbers; returns those of all leaves. */
 static int64_t sum_weights(const IntegerRows *nodes, const double *weights, int64_t *whole)

@@ -5,7 +5,7 @@
 enum { KIND, ONE, TWO, PROFILE, TICKS };
 enum { LEAF, STACK, SPLIT };
 
-/* As in mig_opt/loads/subsets.py: longer than any schedule. */
+/* As in mig_opt/batch/loads/subsets.py: longer than any schedule. */
 enum { NEVER_TICKS = (1 << 30) - 1 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/loads/layout_values.py, layout_prices.py and
+/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/batch/loads/layout_values.py, layout_prices.py and
  * layout_sets.py say what each function does. */
 #include <string.h>
 
@@ -6,9 +6,6 @@
 #include "layout_nodes.h"
 
 enum { MOST_TASKS = 63 };
-
-typedef struct { double highest, aim, shrinking; } Descent;
-typedef struct { TableRows values; Flags taken; Table whole; Floats prices; Integers counts; } DescentWork;
 
 /* A depth-first search over the tasks: at each depth one more of them is taken or left. */
 EXPORT int64_t extend_sets(

@@ -20,54 +20,6 @@ enum { NEAR = 3 };
 /* Temperature at the start, as a share of the best value; it falls linearly to 0. */
 static const double TEMPERATURE = 0.003;
 
-typedef struct {
-    Integers first, width;
-    Floats create, destroy;
-    Integers excludes, offsets, members;
-} Placements;
-
-typedef struct {
-    IntegerRows holder;
-    FloatRows free, bound_until, bound_factor;
-    Floats driver;
-    FloatRows begin;
-    FlagRows creates;
-    FloatRows earliest;
-    IntegerRows best;
-} Availability;
-
-typedef struct {
-    Floats weight, factor, due, latest;
-    Integers offsets, profile;
-    Floats seconds, area, least;
-} JobArrays;
-
-typedef struct { double balance, later, horizon, excess, tardiness; } Objective;
-
-typedef struct {
-    Placements placements;
-    Availability available;
-    JobArrays jobs;
-    Objective objective;
-} DecoderProblem;
-
-typedef struct {
-    int64_t rounds;
-    double seconds;
-    int64_t seed;
-} AnnealingLimits;
-
-typedef struct {
-    Integers order, modes;
-    double area_weight;
-} JobList;
-
-typedef struct {
-    Availability available, before;
-    Integers gpu, place;
-    Floats begin, end;
-} Workspace;
-
 /* Run that a job may have, with its cost. */
 typedef struct {
     int64_t gpu, place, mode;

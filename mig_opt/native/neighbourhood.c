@@ -1,4 +1,4 @@
-/* Large neighbourhoods searched exactly; mig_opt/loads/neighbourhood.py says what the search is. */
+/* Large neighbourhoods searched exactly; mig_opt/batch/loads/neighbourhood.py says what the search is. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +21,6 @@ static const double ANYWHERE = 0.33;
 
 /* Frequency with which a round shortens the longest GPU further than to the length of the others. */
 static const double DEEP = 0.3;
-
-typedef struct {
-    Integers row;
-    IntegerRows inside, around, beside;
-} LeastLoads;
 
 /* Everything that a round reads or writes. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* The pricing problem of column generation; mig_opt/loads/pricing.py says what each function does. */
+/* The pricing problem of column generation; mig_opt/batch/loads/columns.py says what each function does. */
 #include <string.h>
 
 #include "arrays.h"

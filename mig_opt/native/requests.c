@@ -3,23 +3,6 @@
 
 #include "arrays.h"
 
-typedef struct {
-    Integers sizes, processes;
-    Floats waits, costs;
-    FloatRows busy, answer, free, rings;
-    Integers heads, lengths;
-    Floats starts;
-} Segments;
-
-typedef struct {
-    Floats limits;
-    IntegerRows batches;
-    Floats busy_seconds;
-    Integers histogram;
-    FloatRows blocks;
-    Floats totals;
-} Counted;
-
 enum { BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS, COLUMNS };
 
 static const double BINS_PER_UNIT = 1000.0, LEAST_LATENCY = 1e-7;

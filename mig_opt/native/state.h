@@ -1,23 +1,10 @@
-/* State of the local search; mig_opt/loads/state.py says what each structure and function is. */
+/* State of the local search; mig_opt/batch/loads/state.py says what each function is. */
 #ifndef MIG_OPT_STATE_H
 #define MIG_OPT_STATE_H
 
 #include "arrays.h"
 
 enum { LEAF = 0, STACK = 1, SPLIT = 2 };
-
-typedef struct {
-    TableRows ticks;
-    Integers used, clearing;
-    FloatRows weighted;
-    Floats weighted_used;
-} Costs;
-
-typedef struct {
-    Integers kind, origin, place, one, two, inside;
-    Flags around;
-    Integers first, last, gpu, wait_one, wait_two, leaves;
-} FlatTree;
 
 /* Load and number of tasks of each place; longest path and number of tasks of each branch. */
 typedef struct { int64_t *load, *tasks, *longest, *busy; } State;

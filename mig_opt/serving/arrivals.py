@@ -17,8 +17,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules import wrong_number
 from mig_opt.serving.rates import RateTable
 
 Times: TypeAlias = npt.NDArray[np.float64]

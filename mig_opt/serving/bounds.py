@@ -56,8 +56,8 @@ def fleet_bounds(demand: Demand) -> tuple[FleetBound, ...]:
 
     Examples
     --------
-    >>> from mig_opt import load_demand
-    >>> for bound in fleet_bounds(load_demand("parvagpu-s5")):
+    >>> from mig_opt import load
+    >>> for bound in fleet_bounds(load("parvagpu-s5")):
     ...     print(bound.name, bound.gpus, round(bound.value, 2))
     instance prices 12 11.72
     compute slices 12 11.71
@@ -70,8 +70,8 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
 
     Examples
     --------
-    >>> from mig_opt import GpuPool, load_demand
-    >>> demand = load_demand("parvagpu-s3")
+    >>> from mig_opt import GpuPool, load
+    >>> demand = load("parvagpu-s3")
     >>> few = demand.replace(pools=(GpuPool(demand.pools[0].gpu, 2),))
     >>> shortage(demand, fleet_bounds(demand)[0]), shortage(few, fleet_bounds(few)[0]).partition(" (")[0]
     ('', 'the services need at least 5 GPUs')

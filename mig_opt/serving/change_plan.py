@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Result, Rows, card
+from mig_opt.method.result import Result, Rows, card
+from mig_opt.rules import wrong_type
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -91,6 +92,8 @@ class ChangePlan:
         The goals in which no plan is better, each given those before it: ``interruptions``, ``duration``.
     method : str
         ``exact`` if a solver was asked for what greedy rounds could not settle, else ``heuristic``.
+    devices : tuple of Device
+        What the first GPUs are, as for :class:`mig_opt.Deployment`.
     """
 
     gpus: tuple[str, ...]
@@ -100,6 +103,7 @@ class ChangePlan:
     duration: float
     proven: tuple[str, ...] = ()
     method: Literal["exact", "heuristic"] = "heuristic"
+    devices: tuple[Device, ...] = ()
 
     def state_after(self, steps: int) -> Deployment:
         """Return the segments that serve after so many steps.
@@ -116,7 +120,7 @@ class ChangePlan:
             live.setdefault(step.place, step.ends)  # the first step at a place tells what was there before
         for step in self.steps[:steps]:
             live[step.place] = step.begins
-        return Deployment(self.gpus, tuple(segment for segment in live.values() if segment is not None))
+        return Deployment(self.gpus, tuple(segment for segment in live.values() if segment is not None), self.devices)
 
     def rows(self) -> Rows:
         """Return method, steps, segments, duration and what is proven."""
@@ -172,6 +176,11 @@ class ChangeResult(Result[ChangePlan]):
     def duration(self) -> float:
         """Seconds until the last step ends."""
         return self.plan.duration
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The first GPUs of the fleet, where it is known which ones they are."""
+        return self.plan.devices
 
     def state_after(self, steps: int) -> Deployment:
         """Return the segments that serve after so many steps, as :meth:`ChangePlan.state_after` does."""

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
@@ -82,6 +83,7 @@ class ChangeProblem:
     needs: Mapping[str, Need]
     tick: Fraction  # seconds per tick
     exact: bool  # whether all moves take whole ticks
+    devices: tuple[Device, ...] = ()  # of the first GPUs
 
     @classmethod
     def of(
@@ -117,7 +119,7 @@ class ChangeProblem:
             moves.append(Move(kind, place[0], placements[index], ends, begins, seconds[index], ticks, after))
         kept = tuple(segment for place, segment in new.items() if place in same)
         needs = _needs(kept, moves, needs_during(running, deployment, demand))
-        return cls(gpus, kept, tuple(moves), needs, tick, exact)
+        return cls(gpus, kept, tuple(moves), needs, tick, exact, running.devices or deployment.devices)
 
     @cached_property
     def by_gpu(self) -> dict[int, tuple[int, ...]]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.errors import InputError, Problem
-from mig_opt.result import Result, Rows
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import wrong_number, wrong_type
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
@@ -48,8 +48,8 @@ class Day:
 
     Examples
     --------
-    >>> from mig_opt import load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import load
+    >>> demand = load("parvagpu-s1")
     >>> rates = {service.name: (service.rate, 0.0, service.rate) for service in demand.services}
     >>> day = Day(demand, RateTable((0, 3600, 7200, 9000), rates), margin=0.1)
     >>> day.hours
@@ -67,7 +67,7 @@ class Day:
     def __post_init__(self) -> None:
         problems = list(wrong_demand(self.demand))
         if not isinstance(self.rates, RateTable):
-            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read_rates('rates.csv')"))
+            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read(RateTable, 'rates.csv')"))
         elif not problems:
             problems += wrong_services(self.demand, list(self.rates.rates), "rates")
         wanted = f"a share of the rates from 0 to {_MOST_MARGIN} (0.1 is 10 %)"
@@ -204,7 +204,7 @@ class DayPlan:
 
 @dataclass(frozen=True, slots=True)
 class DayResult(Result[DayPlan]):
-    """Outcome of :func:`mig_opt.deploy_day`: its plan is a :class:`DayPlan`, its objective the cost in GPU-hours.
+    """Outcome of :func:`mig_opt.deploy_day`: its plan is a ``DayPlan``, its objective the cost in GPU-hours.
 
     The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from mig_opt.arguments import make_tuples, wrong_integer, wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.rules import make_tuples, wrong_integer, wrong_number, wrong_type
 from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
 
 ENOUGH = 1 - 5e-10
@@ -25,7 +25,7 @@ ENOUGH = 1 - 5e-10
 NEEDED = 1 - 2e-9
 """Share of a rate that bounds count on: a little less than the validator insists on."""
 
-TABLE_WANTED = "a ProfileTable, for example one of read_profiles(...)"
+TABLE_WANTED = "a ProfileTable, for example one of read(ProfileTable, ...)"
 """What is said to whoever gives something else."""
 
 _MS = 1000
@@ -275,8 +275,8 @@ class Demand:
 
         Examples
         --------
-        >>> from mig_opt import load_demand
-        >>> [round(load_demand("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
+        >>> from mig_opt import load
+        >>> [round(load("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
         [22.8]
         """
         wanted = "a share of the rates from 0 to 100 (0.2 is 20 %)"
@@ -309,7 +309,7 @@ def demand_problems(
     if None in tables or None in pools or not tables or not pools:
         return
     kinds = {pool.gpu.name for pool in pools if pool}
-    known = {table.model for table in tables if table and table.gpu in kinds}
+    known = dict.fromkeys(table.model for table in tables if table and table.gpu in kinds)
     where = " or ".join(sorted(kinds))
     if not known:
         measured = ", ".join(sorted({table.gpu for table in tables if table}))
@@ -324,7 +324,7 @@ def demand_problems(
 def wrong_demand(demand: object) -> Iterator[Problem]:
     """Yield a problem unless ``demand`` is a Demand."""
     if not isinstance(demand, Demand):
-        yield wrong_type("demand", demand, "a Demand, for example load_demand('parvagpu-s1')")
+        yield wrong_type("demand", demand, "a Demand, for example load('parvagpu-s1')")
 
 
 def repeated(keys: Sequence[object], path: str, suffix: str) -> Iterator[Problem]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.arguments import make_tuples, wrong_type
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.registry import imported
-from mig_opt.result import Result, Rows
+from mig_opt.method.registry import imported
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import make_tuples, wrong_type
 from mig_opt.serving.demand import Demand, Option
 
 
@@ -71,6 +72,9 @@ class Deployment:
         The name of each GPU in the catalogue; a GPU may be without segments.
     segments : tuple of Segment
         In any order.
+    devices : tuple of Device
+        What the first GPUs are, for scripts and pictures; those after them are new. Empty: GPU 3 of the deployment is
+        number 3 of its machine.
 
     Raises
     ------
@@ -87,11 +91,17 @@ class Deployment:
 
     gpus: tuple[str, ...]
     segments: tuple[Segment, ...]
+    devices: tuple[Device, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.gpus, str):
             raise InputError([wrong_type("gpus", self.gpus, "a tuple with the name of each GPU")])
-        make_tuples(self, gpus=(str, "the name of a GPU"), segments=(Segment, "a Segment"))
+        make_tuples(
+            self, gpus=(str, "the name of a GPU"), segments=(Segment, "a Segment"), devices=(Device, "a Device")
+        )
+        problems = list(device_problems(self.devices, len(self.gpus), some_new=True))
+        if problems:
+            raise InputError(problems)
 
     def model(self, gpu: int) -> GpuModel:
         """Return the kind of a GPU."""
@@ -198,7 +208,8 @@ class Deployment:
         used = sorted({segment.gpu for segment in self.segments})
         number = {gpu: index for index, gpu in enumerate(used)}
         segments = (dataclasses.replace(segment, gpu=number[segment.gpu]) for segment in self.segments)
-        return Deployment(tuple(self.gpus[gpu] for gpu in used), tuple(segments))
+        devices = tuple(self.devices[gpu] for gpu in used if gpu < len(self.devices))
+        return Deployment(tuple(self.gpus[gpu] for gpu in used), tuple(segments), devices)
 
     def replace(self, *, gpus: Iterable[str] | None = None, segments: Iterable[Segment] | None = None) -> Deployment:
         """Return a copy with other GPUs or segments.
@@ -206,7 +217,7 @@ class Deployment:
         Parameters
         ----------
         gpus : iterable of str, optional
-            Names of the GPUs, in place of these.
+            Names of the GPUs, in place of these; the first ones are the same devices.
         segments : iterable of Segment, optional
             In place of these.
 
@@ -215,12 +226,12 @@ class Deployment:
         Deployment
             The copy.
         """
-        return Deployment(
-            self.gpus if gpus is None else tuple(gpus), self.segments if segments is None else tuple(segments)
-        )
+        names = self.gpus if gpus is None else tuple(gpus)
+        found = self.segments if segments is None else tuple(segments)
+        return Deployment(names, found, self.devices[: len(names)])
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.serving:deployment_card")(self))
+        return str(imported("mig_opt.views.cards.serving:deployment_card")(self))
 
     def to_frame(self) -> Any:
         """Return the segments, by GPU and start slice, as a pandas frame.
@@ -235,10 +246,10 @@ class Deployment:
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.serving:deployment_frame")(self)
+        return imported("mig_opt.views.cards.serving:deployment_frame")(self)
 
     def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
-        """Draw the segments on their GPUs, as :func:`mig_opt.plot_deployment` does.
+        """Draw the segments on their GPUs, as :func:`mig_opt.views.plot_deployment` does.
 
         Parameters
         ----------
@@ -257,7 +268,7 @@ class Deployment:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.plotting:plot_deployment")(self, demand, title=title)
+        return imported("mig_opt.views:plot_deployment")(self, demand, title=title)
 
 
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
@@ -332,7 +343,7 @@ class DeploymentResult(Result[Deployment]):
         ]
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.serving:deployment_result_card")(self))
+        return str(imported("mig_opt.views.cards.serving:deployment_result_card")(self))
 
     def to_frame(self) -> Any:
         """Return the segments of the deployment as a pandas frame.
@@ -347,10 +358,10 @@ class DeploymentResult(Result[Deployment]):
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.serving:result_frame")(self)
+        return imported("mig_opt.views.cards.serving:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the deployment, as :func:`mig_opt.plot_deployment` does.
+        """Draw the deployment, as :func:`mig_opt.views.plot_deployment` does.
 
         Parameters
         ----------
@@ -367,4 +378,4 @@ class DeploymentResult(Result[Deployment]):
         InputError
             If matplotlib is not installed, or there is no deployment.
         """
-        return imported("mig_opt.notebook.serving:plotted_result")(self, title=title)
+        return imported("mig_opt.views.cards.serving:plotted_result")(self, title=title)

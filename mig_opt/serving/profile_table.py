@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mig_opt.arguments import wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Profile, wrong_size
+from mig_opt.rules import wrong_integer, wrong_number
 
 
 @dataclass(frozen=True, slots=True)

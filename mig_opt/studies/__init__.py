@@ -6,10 +6,7 @@ results, and :func:`compare` runs some methods on some batches without any file.
 
 from __future__ import annotations
 
-from mig_opt.studies.comparing import compare
-from mig_opt.studies.reading import read_study, study_from_json
-from mig_opt.studies.running import StudyProgress, StudyRows, run_study, study_rows
-from mig_opt.study import (
+from mig_opt.method.study import (
     BatchFromFile,
     BundledBatch,
     GeneratedBatches,
@@ -19,6 +16,9 @@ from mig_opt.study import (
     Study,
     TraceFromFile,
 )
+from mig_opt.studies.comparison import compare
+from mig_opt.studies.inputs import read_study, study_from_json
+from mig_opt.studies.running import StudyProgress, StudyRows, run_study, study_rows
 
 __all__ = [
     "BatchFromFile",

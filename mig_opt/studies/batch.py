@@ -9,23 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.api.solve import partition_problems, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.control import check_run
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
-from mig_opt.registry import METHODS, get_method
-from mig_opt.result import Status, relative_gap
-from mig_opt.solving import partition_problems, solve
-from mig_opt.studies.environment import peak_bytes
-from mig_opt.studies.rows import Outcome, shielded
-from mig_opt.studies.runs import StudyRun, combinations
-from mig_opt.study import (
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import METHODS, get_method
+from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.study import (
     DEFAULT_TIME_LIMIT,
     BatchFromFile,
     BatchSource,
@@ -34,6 +30,10 @@ from mig_opt.study import (
     MethodSettings,
     Study,
 )
+from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.studies.environment import peak_bytes
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.runs import StudyRun, combinations
 from mig_opt.texts import plural
 from mig_opt.validation import validate
 
@@ -74,7 +74,7 @@ class BatchRun(StudyRun):
         if isinstance(source, BundledBatch):
             batch = load_instance(source.instance)
         else:
-            batch = read_batch(folder / source.file, source.gpu)
+            batch = read_batch(folder / source.file, gpu=source.gpu)
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
 
     @classmethod
@@ -160,9 +160,9 @@ def _seconds_to(gap: float, result: ScheduleResult) -> float | None:
 
 def tolerance(batch: Batch, makespan: float | None) -> float:
     """Return the seconds by which two makespans of a batch may differ and still be the same."""
-    ticks = Ticks.of(batch)
-    # Makespans are whole ticks, so two that differ do so by at least one; less is rounding of floating-point sums.
-    return float(ticks.length) / 2 if ticks.exact else RESOLUTION * (makespan or 0.0)
+    ticks, resolution = Ticks.of(batch), RESOLUTION * (makespan or 0.0)
+    # Short makespans are whole ticks, so two that differ do so by at least one; less is rounding of sums.
+    return min(float(ticks.length) / 2, resolution) if ticks.exact else resolution
 
 
 def violations(batch: Batch, schedule: Schedule | None) -> str:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt._version import __version__
-from mig_opt.control.threads import available_cores
+from mig_opt.method.control.threads import available_cores
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE_PARTS = frozenset({"cli", "notebook", "plotting", "__init__.py", "_version.py"})
+_IDLE_PARTS = frozenset({"cli", "views", "__init__.py", "_version.py"})
 """Parts of this package that change no result."""
 
 

@@ -10,21 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
 from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
-from mig_opt.registry import get_policy
-from mig_opt.result import Status, relative_gap
+from mig_opt.method.registry import get_policy
+from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
+from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
 from mig_opt.simulation.fleet.simulator import Simulation, option_problems, policy_label, simulate
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.runs import StudyRun, combinations, settings_of
-from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
 from mig_opt.validation.fleet.logs import check_log
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TraceRun(StudyRun):
     @classmethod
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
         """Return the trace in a file."""
-        return read_trace(folder / source.file, source.gpu, source.gpus)
+        return read_trace(folder / source.file, gpu=source.gpu, gpus=source.gpus)
 
     @classmethod
     def digest(cls, subject: Trace) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.files.documents import decoded, read_bytes, write_bytes
-from mig_opt.result import Status, relative_gap
+from mig_opt.method.result import Status, relative_gap
 
 CRASHED = "crashed"
 """Status of a run that ended without a result."""

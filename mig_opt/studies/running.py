@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import wrong_integer
 from mig_opt.errors import InputError
 from mig_opt.instances.bundled import instance_info
+from mig_opt.method.study import Study
+from mig_opt.rules import wrong_integer
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.fleet import TraceRun
-from mig_opt.studies.reading import check_study
+from mig_opt.studies.inputs import check_study
 from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
 from mig_opt.studies.runs import StudyRun
 from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
-from mig_opt.study import Study
 
 _MOST_JOBS = 1000
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.method.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
 from mig_opt.studies.rows import Outcome
 from mig_opt.studies.workers import alone
-from mig_opt.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
 from mig_opt.texts import plural
 
 Source = BatchSource | TraceSource

@@ -79,6 +79,14 @@ def clashes(
             here[span.key] = span
 
 
+def too_late(begin: float, end: float, seconds: float, tolerance: float = 0.0) -> bool:
+    """Return True if times are so large that, rounded, they do not tell how long it is from one to the other.
+
+    2.5 s after 1e17 s it is 1e17 s. A thousandth of the seconds, or ``tolerance``, may be lost in that way.
+    """
+    return abs(end - begin - seconds) > max(tolerance, seconds / 1000)
+
+
 def in_seconds(seconds: float) -> str:
     """Return a time to be read by people, to the nanosecond at most."""
     return f"{round(seconds, 9):.12g} s"

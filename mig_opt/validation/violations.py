@@ -33,6 +33,7 @@ class ViolationCode(RuleCode):
     SIZE_NOT_PROFILED = "size-not-profiled", "a task runs on an instance size for which it has no time"
     WRONG_DURATION = "wrong-duration", "a run is not exactly as long as the task takes on that size"
     BAD_TIME = "bad-time", "a time is negative or not finite, or an end is before its begin"
+    TOO_LATE = "too-late", "a begin is so late that an end, as a floating-point number, does not tell the duration"
     RUN_WITHOUT_INSTANCE = "run-without-instance", "no instance ever exists where a task runs"
     RUN_OUTSIDE_INSTANCE = "run-outside-instance", "a run is not within the lifetime of one instance"
     RUNS_OVERLAP = "runs-overlap", "two tasks run on one instance at once"

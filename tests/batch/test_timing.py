@@ -16,9 +16,9 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import PlannedInstance, nested_schedule, sequenced_schedule, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

@@ -12,8 +12,9 @@ from places import BENCH
 if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-import figures
 from matplotlib.figure import Figure
+
+from bench import figures
 
 
 def drawn() -> Figure:

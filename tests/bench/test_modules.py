@@ -16,12 +16,14 @@ if not BENCH.is_dir():
 
 def imports() -> Iterator[tuple[str, str]]:
     """Each module with each of those that it imports, also within functions."""
-    for path in sorted(Path(BENCH).glob("*.py")):
+    for path in sorted(Path(BENCH).rglob("*.py")):
+        module = ".".join(path.relative_to(BENCH.parent).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                yield from ((path.stem, alias.name) for alias in node.names)
+                yield from ((module, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
-                yield path.stem, node.module or ""
+                yield module, node.module or ""
+                yield from ((module, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def test_no_scripts_import_each_other_in_a_circle() -> None:

@@ -16,7 +16,7 @@ import pytest
 from command_line import Command, called
 from study_jobs import cluster_of_two
 
-from mig_opt import json_schema
+from mig_opt import schema
 from mig_opt.cli.progress import Bar
 from mig_opt.cli.study_screens import StudyBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study
@@ -226,7 +226,7 @@ def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_the_schema_is_printed(mig_opt: Command) -> None:
-    assert mig_opt("schema", "study").json == json_schema("study")
+    assert mig_opt("schema", "study").json == schema("study")
 
 
 def test_the_help_loads_nothing_heavy() -> None:

@@ -16,8 +16,8 @@ from mig_opt.files.shapes import Kind
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, instance_names
-from mig_opt.registry import deploy_methods, methods, policies
-from mig_opt.result import Status
+from mig_opt.method.registry import methods
+from mig_opt.method.result import Status
 from mig_opt.simulation.fleet.simulator import policy_options
 
 
@@ -71,12 +71,12 @@ def test_methods(run):
     assert [entry["name"] for entry in as_json.json["methods"]] == [method.name for method in methods()]
     assert as_json.json["auto"] == "cp"
     assert all(f"\n{method.name} " in text.out for method in methods())
-    assert [entry["name"] for entry in as_json.json["deploy_methods"]] == [method.name for method in deploy_methods()]
+    assert [entry["name"] for entry in as_json.json["deploy_methods"]] == [method.name for method in methods("deploy")]
     assert as_json.json["deploy_auto"] == "exact"
-    assert all(f"\n{method.name} " in text.out for method in deploy_methods())
-    assert [entry["name"] for entry in as_json.json["policies"]] == [policy.name for policy in policies()]
-    assert all(f"\n{policy.name} " in text.out for policy in policies())
-    assert as_json.json["policies"][-1]["options"] == list(policy_options(policies()[-1]))
+    assert all(f"\n{method.name} " in text.out for method in methods("deploy"))
+    assert [entry["name"] for entry in as_json.json["policies"]] == [policy.name for policy in methods("simulate")]
+    assert all(f"\n{policy.name} " in text.out for policy in methods("simulate"))
+    assert as_json.json["policies"][-1]["options"] == list(policy_options(methods("simulate")[-1]))
 
 
 def test_versions(run):

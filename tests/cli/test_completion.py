@@ -15,7 +15,7 @@ from mig_opt.cli.commands import COMMANDS
 from mig_opt.cli.completing import asked_of
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.instances.bundled import instance_names
-from mig_opt.registry import DEPLOY_METHODS, METHODS
+from mig_opt.method.registry import DEPLOY_METHODS, METHODS
 
 SHELLS = ("bash", "zsh", "fish")
 

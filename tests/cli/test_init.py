@@ -10,15 +10,21 @@ from typing import Any
 import pytest
 from command_line import Command, refuses
 
-from mig_opt import deploy, read_batch, read_demand, read_deployment, read_profiles, read_state, read_trace
+from mig_opt import deploy
+from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.batch.journals import read_commands
 from mig_opt.files.documents import without_comments
+from mig_opt.files.fleet.states import read_state
+from mig_opt.files.fleet.traces import read_trace
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
+from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.deployments import read_deployment
+from mig_opt.files.serving.profiles import read_profiles
 from mig_opt.files.templates import TEMPLATES, template
 from mig_opt.studies import read_study
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "batch": lambda path: read_batch(path, "A100" if path.suffix == ".csv" else None),
+    "batch": lambda path: read_batch(path, gpu="A100" if path.suffix == ".csv" else None),
     "services": lambda path: read_demand(
         path,
         gpu="A100-80GB" if path.suffix == ".csv" else None,
@@ -29,7 +35,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "rates": read_rates,
     "requests": read_recorded,
     "commands": read_commands,
-    "trace": lambda path: read_trace(path, "A100" if path.suffix == ".csv" else None),
+    "trace": lambda path: read_trace(path, gpu="A100" if path.suffix == ".csv" else None),
     "state": read_state,
     "study": read_study,
 }

@@ -176,3 +176,49 @@ def test_any_name_can_be_printed_with_any_encoding(tmp_path, arguments):
         assert json.loads(done.stdout.decode("utf-8"))["schedule"]["runs"][0]["task"] == "Ωmega"
     else:
         assert b"\\u03a9mega" in done.stdout
+
+
+HUGE = "9" * 5000
+HUGE_FILES = {
+    "batch.json": json.dumps({**BATCH, "gpus": 0}),
+    "schedule.json": '{"schema": "mig-opt/schedule/1", "makespan": 0, "runs": []}',
+    "services.json": '{"schema": "mig-opt/services/1", "gpu": "A30", "services": 0}',
+    "trace.json": '{"schema": "mig-opt/trace/1", "gpu": "A30", "gpus": 0, "jobs": []}',
+    "state.json": '{"schema": "mig-opt/state/1", "gpu": "A30", "gpus": 0}',
+    "certificate.json": '{"schema": "mig-opt/certificate/1", "batch": 0}',
+}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "solve batch.json",
+        "validate rodinia-a30 schedule.json",
+        "deploy services.json",
+        "simulate trace.json",
+        "defragment state.json --for 1g.6gb",
+        "check rodinia-a30 schedule.json certificate.json",
+    ],
+)
+def test_an_integer_of_thousands_of_digits_has_its_place(run, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name, text in HUGE_FILES.items():
+        (tmp_path / name).write_text(text.replace(": 0", f": {HUGE}"))
+    files = [word for word in command.split() if word.endswith(".json")]
+    refuses(run(*command.split()), *(f"{file}:1:" for file in files), "99999", "^^^^")
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [
+        ("solve rodinia-a30 --gpus ٢", "'--gpus': must be a whole number, is '٢'"),
+        ("solve rodinia-a30 --gpus 1_0", "'--gpus': must be a whole number, is '1_0'"),
+        ("solve rodinia-a30 --time-limit ٢", "'--time-limit': must be a number, is '٢'"),
+        ("solve rodinia-a30 --gap ٢%", "--gap: must be a share"),
+        ("deploy parvagpu-s1 --promise ٩٩%", "--promise: must be a share"),
+        ("deploy parvagpu-s1 --headroom ٢", "--headroom: must be a share"),
+        ("trace generate normal-25 --set jobs=1_0", "--set jobs: must be a whole number"),
+    ],
+)
+def test_options_take_the_numbers_of_files(run, command, wrong):
+    refuses(run(*command.split()), wrong)

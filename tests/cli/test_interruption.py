@@ -17,10 +17,10 @@ from command_line import MODULE, Outcome, method_that
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.progress import LiveLine
-from mig_opt.control import Control
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.batch.schedules import read_schedule
 from mig_opt.heuristics.batch.far import far
+from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
 
@@ -44,7 +44,7 @@ def test_interrupted_run_keeps_the_best_schedule(run, batch_file, tmp_path, monk
 
 
 def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
-    def interrupted(*arguments: object) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.batch.solving.show"):
@@ -157,4 +157,4 @@ def test_output_that_cannot_be_written_is_one_line(command):
             [*MODULE, command], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
         )
     assert done.returncode == 2
-    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"

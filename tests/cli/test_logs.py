@@ -32,8 +32,8 @@ def test_before_and_behind_the_command(run: Command, arguments: tuple[str, ...])
     assert outcome.code == 0
     lines = outcome.err.splitlines()
     assert all(" mig_opt." in line for line in lines)
-    assert "INFO    mig_opt.control: far begins: no limit, seed 0" in lines[0]
-    assert any("DEBUG   mig_opt.control: objective" in line for line in lines)
+    assert "INFO    mig_opt.method.control: far begins: no limit, seed 0" in lines[0]
+    assert any("DEBUG   mig_opt.method.control: objective" in line for line in lines)
     assert "far ends: feasible, objective 29.2" in lines[-1]
     assert log_is_shown()
 
@@ -52,10 +52,10 @@ def test_solvers_and_simulations_log(run: Command) -> None:
 def test_the_library_sets_no_handler(caplog: pytest.LogCaptureFixture) -> None:
     assert not logging.getLogger("mig_opt").handlers
     with caplog.at_level(logging.INFO, logger="mig_opt"):
-        mig_opt.solve(mig_opt.load_instance("rodinia-a30"), "far")
+        mig_opt.solve(mig_opt.load("rodinia-a30"), "far")
         trace = mig_opt.Trace((mig_opt.Job("a", 0.0, {3: 10.0}, "3g.20gb"),), mig_opt.get_gpu("A100"))
         mig_opt.simulate(trace, "first-fit")
-    assert [record.name for record in caplog.records] == ["mig_opt.control"] * 2 + [
+    assert [record.name for record in caplog.records] == ["mig_opt.method.control"] * 2 + [
         "mig_opt.simulation.fleet.simulator"
     ]
     assert not log_is_shown()

@@ -16,7 +16,7 @@ from mig_opt.files.serving.profiles import read_profiles
 
 @pytest.fixture(autouse=True)
 def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.executing.entry.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from mig_opt import Job, Trace, get_gpu, load_instance, simulate, write_trace
+from mig_opt import Job, Trace, get_gpu, simulate
 from mig_opt.cli.fleet.simulating import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
+from mig_opt.files.fleet.traces import write_trace
+from mig_opt.instances.bundled import load_instance
 from mig_opt.studies import compare
 
 

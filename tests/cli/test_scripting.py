@@ -12,7 +12,7 @@ from services_file import CHAT, SEARCH, fleet, services
 
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import read_deployment
-from mig_opt.rollout import deployment_script
+from mig_opt.operations.rollout import deployment_script
 
 HOOKS = 'run_task() { echo "$1" >>"$FOLDER/ran"; }'
 

@@ -14,10 +14,13 @@ from blocks import Block, blocks_of, commands_of, first_difference, is_run, run_
 from documents import flaws
 from places import BENCH, DOCS, PROJECT, README
 
-from mig_opt import InputError, Point, ProfileTable, read_demand, read_rates, read_recorded, read_trace
+from mig_opt import InputError, Point, ProfileTable
 from mig_opt.cli.app import command_line
+from mig_opt.files.fleet.traces import read_trace
 from mig_opt.files.recognition import document_kind
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
+from mig_opt.files.serving.arrivals import read_rates, read_recorded
+from mig_opt.files.serving.demands import read_demand
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
@@ -87,7 +90,7 @@ def test_every_block_is_run_or_marked(page: Path, block: Block, tmp_path: Path) 
         assert isinstance(document, dict)
         kind = document_kind(json.dumps(document))
         assert kind is not None, "a document of no kind is an output: <!-- output -->"
-        assert flaws(json_schema(kind), document) == []
+        assert flaws(schema(kind), document) == []
 
 
 def read_table(text: str, path: Path) -> None:
@@ -110,7 +113,7 @@ NOT_RUN = [
     for page, block in BLOCKS
     if block.mark.startswith("not run")
     for program, command in re.findall(
-        r"^(?:\$ )?(?:sudo )?(mig-opt|python bench/\w+\.py)\b *(.*)$", block.text.replace("\\\n", ""), re.MULTILINE
+        r"^(?:\$ )?(?:sudo )?(mig-opt|python -m bench\.[\w.]+) *(.*)$", block.text.replace("\\\n", ""), re.MULTILINE
     )
 ]
 """Commands of the package, and studies."""
@@ -123,8 +126,8 @@ def test_commands_that_are_not_run_have_their_options(program: str, command: str
     if program == "mig-opt":
         assert options <= options_of(words)
     else:
-        texts = [path.read_text(encoding="utf-8") for path in BENCH.glob("*.py")]
-        assert (PROJECT / program.removeprefix("python ")).is_file()
+        texts = [path.read_text(encoding="utf-8") for path in BENCH.rglob("*.py")]
+        assert (PROJECT / f"{program.removeprefix('python -m ').replace('.', '/')}.py").is_file()
         assert [option for option in options if not any(f'"{option}"' in text for text in texts)] == []
 
 

@@ -11,10 +11,9 @@ from places import BENCH, DOCS, PROJECT, README
 if not BENCH.is_dir() or not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-import quotes
-import quoting
-import result_tables
-from quoting import Given, Part, Quote, Source, read, unknown
+from bench.quotes import pages as quotes
+from bench.quotes import quoting, result_tables
+from bench.quotes.quoting import Given, Part, Quote, Source, read, unknown
 
 ENTRIES = quotes.entries()
 PAGES = sorted(
@@ -27,7 +26,7 @@ PAGES = sorted(
 @pytest.mark.parametrize("page", ENTRIES)
 def test_figures_are_those_of_the_results(page: str) -> None:
     found = quotes.reading(page)
-    assert [str(change) for change in found.changes] == [], "run: python bench/quotes.py"
+    assert [str(change) for change in found.changes] == [], "run: python -m bench.quotes.pages"
     assert found.problems == []
 
 

@@ -16,9 +16,10 @@ import pytest
 from places import DOCS
 
 import mig_opt
-from mig_opt import GpuModel, catalogue, get_gpu
+from mig_opt import GpuModel, catalogue, get_gpu, validation
 from mig_opt.cli.commands import COMMANDS
-from mig_opt.files.schema import FILES, json_schema
+from mig_opt.files.schema import FILES
+from mig_opt.files.schema import schema as schema_of
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
@@ -51,7 +52,7 @@ def test_entries_of_kinds_of_names() -> None:
 def test_every_code_of_a_violation_is_on_the_page() -> None:
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     named = {name for kind, names in generated.MARK.findall(text) if kind == "codes" for name in names.split()}
-    assert named == {name for name in mig_opt.__all__ if name.endswith("ViolationCode")}
+    assert named == {name for name in validation.__all__ if name.endswith("ViolationCode")}
     assert "| `runs-overlap` | two tasks run on one instance at once |" in api.codes("ViolationCode")
 
 
@@ -72,7 +73,7 @@ def test_tables_of_commands_have_two_columns() -> None:
 def test_every_key_of_every_file_has_its_row() -> None:
     text = formats.formats()
     for kind in FILES:
-        schema = json_schema(kind)
+        schema = schema_of(kind)
         assert f"## `{schema['title']}`" in text
         for entry in (schema, *schema["$defs"].values()):
             for key in entry.get("properties", ()):

@@ -15,7 +15,7 @@ from mig_opt.gpu.costs import cost_tables, get_costs
 @pytest.mark.parametrize("name", cost_tables())
 def test_written_and_read_back(tmp_path, name):
     costs, path = get_costs(name, "H100"), tmp_path / "costs.json"
-    write_costs(costs, path, get_gpu("H100"))
+    write_costs(costs, path, gpu=get_gpu("H100"))
     assert read_costs(path) == costs
     assert json.loads(path.read_text())["gpu"] == "H100-80GB"
 

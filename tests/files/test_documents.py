@@ -81,7 +81,9 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert complaints(read_schedule, "a\0b")[0].startswith("cannot be read: ")
     (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("latin-1"))
     expected = "is not UTF-8 text (byte 0xe9 at 13); save it as UTF-8"
-    assert complaints(read_batch, tmp_path / "latin.csv", "A30") == [expected]
+    assert complaints(read_batch, tmp_path / "latin.csv", gpu="A30") == [expected]
+    (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("utf-16")[:-1])
+    assert complaints(read_batch, tmp_path / "latin.csv", gpu="A30")[0].startswith("is not UTF-16 text (byte ")
 
     def refuse(self: Path) -> bytes:
         raise PermissionError(13, "Permission denied")

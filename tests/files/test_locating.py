@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mig_opt.files.documents import key_name
-from mig_opt.files.locating import Place, place_of
+from mig_opt.files.locations import Place, place_of
 
 TEXT = """// a batch
 {

@@ -12,8 +12,8 @@ from documents import DELETE, DOCUMENTS, READERS, complaints, flaws
 from places import DOCS
 
 from mig_opt.errors import InputError
-from mig_opt.files.schema import FILES, json_schema
-from mig_opt.result import Status
+from mig_opt.files.schema import FILES, schema
+from mig_opt.method.result import Status
 
 
 def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -27,7 +27,7 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 )
 def test_schema_and_reader_agree(kind: Any) -> None:
     """Put wrong and right values everywhere: what the schema refuses the reader refuses, and the other way round."""
-    schema, read = json_schema(kind), READERS[kind]
+    stated, read = schema(kind), READERS[kind]
     values = [DELETE, None, True, 0, -1, 2, 2.5, "", "x", "create", [], {}, {"1": 1.0}, {"x": 1}, {"1": 0}]
     # About these a schema can say nothing: they depend on the GPU or on another part of the file.
     beyond = re.compile(
@@ -48,7 +48,7 @@ def test_schema_and_reader_agree(kind: Any) -> None:
                 del parent[place[-1]]
             else:
                 parent[place[-1]] = value
-            flawed = flaws(schema, document)
+            flawed = flaws(stated, document)
             error = ""
             try:
                 read(document)
@@ -65,7 +65,7 @@ def test_schema_and_reader_agree(kind: Any) -> None:
 
 
 def test_schema_states_the_constraints() -> None:
-    batch = json_schema("batch")
+    batch = schema("batch")
     assert batch["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert batch["properties"]["schema"]["const"] == "mig-opt/batch/1"
     task = batch["$defs"]["Task"]
@@ -73,11 +73,11 @@ def test_schema_states_the_constraints() -> None:
     assert task["properties"]["times"]["patternProperties"] == {
         "^[1-9][0-9]?$": {"type": "number", "exclusiveMinimum": 0}
     }
-    assert json_schema("result")["$defs"]["Status"]["enum"] == [status.value for status in Status]
-    assert json_schema("schedule")["$defs"]["Operation"]["properties"]["kind"]["enum"] == ["create", "destroy"]
+    assert schema("result")["$defs"]["Status"]["enum"] == [status.value for status in Status]
+    assert schema("schedule")["$defs"]["Operation"]["properties"]["kind"]["enum"] == ["create", "destroy"]
     for kind in DOCUMENTS:
-        schema = json_schema(kind)
-        for shape in (schema, *schema["$defs"].values()):
+        stated = schema(kind)
+        for shape in (stated, *stated["$defs"].values()):
             assert shape["description"]
             if "properties" in shape:
                 assert shape["additionalProperties"] is False
@@ -89,7 +89,7 @@ def test_every_kind_has_a_document_to_test_it_with() -> None:
 
 
 def test_schema_of_an_unknown_kind() -> None:
-    assert complaints(json_schema, "bach") == ["kind: no kind of file is called 'bach'; did you mean batch?"]
+    assert complaints(schema, "bach") == ["kind: no kind of file is called 'bach'; did you mean batch?"]
 
 
 SERVING = DOCS / "reference" / "service-files.md"
@@ -103,4 +103,4 @@ def test_the_files_in_the_docs_are_what_they_say() -> None:
     assert {"services", "profiles", "deployment"} <= set(kinds)
     for kind, document in zip(kinds, documents, strict=True):
         READERS[kind](document)
-        assert flaws(json_schema(kind), document) == []
+        assert flaws(schema(kind), document) == []

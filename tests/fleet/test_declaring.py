@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from online_worlds import traces
 
 from mig_opt import Job, Trace, declare_times, generate_trace, get_gpu
-from mig_opt.fleet.declaring import declared_error
+from mig_opt.fleet.declared_times import declared_error
 
 A30 = get_gpu("A30")
 

@@ -9,9 +9,9 @@ import pytest
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.method.control import Control
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import IntegerOutcome, Request

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from mig_opt.cli import main
-from mig_opt.control import Control
-from mig_opt.registry import Method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import Method
 
 TASKS = [
     {"name": "a", "times": {"1": 4.0, "2": 2.5}},

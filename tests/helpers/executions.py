@@ -15,11 +15,11 @@ from nvml_machine import Machine
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.driver import Nvml, Patience
-from mig_opt.executing.attempts import Outcome
-from mig_opt.executing.executor import Executor
-from mig_opt.executing.machinery import Done
 from mig_opt.files.batch.journals import JournalFile
+from mig_opt.operations.driver import Nvml, Patience
+from mig_opt.operations.execute.attempts import Outcome
+from mig_opt.operations.execute.executor import Executor
+from mig_opt.operations.execute.machinery import Done
 
 BEGINNING = 1_700_000_000.0
 CHANGES = (

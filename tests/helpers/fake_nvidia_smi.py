@@ -139,7 +139,7 @@ def by_number(gpu: Gpu) -> list[dict[str, Any]]:
 
 def devices(state: State) -> None:
     for index, gpu in enumerate(state):
-        print(f"GPU {index}: NVIDIA {gpu['kind']} (UUID: GPU-{index})")
+        print(f"GPU {index}: NVIDIA {gpu['kind']} (UUID: {gpu.get('uuid', f'GPU-{index}')})")
         for device, entry in enumerate(by_number(gpu)):
             print(f"  MIG {entry['profile']:<15} Device {device:2}: (UUID: {entry['uuid']})")
 

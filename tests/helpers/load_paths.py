@@ -1,4 +1,4 @@
-"""Longest paths through the load tree by definition, to compare :mod:`mig_opt.loads` with: slow, and nothing shared."""
+"""Longest paths through the load tree by definition: slow, sharing nothing with :mod:`mig_opt.batch.loads`."""
 
 from __future__ import annotations
 

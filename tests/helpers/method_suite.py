@@ -8,7 +8,7 @@ import tiny
 
 from mig_opt import Batch, Callbacks, Schedule, ScheduleResult, Task, generate_batch, methods
 from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
-from mig_opt.registry import get_method
+from mig_opt.method.registry import get_method
 
 NAMES = [method.name for method in methods()]
 # As the tiny batch, but ``big`` runs on smaller instances too, so that a fixed partition has one for every task.

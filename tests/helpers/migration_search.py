@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from mig_opt import FleetState, GpuModel, HeldInstance, validate_migrations
+from mig_opt import FleetState, GpuModel, HeldInstance
+from mig_opt.validation import validate_migrations
 
 Place = tuple[str, int]
 Look = frozenset[Place]

@@ -8,9 +8,10 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu, validate
+from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu
 from mig_opt.gpu.geometry import geometry_of, members
 from mig_opt.simulation import Cluster, Log, Policy, check_log
+from mig_opt.validation import validate
 
 A100 = get_gpu("A100")
 TABLES = geometry_of(A100)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SNAPSHOT = Path(__file__).resolve().parents[1] / "public_api.txt"
-MODULES = ("mig_opt", "mig_opt.simulation", "mig_opt.studies", "mig_opt.plotting")
+MODULES = ("mig_opt", "mig_opt.simulation", "mig_opt.studies")
 """Those whose ``__all__`` is public."""
 
 

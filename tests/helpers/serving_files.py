@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, Segment
@@ -55,4 +56,8 @@ def deployments(draw: st.DrawFn) -> Deployment:
         whole = st.integers(min_value=-2, max_value=2**40)
         return Segment(draw(names), index, profile, draw(whole), draw(whole), draw(whole), draw(figure), draw(figure))
 
-    return Deployment(tuple(kind.name for kind in kinds), tuple(segment() for _ in range(draw(st.integers(0, 4)))))
+    segments = tuple(segment() for _ in range(draw(st.integers(0, 4))))
+    known = range(draw(st.integers(0, len(kinds))))  # the others are new
+    return Deployment(
+        tuple(k.name for k in kinds), segments, tuple(Device(2 * gpu, "n1", f"GPU-{gpu}") for gpu in known)
+    )

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from online_worlds import job, trace
 
-from mig_opt import Batch, InputError, write_trace
+from mig_opt import Batch, InputError
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.registry import Method
+from mig_opt.files.fleet.traces import write_trace
+from mig_opt.method.control import Control
+from mig_opt.method.registry import Method
 from mig_opt.studies import (
     GeneratedBatches,
     MethodSettings,

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from places import SHARED
 
+from mig_opt.api.deploy import deploy
 from mig_opt.batch.batch import Task
-from mig_opt.deploying import deploy
 from mig_opt.errors import InputError
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.profiles import import_profiles, profiles_to_json, read_profiles
 from mig_opt.instances import bundled
 from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load_demand, load_instance
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import ProfileTable, front
 

@@ -13,8 +13,8 @@ from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError
 from mig_opt.instances import bundled
 from mig_opt.instances.bundled import BestKnown, FewestGpus, Finding, load_demand, load_instance
-from mig_opt.instances.recording import record_best_known
-from mig_opt.result import Status
+from mig_opt.instances.records import record_best_known
+from mig_opt.method.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 DATA = Path(bundled.__file__).with_name("data")

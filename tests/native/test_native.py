@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import shutil
+import struct
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -12,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from places import PROJECT
+from wrong_arguments import fitting, sizes_of
 
 from mig_opt import native
-from mig_opt.loads.subsets import subset_sums
-from mig_opt.native import NUMBER, loop
+from mig_opt.native import declared_loops, loop
+from mig_opt.native.declarations import Array, Node, Structure, loops
 
 BUILD = PROJECT / "hatch_build.py"
 
@@ -32,6 +37,27 @@ def build() -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize("optimised", [False, True])
+def test_every_loop_refuses_all_that_it_does_not_declare(*, optimised: bool) -> None:
+    """Each argument with another type or rank, strided, by columns, not aligned, read only, too long, and so on."""
+    code = "import wrong_arguments; print(*wrong_arguments.not_refused(), sep='\\n', end='')"
+    run = subprocess.run(
+        [sys.executable, *["-O"] * optimised, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+SMALL = """
+typedef struct { int32_t *at; int64_t rows, columns; } TableRows;
+typedef struct { double share; OF(rows, 3) TableRows table; int64_t count; } Mixed;
+EXPORT double small(const Mixed *mixed, OF(0 <= at < rows) int64_t at, const int64_t limits[2], double last);
+"""
+
+
 class Mixed(NamedTuple):
     share: float
     table: np.ndarray
@@ -40,28 +66,68 @@ class Mixed(NamedTuple):
 
 def test_structures_have_eight_bytes_for_each_field() -> None:
     table = np.arange(6, dtype=np.int32).reshape(2, 3)
-    cells = native._argument((Mixed(1, table, True), 7))
-    address = table.__array_interface__["data"][0]
-    assert np.frombuffer(cells, np.float64)[0] == 1.0  # an integer where a floating-point number is declared
-    assert np.frombuffer(cells, np.int64)[1:].tolist() == [address, 2, 3, 1, 7]
+    mixed, at, limits, last = loops(SMALL)["small"]().packed([Mixed(1, table, True), np.int64(1), (-7, 8), 9])
+    assert struct.unpack("dqqqq", mixed) == (1.0, table.__array_interface__["data"][0], 2, 3, 1)
+    assert (at, struct.unpack("qq", limits), last, type(last)) == (1, (-7, 8), 9.0, float)
 
 
-def test_arrays_have_to_be_contiguous() -> None:
-    with pytest.raises(AssertionError, match="contiguous"):
-        subset_sums(np.arange(8, dtype=np.int32)[::2])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "EXPORT int one(int64_t number);",
+        "EXPORT void one(float number);",
+        "EXPORT void one(OF(tasks) const TableRows *table);",
+        "typedef struct { int64_t number; Mixed *mixed; } Wrong;",
+        "void one(int64_t number);",
+    ],
+)
+def test_what_is_declared_in_another_way_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"loops\.h: "):
+        loops(SMALL + line)["one"]()
+
+
+def cells_of(node: Node) -> int:
+    if isinstance(node, Structure):
+        return sum(map(cells_of, node.members))
+    return 1 + len(node.sizes) if isinstance(node, Array) else 1
+
+
+def test_structures_are_those_of_the_compiler(build: ModuleType, tmp_path: Path) -> None:
+    lines = ["#include <stddef.h>", '#include "loops.h"']
+    for declared in (made() for made in declared_loops().values()):
+        for node in fitting(declared, sizes_of(declared))[1]:
+            if isinstance(node, Structure) and node.fields:
+                at = 0
+                for field, member in zip(node.fields, node.members, strict=True):
+                    lines.append(f'_Static_assert(offsetof({node.kind}, {field}) == {8 * at}, "");')
+                    at += cells_of(member)
+                lines.append(f'_Static_assert(sizeof({node.kind}) == {8 * at}, "");')
+    (tmp_path / "layout.c").write_text("\n".join(lines))
+    subprocess.run(
+        [*build.compiler(), "-std=c11", "-fsyntax-only", f"-I{build.FOLDER}", tmp_path / "layout.c"], check=True
+    )
 
 
 def test_the_library_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native._library.cache_clear()
     monkeypatch.setattr(native, "LIBRARY", tmp_path / "loops.shared")
     with pytest.raises(ImportError, match=r"install the package anew, or in a checkout run: python hatch_build\.py"):
-        loop("not_loaded_yet", NUMBER)()
+        loop("not_loaded_yet")()
     native._library.cache_clear()
 
 
-def test_loops_that_are_older_than_the_package_say_what_to_do() -> None:
-    with pytest.raises(ImportError, match=r"have no not_compiled_yet: they are older than the package"):
-        loop("not_compiled_yet", NUMBER)()
+def test_loops_of_other_sources_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "changed.c").touch()
+    native._library.cache_clear()
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    with pytest.raises(ImportError, match=r"are not those of their sources; .* python hatch_build\.py"):
+        loop("not_loaded_yet")()
+    native._library.cache_clear()
+
+
+def test_a_loop_that_there_is_not_says_what_to_do() -> None:
+    with pytest.raises(ImportError, match="have no not_compiled_yet; install the package anew"):
+        loop("not_compiled_yet")()
 
 
 def test_the_machines_compiler_is_taken_and_zig_where_there_is_none(

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 import mig_opt
-from mig_opt import Deployment, InputError, deploy, load_demand
+from mig_opt import Deployment, InputError, deploy
 from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
+from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json, write_deployment
+from mig_opt.instances.bundled import load_demand
+from mig_opt.operations.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
+from mig_opt.validation import validate_deployment
+from mig_opt.views import plot_deployment
 
 DEMAND = load_demand("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")
@@ -21,11 +25,11 @@ TABLE, POOL, SERVICE = DEMAND.tables[0], DEMAND.pools[0], DEMAND.services[0]
 CALLS: dict[str, Callable[[Any], object]] = {
     "align": lambda wrong: mig_opt.align(NOTHING, wrong),
     "plan_change": lambda wrong: mig_opt.plan_change(NOTHING, wrong),
-    "validate_deployment": lambda wrong: mig_opt.validate_deployment(DEMAND, wrong),
-    "plot_deployment": mig_opt.plot_deployment,
-    "deployment_script": mig_opt.deployment_script,
-    "mig_parted_config": mig_opt.mig_parted_config,
-    "kubernetes_resources": mig_opt.kubernetes_resources,
+    "validate_deployment": lambda wrong: validate_deployment(DEMAND, wrong),
+    "plot_deployment": plot_deployment,
+    "deployment_script": deployment_script,
+    "mig_parted_config": mig_parted_config,
+    "kubernetes_resources": kubernetes_resources,
     "deployment_to_json": deployment_to_json,
     "deployment_to_csv": deployment_to_csv,
 }
@@ -43,14 +47,14 @@ def test_only_deployments_are_deployments(name: str, wrong: object) -> None:
 
 def test_nothing_is_written_for_a_result(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be a Deployment"):
-        mig_opt.write_deployment(RESULT, tmp_path / "fleet.json")  # type: ignore[arg-type]
+        write_deployment(RESULT, tmp_path / "fleet.json")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
 def test_only_demands_are_demands() -> None:
     wrong: Any = "parvagpu-s1"
     with pytest.raises(InputError, match="demand: must be a Demand, for example"):
-        mig_opt.validate_deployment(wrong, NOTHING)
+        validate_deployment(wrong, NOTHING)
     with pytest.raises(InputError, match="demand: must be a Demand, for example"):
         mig_opt.plan_change(NOTHING, NOTHING, demand=wrong)
 
@@ -62,41 +66,41 @@ def test_one_name_is_no_list_of_gpus() -> None:
 
 WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
     "path of a demand": (
-        lambda: mig_opt.read_demand(3),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.Demand, 3),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is 3 (int)"],
     ),
     "path of a deployment": (
-        lambda: mig_opt.read_deployment(None),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.Deployment, None),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is None (NoneType)"],
     ),
     "path of profiles": (
-        lambda: mig_opt.read_profiles([]),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.ProfileTable, []),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is [] (list)"],
     ),
     "path of a batch": (
-        lambda: mig_opt.read_batch(3),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.Batch, 3),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is 3 (int)"],
     ),
     "path of a trace": (
-        lambda: mig_opt.read_trace(3),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.Trace, 3),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is 3 (int)"],
     ),
     "path of a fleet state": (
-        lambda: mig_opt.read_state(None),  # type: ignore[arg-type]
+        lambda: mig_opt.read(mig_opt.FleetState, None),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is None (NoneType)"],
     ),
     "tables beside a file": (
-        lambda: mig_opt.read_demand("services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
-        ["tables[1]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+        lambda: mig_opt.read(mig_opt.Demand, "services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
+        ["tables[1]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
     ),
     "tables beside a table": (
-        lambda: mig_opt.read_demand("services.csv", tables=[1]),  # type: ignore[list-item]
-        ["tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+        lambda: mig_opt.read(mig_opt.Demand, "services.csv", tables=[1]),  # type: ignore[list-item]
+        ["tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
     ),
     "tables beside a document": (
         lambda: demand_from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
         [
-            "tables: must be a tuple, each entry a ProfileTable, for example one of read_profiles(...), is "
+            "tables: must be a tuple, each entry a ProfileTable, for example one of read(ProfileTable, ...), is "
             "'profiles.json' (str)"
         ],
     ),
@@ -111,7 +115,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: mig_opt.Demand((SERVICE, "chat"), (1,), 2),  # type: ignore[arg-type]
         [
             "services[1]: must be a Service, is 'chat' (str)",
-            "tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)",
+            "tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)",
             "pools: must be a tuple, each entry a GpuPool, for example GpuPool(get_gpu('A100')), is 2 (int)",
         ],
     ),
@@ -120,7 +124,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["gpus[0]: must be the name of a GPU, is 7 (int)", "segments[0]: must be a Segment, is 1 (int)"],
     ),
     "change": (
-        lambda: mig_opt.change_script("plan"),  # type: ignore[arg-type]
+        lambda: change_script("plan"),  # type: ignore[arg-type]
         ["change: must be a ChangePlan, as plan_change returns it, is 'plan' (str)"],
     ),
 }
@@ -137,7 +141,7 @@ def test_each_argument_of_a_wrong_type_is_a_line_that_says_what_is_wanted(name: 
 @pytest.mark.parametrize("wrong", [RESULT, RESULT.deployment])
 def test_only_changes_have_scripts_of_changes(wrong: Any) -> None:
     with pytest.raises(InputError, match="change: must be a ChangePlan, as plan_change returns it, is Deployment"):
-        mig_opt.change_script(wrong)
+        change_script(wrong)
 
 
 def test_any_iterable_of_parts_will_do() -> None:

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
 
-from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
+from mig_opt import Batch, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.schedule import Run, Schedule
-from mig_opt.control import Control
-from mig_opt.registry import Method
+from mig_opt.files.batch.batches import write_batch
+from mig_opt.method.control import Control
+from mig_opt.method.registry import Method
 from mig_opt.studies import (
     BatchFromFile,
     BundledBatch,
@@ -177,7 +178,7 @@ def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.solving.validate", lambda *arguments: SimpleNamespace(violations=()))
+    monkeypatch.setattr("mig_opt.api.solve.validate", lambda *arguments: SimpleNamespace(violations=()))
     late = Schedule((Run("t001", 0, "7g.40gb", 0, 0.0, 1000.0),), ())
     monkeypatch.setattr(Method, "load", lambda method: lambda batch, control: control.offer(late))
     outcome = measure(generate_batch(3), "far")

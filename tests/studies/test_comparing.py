@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from study_parts import failing, method_that, problems
 
-from mig_opt import Batch, generate_batch, load_instance
+from mig_opt import Batch, generate_batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import far
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
 from mig_opt.studies import compare
-from mig_opt.studies.comparing import comparison_rows, comparison_to_csv, default_methods
+from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
 
 
 def test_compare() -> None:

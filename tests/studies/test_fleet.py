@@ -13,9 +13,10 @@ from online_worlds import Scripted, job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
-from mig_opt import Trace, generate_trace, trace_bounds, write_trace
-from mig_opt.fleet.bounds import TraceBounds
-from mig_opt.registry import Method
+from mig_opt import Trace, generate_trace
+from mig_opt.files.fleet.traces import write_trace
+from mig_opt.fleet.bounds import TraceBounds, trace_bounds
+from mig_opt.method.registry import Method
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.studies import (
     GeneratedBatches,

@@ -9,7 +9,7 @@ import pytest
 from mig_opt.batch.schedule import Run
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.placed import Span, clashes, in_seconds, placed_entries
+from mig_opt.validation.placed import Span, clashes, in_seconds, placed_entries, too_late
 
 
 def found(spans: list[Span[str, str]], tolerance: float = 0.0) -> list[tuple[str, str]]:
@@ -51,3 +51,12 @@ def test_entries_without_a_place_are_left_out() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (0.1 + 0.2, "0.3 s"), (1e-9, "1e-09 s")])
 def test_times_are_spelled_to_the_nanosecond(seconds: float, text: str) -> None:
     assert in_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("begin", "seconds", "lost"),
+    [(0.1, 0.2, False), (1e9, 0.11, False), (0.0, 1e17, False), (1e17, 1e17, False), (1e16, 2.5, True)],
+)
+def test_seconds_are_lost_where_numbers_are_far_apart(begin: float, seconds: float, lost: bool) -> None:
+    assert too_late(begin, begin + seconds, seconds) == lost
+    assert not too_late(begin, begin + seconds, seconds, tolerance=3.0)

@@ -14,10 +14,10 @@ from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.outcome import Checks, exit_if_contradicting, finish, print_json, refuse
 from mig_opt.cli.screens import Cell, Part, bullets, note, percent, percents, seconds, show, status, styled, table
-from mig_opt.study import COMPARISON_TIME_LIMIT
+from mig_opt.method.study import COMPARISON_TIME_LIMIT
 
 if TYPE_CHECKING:
-    from mig_opt.studies.comparing import Comparison
+    from mig_opt.studies.comparison import Comparison
     from mig_opt.studies.summary import Judged, Line
 
 
@@ -48,8 +48,8 @@ def compare(
     every batch got a schedule, 1 if one got none or a method failed, and 130 after Ctrl-C, which shows what is done.
     """
     from mig_opt.cli.progress import RunsBar, shown_bar
-    from mig_opt.studies.comparing import check_comparison, comparison_rows, comparison_to_csv, default_methods
-    from mig_opt.studies.comparing import compare as run_comparison
+    from mig_opt.studies.comparison import check_comparison, comparison_rows, comparison_to_csv, default_methods
+    from mig_opt.studies.comparison import compare as run_comparison
     from mig_opt.studies.summary import line_document
 
     checks = Checks()

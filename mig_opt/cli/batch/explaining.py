@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from mig_opt.api.explain import Conflict, Explanation, Remedy, RequirementKind, Verdict
+from mig_opt.api.explain import explain as find_explanation
+from mig_opt.api.explain.explainer import DEFAULT_TIME_LIMIT, check_question
 from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows
 from mig_opt.cli.inputs import load_batch
 from mig_opt.cli.outcome import Checks, finish, print_json
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, bullets, card, note, seconds, show, styled
-from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
-from mig_opt.explaining import explain as find_explanation
-from mig_opt.explaining.explainer import DEFAULT_TIME_LIMIT, check_question
 from mig_opt.texts import plural
 
 MOST_TASKS = 12

@@ -8,6 +8,10 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from mig_opt.api.prove import Check, check_proof_options
+from mig_opt.api.prove import check as check_certificate
+from mig_opt.api.prove import prove as find_proof
+from mig_opt.api.prove.prover import DEFAULT_METHOD
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim
 from mig_opt.cli import options
@@ -16,10 +20,6 @@ from mig_opt.cli.inputs import check_outputs, load_batch, written
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, Checks, finish, print_json, print_text
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, Rows, bullets, card, seconds, show, styled
 from mig_opt.errors import Problem
-from mig_opt.proving import Check, check_proof_options
-from mig_opt.proving import check as check_certificate
-from mig_opt.proving import prove as find_proof
-from mig_opt.proving.prover import DEFAULT_METHOD
 from mig_opt.validation import validate
 
 

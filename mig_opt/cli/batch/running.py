@@ -34,11 +34,12 @@ from mig_opt.cli.screens import (
     table,
 )
 from mig_opt.errors import DriverError, InputError
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.executing import Execution
-    from mig_opt.executing.executor import Observer
+    from mig_opt.operations.execute import Execution
+    from mig_opt.operations.execute.executor import Observer
 
 _JOURNAL = "run.journal"
 
@@ -62,7 +63,7 @@ def run(
         Option(
             "--devices",
             metavar="LIST",
-            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: 0,1,...]",
+            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
         ),
     ] = None,
     journal: Annotated[
@@ -90,7 +91,7 @@ def run(
     JOURNAL, which needs no other argument.
     Exits with 0 if all is done, 1 if tasks have failed or something could not be done, 130 after Ctrl-C.
     """
-    from mig_opt.executing import resume_schedule, undo_schedule
+    from mig_opt.operations.execute import resume_schedule, undo_schedule
 
     checks = Checks()
     checks.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
@@ -147,9 +148,9 @@ def _begin(
     dry_run: bool,
     quiet: bool,
 ) -> Execution:
-    from mig_opt.executing import run_schedule
     from mig_opt.files.batch.journals import read_commands
     from mig_opt.files.batch.schedules import read_schedule
+    from mig_opt.operations.execute import run_schedule
 
     checks = Checks()
     problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
@@ -165,15 +166,15 @@ def _begin(
 
 def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> None:
     """Show the steps and everything that is in their way, and end the command."""
-    from mig_opt.driver import Patience
-    from mig_opt.executing.entry import check_machines, check_plan
-    from mig_opt.executing.machines import Machines
+    from mig_opt.operations.driver import Patience
+    from mig_opt.operations.execute.machines import Machines
+    from mig_opt.operations.execute.schedules import check_machines, check_plan, device_names
 
     plan, problems = check_plan(batch, schedule, commands, devices)
     unchecked = ""
     try:
         with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
-            if any("/" not in device for device in devices or [""]):
+            if any("/" not in name for name in device_names(batch, devices) or [""]):
                 machines.driver("")
             problems += check_machines(machines, batch, plan, devices).problems
     except InputError as error:
@@ -187,7 +188,8 @@ def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: lis
         place = f"{each.profile}@{each.start}"
         for step in each.steps:
             command = " ".join(commands.tasks[step.label]) if step.is_run else ""
-            rows.append((step.begin, [seconds(step.begin), str(each.gpu), place, step.label.strip("()"), command]))
+            where = gpu_name(batch.devices, each.gpu), place
+            rows.append((step.begin, [seconds(step.begin), *where, step.label.strip("()"), command]))
     rows.sort(key=lambda row: row[0])
     show(card(batch_rows(batch)), "", table([">at s", "GPU", "instance", "step", "/command"], [row for _, row in rows]))
     remark = (
@@ -242,7 +244,8 @@ class _View:
             self._late = event.time - journal.began - planned
         elif event.kind in ("create", "destroy") and event.instance is not None:
             place = journal.lifetimes[event.instance]
-            self._doing = {**self._doing, place.gpu: f"{event.kind} {place} of GPU {place.gpu}"}
+            name = gpu_name(journal.batch.devices, place.gpu)
+            self._doing = {**self._doing, place.gpu: f"{event.kind} {place} of GPU {name}"}
         elif event.instance is not None:
             gpu = journal.lifetimes[event.instance].gpu
             self._doing = {key: text for key, text in self._doing.items() if key != gpu}
@@ -327,7 +330,7 @@ def _show(execution: Execution, journal: Path, files: Mapping[str, Path | None],
         show_remarks(remarks)
     chart = files["chart"]
     if chart is not None:
-        from mig_opt.plotting import save_execution_plot
+        from mig_opt.views import save_execution_plot
 
         journal_of = execution.journal
         save_execution_plot(journal_of.batch, journal_of.schedule, execution.measured()[1], chart)
@@ -362,10 +365,10 @@ def _rows(execution: Execution) -> Rows:
 
 
 def _steps(execution: Execution) -> Part:
-    several = execution.journal.batch.gpus > 1
+    batch = execution.journal.batch
     rows = []
     for step in execution.steps:
-        place = f"{step.profile}@{step.start}" + (f" of {step.gpu}" if several else "")
+        place = f"{step.profile}@{step.start}" + (f" of {gpu_name(batch.devices, step.gpu)}" if batch.gpus > 1 else "")
         name = step.task or step.kind
         rows.append(
             [place, name, *(f"{value:.3f}" for value in (*step.planned, *step.measured)), f"{step.longer:+.3f}"]

@@ -23,6 +23,7 @@ from mig_opt.cli.screens import (
     table,
     verdict,
 )
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.texts import plural
 from mig_opt.validation import Validation
 
@@ -108,4 +109,4 @@ def _steps(batch: Batch, instances: Sequence[Lifetime]) -> Iterator[list[Cell]]:
 
 
 def _place(batch: Batch, instance: Lifetime) -> list[str]:
-    return [str(instance.gpu), str(instance)] if batch.gpus > 1 else [str(instance)]
+    return [gpu_name(batch.devices, instance.gpu), str(instance)] if batch.gpus > 1 else [str(instance)]

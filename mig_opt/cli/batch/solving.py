@@ -9,11 +9,23 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from mig_opt.api.solve import partition_problems
+from mig_opt.api.solve import solve as run_method
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
-from mig_opt.cli.inputs import check_outputs, is_table, load_batch, load_state, parsed_share, plotted, started, written
+from mig_opt.cli.inputs import (
+    check_outputs,
+    is_table,
+    load_batch,
+    load_schedule,
+    load_state,
+    parsed_share,
+    plotted,
+    started,
+    written,
+)
 from mig_opt.cli.outcome import (
     EXIT_CODES,
     Checks,
@@ -24,13 +36,9 @@ from mig_opt.cli.outcome import (
     say_infeasible,
 )
 from mig_opt.cli.screens import bullets, show, show_remarks
-from mig_opt.control import check_run
-from mig_opt.registry import AUTO, METHODS, get_method
-from mig_opt.result import Status
-from mig_opt.solving import partition_problems
-from mig_opt.solving import solve as run_method
-
-_NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO, METHODS, get_method
+from mig_opt.method.result import Status
 
 
 def solve(
@@ -45,6 +53,9 @@ def solve(
     ] = None,
     busy_until: Annotated[
         float | None, Option(metavar="S", help="For --from: seconds after which instances in use are free.")
+    ] = None,
+    initial: Annotated[
+        Path | None, options.file("Schedule to begin with; if its times do not fit, its places are kept.")
     ] = None,
     method: options.Method = AUTO,
     partition: Annotated[
@@ -82,7 +93,9 @@ def solve(
         with checks.step():
             problem = started(problem, state, busy_until, str(start))
     checks.attempt(check_run, also=partition_problems(method, partition, problem))
-    checks.attempt(check_outputs, [batch, *filter(None, [start, costs])], chart, schedule=output, batch=save_batch)
+    begun = None if initial is None else checks.attempt(load_schedule, initial)
+    inputs: list[str | Path | None] = [batch, start, costs, initial]
+    checks.attempt(check_outputs, [name for name in inputs if name], chart, schedule=output, batch=save_batch)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
     from mig_opt.files.batch.batches import write_batch
@@ -100,6 +113,7 @@ def solve(
             gap=share,
             deterministic=deterministic,
             partition=partition,
+            initial=begun,
         )
 
     reached = result.gap is not None and result.gap <= share
@@ -110,17 +124,16 @@ def solve(
         remarks += written("batch", problem, save_batch, write_batch)
     with checks.step():
         remarks += plotted("schedule", result.schedule, chart, partial(_draw, problem, result))
-    no_partition = result.status is Status.NO_SOLUTION and result.method == "fixpart-best"
-    if no_partition:
-        remarks.append(_NO_PARTITION)
+    no_partition = _no_partition(problem, result)
+    remarks += no_partition
     if start is not None and output is not None and save_batch is None:
         remarks.append("validate, plot, script and run need the instances too: add --save-batch FILE.")
     if as_json:
         print_json(result_summary(result))
         if result.status is Status.INFEASIBLE:
             say_infeasible(unplaceable(problem))
-        if no_partition:
-            say(_NO_PARTITION)
+        for remark in no_partition:
+            say(remark)
     else:
         show(result_card(problem, result))
         if result.status is Status.INFEASIBLE:
@@ -132,7 +145,15 @@ def solve(
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
+def _no_partition(batch: Batch, result: ScheduleResult) -> list[str]:
+    """Return why fixpart-best has no schedule, if that is so."""
+    if result.status is not Status.NO_SOLUTION or result.method != "fixpart-best":
+        return []
+    each = ", even with one of its own for each GPU" if batch.gpus > 1 else ""
+    return [f"No partition has an instance for every task{each}; methods that change partitions may find a schedule."]
+
+
 def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path) -> None:
-    from mig_opt.plotting import save_plot
+    from mig_opt.views import save_plot
 
     save_plot(batch, schedule, chart, lower_bound=result.lower_bound)

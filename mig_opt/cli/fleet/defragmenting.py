@@ -15,7 +15,8 @@ from mig_opt.cli.inputs import check_outputs, load_costs, load_state, parsed_dev
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, runtime, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
-from mig_opt.result import Status
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.method.result import Status
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ def defragment(
 
     Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
     """
+    from mig_opt.api.defragment import defragment as plan
+    from mig_opt.api.defragment.defragmentation import defragment_problems
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.control import check_run
-    from mig_opt.defragmentation import defragment as plan
-    from mig_opt.defragmentation.entry import defragment_problems
+    from mig_opt.method.control import check_run
 
     checks = Checks()
     room = None if wanted is None else checks.attempt(_profiles, wanted)
@@ -170,7 +171,7 @@ def _written(
     """Write the files that are wanted, if there is a plan; return what to say about them."""
     from mig_opt.files.documents import write_text
     from mig_opt.files.fleet.states import write_state
-    from mig_opt.rollout import migration_script
+    from mig_opt.operations.rollout import migration_script
 
     if result.plan is None or result.migrations is None:
         return [f"There is no plan to write to {path}." for path in (output, script) if path is not None]
@@ -188,7 +189,7 @@ def _written(
 def _for_slurm(state: FleetState, result: DefragmentationResult, path: Path | None) -> list[str]:
     """Write the lines for Slurm if they are wanted and there is a plan; return what to say about it."""
     from mig_opt.files.documents import write_text
-    from mig_opt.rollout import slurm_change
+    from mig_opt.operations.rollout import slurm_change
 
     if path is None:
         return []
@@ -225,7 +226,8 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
             yield f"free {result.freeing}", f"{before} before, {after} after, at most {result.most_free} of {of}"
         yield "fragmentation", f"{result.fragmentation_before:.4f} before, {result.fragmentation:.4f} after"
     if result.room:
-        yield "room for", ", ".join(f"{profile}@{start} of GPU {gpu}" for gpu, profile, start in result.room)
+        room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in result.room)
+        yield "room for", ", ".join(room)
     if result.proven:
         yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
     yield "runtime", runtime(result)
@@ -233,7 +235,7 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
 
 def _lasting(result: DefragmentationResult, costs: OperationCosts | None) -> dict[str, Any]:
     """Return how long the operations of a plan take, and by which costs, if both are there."""
-    from mig_opt.defragmentation.rounds import seconds_of
+    from mig_opt.api.defragment.rounds import seconds_of
 
     if costs is None or result.migrations is None:
         return {}
@@ -245,7 +247,7 @@ def _maps(result: DefragmentationResult) -> Part:
     before, after = result.state, result.after
     assert after is not None
     maps = [
-        [str(gpu), gpu_map(before, held), gpu_map(after, later)]
+        [gpu_name(before.devices, gpu), gpu_map(before, held), gpu_map(after, later)]
         for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
     ]
     changed = [row for row in maps if row[1] != row[2]]
@@ -295,10 +297,11 @@ def _steps(result: DefragmentationResult) -> Part:
     migrations = result.migrations or ()
     owners = any(migration.owner for migration in migrations)
     rounds = result.plan.rounds if result.plan else ()
-    nodes = result.state.nodes
+    devices = result.state.devices
 
     def place(gpu: int, start: int) -> str:
-        return f"{nodes[gpu]} {gpu}@{start}" if nodes else f"{gpu}@{start}"
+        node, index = (devices[gpu].node, devices[gpu].index) if devices else ("", gpu)
+        return f"{node} {index}@{start}".lstrip()
 
     rows = (
         [

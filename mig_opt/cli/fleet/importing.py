@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,14 +9,14 @@ from typer import Argument, Option
 
 from mig_opt.cli import options
 from mig_opt.cli.fleet.defragmenting import gpu_map
-from mig_opt.cli.inputs import STANDARD_INPUT, check_outputs
+from mig_opt.cli.inputs import STANDARD_INPUT, check_outputs, piped
 from mig_opt.cli.outcome import Checks, options_named, print_text, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Part, card, noted, show, show_remarks, table
 from mig_opt.fleet.state import FleetState
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.files.fleet.importing.entry import Format, StateImport
+    from mig_opt.operations.observe.state_import import Format, StateImport
 
 
 def import_(
@@ -50,8 +49,8 @@ def import_(
     asked. What is left out, or not in SOURCE, is said on standard error.
     """
     from mig_opt.files.documents import decoded
-    from mig_opt.files.fleet.importing.entry import import_state, state_from_text
-    from mig_opt.files.fleet.importing.sightings import Source
+    from mig_opt.operations.observe.sightings import Source
+    from mig_opt.operations.observe.state_import import import_state, state_from_text
 
     names = source or []
     checks = Checks()
@@ -66,7 +65,7 @@ def import_(
         elif len(names) > 1:
             refuse("SOURCE", "standard input stands alone; leave the files out")
         else:
-            text, label = decoded(sys.stdin.buffer.read(), "standard input"), "standard input"
+            text, label = decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input"
             found = state_from_text(
                 [Source(text)], cast("Format | None", form), gpu=gpu, assume_places=assume_places, label=label
             )
@@ -112,7 +111,8 @@ def _gpus(state: FleetState) -> Part:
         held = state.on(index)
         users = ", ".join(dict.fromkeys(one.owner or one.name for one in held if one.owner or one.name))
         node = [state.nodes[index]] if state.nodes else []
-        rows.append([str(index), *node, gpu_map(state, held), users])
+        number = state.devices[index].index if state.devices else index
+        rows.append([str(number), *node, gpu_map(state, held), users])
     columns = [">GPU", *(["node"] if state.nodes else []), "slices", "/in use by"]
     remarks = [f"The first {MOST_ROWS} of {state.gpus} GPUs are shown."] if state.gpus > MOST_ROWS else []
     remarks.append("One column for each memory slice, .. is free" + (", ~ is idle." if state.idle else "."))

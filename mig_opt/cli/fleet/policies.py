@@ -12,7 +12,7 @@ from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
-from mig_opt.registry import get_policy
+from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.simulation.fleet.simulator import Observer, check_policy, option_problems, policy_options, read_option
 

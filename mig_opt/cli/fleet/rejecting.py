@@ -12,7 +12,6 @@ from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from mig_opt.fleet.admission import Acceptance, AdmissionGoal
-    from mig_opt.fleet.trace import Trace
     from mig_opt.models.fleet.admission import AdmissionOptimum
     from mig_opt.simulation import Simulation
 
@@ -28,23 +27,30 @@ GOALS: Mapping[str, AdmissionGoal] = {"jobs": "jobs", "slices": "slices", "slice
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLimits:
-    """Upper bounds on the acceptance ratios of every scheduler, and the optima if they were asked for.
+    """Upper bounds on acceptance ratios, and the optima if they were asked for.
 
-    The optima are those of schedulers that know the future but migrate no jobs, by the names of :data:`GOALS`.
+    The bounds are those of all schedulers that give jobs the profiles that they ask for, and, if one that is compared
+    does not, ``other_bounds`` those of all. The optima are those of schedulers that know the future but give jobs what
+    they ask for and migrate none, by the names of :data:`GOALS`.
     """
 
     bounds: Acceptance
+    other_bounds: Acceptance | None
     optima: Mapping[str, AdmissionOptimum]
 
     def gaps(self, simulation: Simulation) -> dict[str, dict[str, float | None]]:
         """Return for each reference and goal (reference - ratio) / reference; below zero is better than an optimum."""
         own = simulation.metrics.acceptance
         found: dict[str, dict[str, float | None]] = {
-            "upper_bound": {goal: _gap(getattr(self.bounds, goal), getattr(own, goal)) for goal in GOALS}
+            "upper_bound": {goal: _gap(getattr(self.bounds_of(simulation), goal), getattr(own, goal)) for goal in GOALS}
         }
         if self.optima:
             found["optimum"] = {goal: _gap(self.ratio(goal), getattr(own, goal)) for goal in GOALS}
         return found
+
+    def bounds_of(self, simulation: Simulation) -> Acceptance:
+        """Return the bounds that hold for a scheduler."""
+        return self.bounds if self.other_bounds is None or simulation.log.as_asked() else self.other_bounds
 
     def ratio(self, goal: str) -> float | None:
         """Return the ratio of the best admission that was found for a goal."""
@@ -56,18 +62,20 @@ def _gap(reference: float | None, ratio: float) -> float | None:
     return (reference - ratio) / reference if reference else None
 
 
-def admission_limits(trace: Trace, time_limit: float | None, *, quiet: bool) -> AdmissionLimits:
+def admission_limits(done: Sequence[Simulation], time_limit: float | None, *, quiet: bool) -> AdmissionLimits:
     """Return what the policies are compared with; the optima only if there is time for them."""
     from mig_opt.cli.progress import shown_progress
     from mig_opt.models.fleet.admission import acceptance_bound, admission_optimum
 
+    trace, others = done[0].trace, not all(simulation.log.as_asked() for simulation in done)
     with shown_progress("upper bound", quiet=quiet):
         bounds = acceptance_bound(trace, time_limit=_BOUND_S)
+        other_bounds = acceptance_bound(trace, as_asked=False, time_limit=_BOUND_S) if others else None
     if time_limit is None:
-        return AdmissionLimits(bounds, {})
+        return AdmissionLimits(bounds, other_bounds, {})
     with shown_progress("optimum", quiet=quiet):
         optima = {name: admission_optimum(trace, goal, time_limit=time_limit) for name, goal in GOALS.items()}
-    return AdmissionLimits(bounds, optima)
+    return AdmissionLimits(bounds, other_bounds, optima)
 
 
 def admission_document(done: Sequence[Simulation], limits: AdmissionLimits) -> dict[str, Any]:
@@ -80,6 +88,8 @@ def admission_document(done: Sequence[Simulation], limits: AdmissionLimits) -> d
         "admission": "reject",
         "upper_bounds": dataclasses.asdict(limits.bounds),
     }
+    if limits.other_bounds is not None:
+        document["upper_bounds_on_any_profile"] = dataclasses.asdict(limits.other_bounds)
     if limits.optima:
         document["optimum"] = {
             name: {
@@ -113,18 +123,29 @@ def admission_parts(done: Sequence[Simulation], limits: AdmissionLimits) -> Iter
     fleet = f"{trace.gpus} x {trace.gpu.name}, without a queue"
     yield from (card([("trace", named), ("fleet", fleet)]), "")
     rows: list[list[Cell]] = [_figures(simulation) for simulation in done]
-    rows.append(["upper bound", *(percent(getattr(limits.bounds, goal), 1) for goal in GOALS), "", "", "", ""])
+    for name, bounds in (("upper bound", limits.bounds), ("on any profile", limits.other_bounds)):
+        if bounds is not None:
+            rows.append([name, *(percent(getattr(bounds, goal), 1) for goal in GOALS), "", "", "", ""])
     if limits.optima:
         rows.append(["optimum", *(_best(limits, goal) for goal in GOALS), "", "", "", ""])
     numbers = [">jobs %", ">slices %", ">slice-s %", ">busy %", ">frag. %", ">GPUs", ">moves"]
     yield from (table(["~policy", *numbers], rows), "")
     yield note(
         "jobs, slices, slice-s: share of the jobs, of the compute slices that they ask for, and of these times seconds"
-        " that was accepted. GPUs: on which jobs ran, mean over time. upper bound: of every scheduler, migrating or"
-        " not, on instances that take no time to create."
+        " that was accepted. GPUs: on which jobs ran, mean over time. upper bound: of every scheduler that gives jobs"
+        " the profiles that they ask for, migrating or not, on instances that take no time to create."
     )
+    if limits.other_bounds is not None:
+        named = ", ".join(simulation.label for simulation in done if not simulation.log.as_asked())
+        yield from (
+            "",
+            note(f"on any profile: of every scheduler, those that give jobs other profiles included: {named}."),
+        )
     if limits.optima:
-        yield from ("", note("optimum: of schedulers that know the future and do not migrate jobs."))
+        yield from (
+            "",
+            note("optimum: of schedulers that know the future, give jobs what they ask for and do not migrate them."),
+        )
 
 
 def _figures(simulation: Simulation) -> list[Cell]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import time
@@ -19,9 +18,9 @@ from mig_opt.cli.fleet.rejecting import MOST_OPTIMAL, admission_document, admiss
 from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
-from mig_opt.control import check_run
-from mig_opt.result import relative_gap
-from mig_opt.texts import plural
+from mig_opt.method.control import check_run
+from mig_opt.method.result import relative_gap
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.cli.progress import Bar
@@ -175,13 +174,10 @@ def simulate(
 
 def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
     """Return a trace of whose run times schedulers know no more than an option says."""
-    from mig_opt.fleet.declaring import declare_times
+    from mig_opt.fleet.declared_times import declare_times
 
-    sigma: float | None = None
-    with contextlib.suppress(ValueError):
-        sigma = float(knowledge)
     with options_named(_DECLARED):
-        return declare_times(trace, knowledge if sigma is None else sigma, seed=seed)
+        return declare_times(trace, number_in(knowledge.strip()), seed=seed)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:
@@ -207,7 +203,7 @@ def _write_log(done: Sequence[Simulation], log: Path) -> None:
 
 
 def _draw(bounds: TraceBounds | Acceptance, done: Sequence[Simulation], chart: Path) -> None:
-    from mig_opt.plotting import save_simulation_plot
+    from mig_opt.views import save_simulation_plot
 
     save_simulation_plot(done, chart, bounds=bounds)
 
@@ -217,8 +213,8 @@ def _compared(
 ) -> tuple[Iterator[Part], dict[str, object], TraceBounds | Acceptance]:
     """Return what to show of simulations of one trace, the same as a document, and their bounds."""
     if done[0].reject:
-        limits = admission_limits(done[0].trace, time_limit, quiet=quiet)
-        return admission_parts(done, limits), admission_document(done, limits), limits.bounds
+        limits = admission_limits(done, time_limit, quiet=quiet)
+        return admission_parts(done, limits), admission_document(done, limits), limits.other_bounds or limits.bounds
     references = _references(done[0].trace, time_limit, quiet=quiet)
     return _parts(done, references), _document(done, references), references.bounds
 
@@ -240,7 +236,7 @@ def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> Refer
 
 
 def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
-    from mig_opt.fleet.declaring import declared_error
+    from mig_opt.fleet.declared_times import declared_error
 
     trace = done[0].trace
     document: dict[str, object] = {
@@ -274,7 +270,7 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
 
 def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
     """Yield everything to be shown about simulations of one trace."""
-    from mig_opt.fleet.declaring import declared_error
+    from mig_opt.fleet.declared_times import declared_error
 
     trace, bounds = done[0].trace, references.lower_bounds
     named = f"{trace.name} ({plural(len(trace.jobs), 'job')})"
@@ -327,5 +323,8 @@ def _gap_parts(done: Sequence[Simulation], references: References) -> Iterator[P
     ]
     yield table(["~gap in %", *(f">{words[goal]}/{against[kind]}" for kind in kinds for goal in _GOALS)], rows)
     if "optimum" in kinds:
-        remark = "optimum: of schedules that know the future, but neither migrate jobs nor slow them down by PCIe."
+        remark = (
+            "optimum: of schedules that know the future and give jobs the profiles that they ask for, but neither"
+            " migrate them nor slow them down by PCIe."
+        )
         yield from ("", note(remark))

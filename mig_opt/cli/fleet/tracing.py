@@ -15,10 +15,10 @@ from mig_opt.cli.outcome import Checks, options_named, print_json, print_text, s
 from mig_opt.cli.screens import Part, bounds_table, bullets, card, seconds, show, show_written, table
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Trace
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
-    from mig_opt.fleet.describing import TraceSummary
+    from mig_opt.fleet.description import TraceSummary
     from mig_opt.instances.fleet.family import TraceFamily
 
 _OutputOption = Annotated[Path | None, options.output("Write to a .json or .csv file, not to standard output.")]
@@ -109,18 +109,9 @@ def _read_settings(family: str, settings: list[str], jobs: int | None, values: d
         elif name in ("family", "gpu", "gpus", "seed"):
             problems.append(Problem("--set", f"{name} is no parameter of a family; use its own argument or option"))
         else:
-            values[name] = value if name in texts else _value(value)
+            values[name] = value if name in texts else number_in(value.strip())
     if problems:
         raise InputError(problems)
-
-
-def _value(text: str) -> float | int | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def import_(
@@ -238,7 +229,7 @@ def describe(
 ) -> None:
     """Show what a trace asks of its fleet."""
     from mig_opt.fleet.bounds import trace_bounds
-    from mig_opt.fleet.describing import describe_trace
+    from mig_opt.fleet.description import describe_trace
 
     found = load_trace(trace, gpu, gpus)
     summary = describe_trace(found)
@@ -283,7 +274,7 @@ def _summary_card(trace: Trace, summary: TraceSummary) -> Part:
 
 
 def _quantile_table(summary: TraceSummary) -> Part:
-    from mig_opt.fleet.describing import QUANTILES
+    from mig_opt.fleet.description import QUANTILES
 
     heads = {0.0: "least", 0.5: "median", 1.0: "most"}
     figures = {"gap s": summary.gaps, "work s": summary.work, "memory GB": summary.memory}

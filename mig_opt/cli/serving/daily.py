@@ -43,11 +43,11 @@ from mig_opt.cli.serving.exporting import Outputs, exported
 from mig_opt.cli.serving.promising import day_promise_document, day_promise_rows
 from mig_opt.cli.serving.screens import demand_rows
 from mig_opt.errors import InputError
-from mig_opt.registry import get_deploy_method
-from mig_opt.result import Status
+from mig_opt.method.registry import get_deploy_method
+from mig_opt.method.result import Status
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
 from mig_opt.serving.demand import Demand
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
@@ -123,11 +123,10 @@ def _parsed_prices(text: str | None) -> tuple[float, float]:
     """Return the figures of ``0.01,1``."""
     if text is None:
         return _PRICES
-    try:
-        created, interrupted = map(float, text.split(","))
-    except ValueError:
+    first, *others = [number_in(part.strip()) for part in text.split(",")]
+    if isinstance(first, str) or len(others) != 1 or isinstance(others[0], str):
         refuse("--prices", f"must be two figures such as 0.01,1, is {text!r}")
-    return created, interrupted
+    return first, others[0]
 
 
 def check_day_outputs(
@@ -155,10 +154,10 @@ def deploy_over_day(
     seed: int,
 ) -> None:
     """Plan a day, show it and write what is wanted; end with the exit code of the command."""
+    from mig_opt.api.deploy.day_promises import deploy_day_with_promise
+    from mig_opt.api.deploy.days import deploy_day
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.deploying.day_promises import deploy_day_with_promise
-    from mig_opt.deploying.days import deploy_day
-    from mig_opt.plotting import save_day_plot
+    from mig_opt.views import save_day_plot
 
     run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
     with shown_progress(get_deploy_method(method).name, quiet=outputs.quiet or outputs.as_json):

@@ -26,15 +26,21 @@ from mig_opt.cli.outcome import (
 from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.cli.serving.daily import DayOptions, check_day_outputs, deploy_over_day
 from mig_opt.cli.serving.exporting import FORMATS, Outputs, check_export, exported
-from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
+from mig_opt.cli.serving.inputs import (
+    check_deployment_names,
+    check_names,
+    load_services,
+    read_deployment_for,
+    read_running,
+)
 from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_document, promise_rows
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
-from mig_opt.control import check_run
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
-from mig_opt.result import Status
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
+from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 
@@ -63,6 +69,9 @@ def deploy(
     running: Annotated[
         Path | None,
         Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
+    ] = None,
+    initial: Annotated[
+        Path | None, options.file("Deployment to begin with; the result is no worse.", "--initial")
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -95,8 +104,8 @@ def deploy(
     Exits with 0 if there is a deployment, 1 if there is none, and 130 after Ctrl-C, which ends the run but keeps the
     best deployment found so far.
     """
+    from mig_opt.api.deploy import updating
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.deploying import updating
 
     checks = Checks()
     only = only or None
@@ -113,13 +122,16 @@ def deploy(
     demand = checks.attempt(_load, services, given, export)
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
-    inputs = [services, *(profiles or ()), *filter(None, [running, over_time.rates])]
+    inputs = [services, *(profiles or ()), *filter(None, [running, initial, over_time.rates])]
     day, old = checks.attempt(over_time.read, demand, headroom), None
     if daily:
         checks.attempt(check_day_outputs, inputs, output, export, chart)
     else:
         checks.attempt(check_outputs, inputs, chart, deployment=output)
         old = checks.attempt(_what_runs, running, demand, export, only, method)
+    begun = None if initial is None else checks.attempt(read_deployment_for, demand, initial)
+    plain = only is None and room.promise is None and not daily
+    checks.require(initial is None or plain, "--initial", "is not for --only, --promise or --rates; leave it out")
     checks.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
     kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
     seconds = checks.attempt(_costs, costs, kinds)
@@ -132,7 +144,7 @@ def deploy(
         deploy_over_day(day, method, promise, outputs, step_by_step=alone, time_limit=limit, seed=seed)
     demand = planned(demand, headroom)
     with shown_progress(get_deploy_method(method).name, quiet=quiet or as_json):
-        result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
+        result = _run(demand, method, promise, running=old, only=only, initial=begun, time_limit=limit, seed=seed)
         change = _change(demand, old, result, seconds)
 
     hints, status = _hints(result, time_limit), result.status
@@ -183,26 +195,32 @@ def _tell(
 
 
 def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
-    from mig_opt.plotting import save_deployment_plot
+    from mig_opt.views import save_deployment_plot
 
     save_deployment_plot(deployment, chart, demand=demand)
 
 
 def _run(
-    demand: Demand, method: str, promise: Promise | None, *, only: Sequence[str] | None, **given: Any
+    demand: Demand,
+    method: str,
+    promise: Promise | None,
+    *,
+    only: Sequence[str] | None,
+    initial: Deployment | None,
+    **given: Any,
 ) -> DeploymentResult:
     """Return what the method finds, with the promise if there is one."""
-    from mig_opt.deploying import deploy as run_method
-    from mig_opt.deploying.promises import deploy_with_promise
+    from mig_opt.api.deploy import deploy as run_method
+    from mig_opt.api.deploy.promises import deploy_with_promise
 
     if promise is None:
-        return run_method(demand, method, only=only, **given)
+        return run_method(demand, method, only=only, initial=initial, **given)
     return deploy_with_promise(demand, promise, method, **given)
 
 
 def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
     """Return the demand, if a method and the export can work with it."""
-    from mig_opt.deploying import check_size
+    from mig_opt.api.deploy import check_size
 
     demand = load_services(services, given)
     if not demand.unservable():
@@ -219,7 +237,7 @@ def _what_runs(
     running: Path | None, demand: Demand | None, export: str | None, only: Sequence[str] | None, method: str
 ) -> Deployment | None:
     """Return what is running; refuse it if more has to change than the services that may."""
-    from mig_opt.deploying import what_stays
+    from mig_opt.api.deploy import what_stays
 
     old = None
     if running is not None:
@@ -245,7 +263,7 @@ def _change(
     """Plan the steps from what is running to the deployment, if there are both."""
     if running is None or result.deployment is None:
         return None
-    from mig_opt.change import plan_change
+    from mig_opt.api.change import plan_change
 
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
@@ -273,9 +291,9 @@ def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:
     """Return why there is no deployment: a line for each service that cannot be served, or what was proven or tried."""
-    from mig_opt.deploying import why_unservable
-    from mig_opt.deploying.promises import PromiseResult
-    from mig_opt.deploying.unkept import why_unkept
+    from mig_opt.api.deploy import why_unservable
+    from mig_opt.api.deploy.promises import PromiseResult
+    from mig_opt.api.deploy.unkept import why_unkept
 
     promise = result.promise if isinstance(result, PromiseResult) else None
     lines = why_unservable(demand) if promise is None else why_unkept(demand, promise)

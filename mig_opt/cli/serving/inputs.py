@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mig_opt.arguments import wrong_integer
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_state, is_table, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, GpuPool, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import ProfileTable
@@ -174,7 +174,7 @@ def check_deployment_names(form: str | None, deployment: Deployment, source: Pat
 
 def check_names(form: str | None, names: Iterable[tuple[str, str]], source: str | Path) -> None:
     """Refuse names of services (with their paths) that a format cannot hold, once each."""
-    from mig_opt.rollout.shell import name_problems
+    from mig_opt.operations.rollout.shell import name_problems
 
     first = {name: path for path, name in reversed(list(names))}
     problems = list(name_problems((path, name) for name, path in first.items())) if form == "nvidia-smi" else []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from mig_opt.cli.inputs import share_in
 from mig_opt.cli.outcome import Checks, refuse
 from mig_opt.cli.screens import Rows, percent
 from mig_opt.cli.serving.serving import ARRIVALS, parsed_promise
@@ -55,11 +56,7 @@ class PromiseOptions:
         return Promise(share, arrivals)
 
     def _headroom(self) -> float:
-        text = (self.headroom or "0").strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
+        share = share_in(self.headroom or "0")
         if not 0 <= share <= 100:
             refuse("--headroom", f"must be a share of the rates from 0 to 100, e.g. 0.2 or 20%, is {self.headroom!r}")
         return share
@@ -67,7 +64,7 @@ class PromiseOptions:
 
 def promise_rows(result: DeploymentResult) -> Rows:
     """Return the rows of a card that say what was promised, simulated and claimed; none without a promise."""
-    from mig_opt.deploying.promises import PromiseResult
+    from mig_opt.api.deploy.promises import PromiseResult
 
     if not isinstance(result, PromiseResult) or result.promise is None:
         return []
@@ -93,7 +90,7 @@ def promise_rows(result: DeploymentResult) -> Rows:
 
 def promise_document(result: DeploymentResult) -> dict[str, object]:
     """Return the keys that ``deploy --promise --json`` has beside the others; none without a promise."""
-    from mig_opt.deploying.promises import PromiseResult
+    from mig_opt.api.deploy.promises import PromiseResult
 
     if not isinstance(result, PromiseResult) or result.promise is None:
         return {}
@@ -123,7 +120,7 @@ def _late_shares(simulation: RequestSimulation) -> list[dict[str, object]]:
 
 def day_promise_rows(result: DayResult) -> Rows:
     """Return the rows of the card of a day that say what was promised and simulated; none without a promise."""
-    from mig_opt.deploying.day_promises import DayPromiseResult
+    from mig_opt.api.deploy.day_promises import DayPromiseResult
 
     if not isinstance(result, DayPromiseResult) or result.promise is None or result.day is None:
         return []
@@ -143,7 +140,7 @@ def day_promise_rows(result: DayResult) -> Rows:
 
 def day_promise_document(result: DayResult) -> dict[str, object]:
     """Return the keys that ``deploy --rates --promise --json`` has beside the others; none without a promise."""
-    from mig_opt.deploying.day_promises import DayPromiseResult
+    from mig_opt.api.deploy.day_promises import DayPromiseResult
 
     if not isinstance(result, DayPromiseResult) or result.promise is None:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,11 +27,12 @@ from mig_opt.cli.screens import (
     verdict,
 )
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.result import Status
+from mig_opt.gpu.devices import Device, gpu_name, gpu_names
+from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
-from mig_opt.texts import number_ranges, plural
+from mig_opt.texts import plural
 from mig_opt.validation import DeploymentValidation
 
 _WIDEST_RANGES = 12
@@ -108,12 +110,15 @@ class _Alike:
     kind: str
     gpus: tuple[int, ...]
     segments: tuple[Segment, ...]
+    devices: tuple[Device, ...]
 
     @property
     def numbers(self) -> str:
-        """Their numbers, cut off where there are too many."""
-        shown = number_ranges(self.gpus)
-        return shown if len(shown) <= _WIDEST_RANGES else f"{self.gpus[0]} + {len(self.gpus) - 1} more"
+        """Their names, cut off where there are too many."""
+        shown = gpu_names(self.devices, self.gpus)
+        if len(self.gpus) == 1 or len(shown) <= _WIDEST_RANGES:
+            return shown
+        return f"{gpu_name(self.devices, self.gpus[0])} + {len(self.gpus) - 1} more"
 
 
 def deployment_table(deployment: Deployment) -> Part:
@@ -123,7 +128,7 @@ def deployment_table(deployment: Deployment) -> Part:
     """
     ordered = sorted(deployment.segments, key=attrgetter("gpu", "start"))
     held = itertools.groupby(ordered, attrgetter("gpu"))
-    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments)) for gpu, segments in held]
+    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments), deployment.devices) for gpu, segments in held]
     remarks = []
     if len(deployment.segments) > MOST_ROWS:
         groups = _together(groups)
@@ -149,7 +154,7 @@ def _together(groups: Iterable[_Alike]) -> list[_Alike]:
     for group in groups:
         key = group.kind, *((s.service, s.profile, s.start, s.batch, s.processes) for s in group.segments)
         known = found.get(key)
-        found[key] = group if known is None else _Alike(known.kind, (*known.gpus, *group.gpus), known.segments)
+        found[key] = group if known is None else dataclasses.replace(known, gpus=(*known.gpus, *group.gpus))
     return list(found.values())
 
 
@@ -238,7 +243,7 @@ def _steps(plan: ChangePlan) -> Part:
         [
             seconds(step.begin),
             seconds(step.end),
-            str(step.gpu),
+            gpu_name(plan.devices, step.gpu),
             f"{step.profile}@{step.start}",
             step.kind,
             _step_text(step, interrupted=step.ends in interrupted),

@@ -33,7 +33,7 @@ from mig_opt.cli.screens import (
 from mig_opt.cli.serving.inputs import load_services, read_deployment_for
 from mig_opt.cli.serving.screens import demand_rows
 from mig_opt.errors import InputError
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.serving.arrivals import Arrivals
@@ -151,7 +151,7 @@ def serve(
 
 
 def _draw(promise: float | None, simulation: RequestSimulation, chart: Path) -> None:
-    from mig_opt.plotting import save_latency_plot
+    from mig_opt.views import save_latency_plot
 
     save_latency_plot(simulation, chart, promise=promise)
 
@@ -197,9 +197,8 @@ def arrivals_of(
 def _burst(text: str) -> dict[str, float]:
     """Return the figures of ``2,10%,0.1``."""
     parts = [part.strip() for part in text.split(",")]
-    try:
-        peak, length = float(parts[0]), float(parts[2])
-    except (ValueError, IndexError):
+    peak, length = number_in(parts[0]), number_in(parts[-1])
+    if len(parts) != 3 or isinstance(peak, str) or isinstance(length, str):
         refuse("--burst", f"must be three figures such as 2,10%,0.1, is {text!r}")
     return {"peak": peak, "burst_share": parsed_share("--burst", parts[1]), "burst_seconds": length}
 

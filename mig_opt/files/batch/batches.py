@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems, spread_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import file_path, shown
+from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
-from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import (
     ABOVE_0,
     FROM_0,
@@ -31,6 +29,8 @@ from mig_opt.files.shapes import (
     by_size,
 )
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
+from mig_opt.files.values import Findings, Raw, encoded, gpu_of, in_place, read_object
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _SPREAD: dict[str, Any] = {
@@ -55,6 +55,7 @@ class BatchFile:
     spread: Annotated[Mapping[str, Mapping[int, float]], Field(json_schema_extra={"additionalProperties": _SPREAD})] = (
         field(default_factory=dict)
     )
+    devices: tuple[Device, ...] = ()
 
 
 _TASK = {"name": "lu", "times": TIMES}
@@ -62,52 +63,8 @@ WORDS[BatchFile] = Words({"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "task
 WORDS[Task] = Words(_TASK, {"name": NAME, "times": by_size(ABOVE_0), "memory_gb": ABOVE_0})
 WORDS[LiveInstance] = Words(INSTANCE, {**PLACED, "free": FROM_0})
 
-_KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)"
+_KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)|devices.*"
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
-
-
-def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
-    """Read a batch from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``task``, ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes of the GPU, and
-    optionally ``memory_gb``, in any order. A blank time means that the task cannot run there.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the batch.
-    gpu : str, optional
-        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
-
-    Returns
-    -------
-    Batch
-        The batch.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return BATCH.read(path, gpu=gpu, name=file_path(path).stem)
-
-
-def write_batch(batch: Batch, path: str | Path) -> None:
-    """Write a batch to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    BATCH.write(batch, path)
 
 
 def _batch(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, name: str = "") -> Batch:
@@ -127,6 +84,7 @@ def _batch(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, name
 
 def _problems(gpu: GpuModel, values: dict[str, Any]) -> list[Problem]:
     found = batch_problems(gpu, values["gpus"], values["tasks"], values["operations"], values["initial"])
+    found += device_problems(values["devices"], values["gpus"])
     spread = values["spread"]
     return [*found, *spread_problems(spread if isinstance(spread, dict) else {})]  # what cannot be read is reported
 
@@ -165,6 +123,8 @@ def _encoded(batch: Batch) -> Raw:
     document = encoded_fleet(batch, "tasks") | encoded_operations(batch)
     if batch.initial:
         document["initial"] = [encoded(live) for live in batch.initial]
+    if batch.devices:
+        document["devices"] = [encoded(device) for device in batch.devices]
     if batch.parallel_operations:
         document["parallel_operations"] = True
     if batch.source:
@@ -175,5 +135,6 @@ def _encoded(batch: Batch) -> Raw:
     return document
 
 
-BATCH = FileKind("batch", _batch, _encoded, _table)
+BATCH = FileKind("batch", _batch, _encoded, _table, named=True)
+read_batch, write_batch = BATCH.read, BATCH.write
 batch_from_json, batch_to_json = BATCH.from_json, BATCH.to_json

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,8 +11,8 @@ from pydantic import Field
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
 from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import WORDS, Versions, Words
+from mig_opt.files.values import Findings, Raw, encoded, read_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,6 @@ WORDS[CriticalTask] = Words(_CRITICAL)
 WORDS[CertificateFile] = Words(_EXAMPLE, described_by=Certificate)
 
 
-def read_certificate(path: str | Path) -> Certificate:
-    """Read a certificate from a JSON file.
-
-    Whether it is right is the question of :func:`mig_opt.check`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return CERTIFICATE.read(path)
-
-
-def write_certificate(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    CERTIFICATE.write(certificate, path)
-
-
 def _certificate(raw: Raw, path: str, findings: Findings) -> Certificate:
     values = read_keys(CertificateFile, raw, findings, path, readers={"better": SCHEDULE.part})
     findings.check()
@@ -118,4 +86,5 @@ def _encoded_certificate(certificate: Certificate) -> Raw:
 
 
 CERTIFICATE = FileKind("certificate", _certificate, _encoded_certificate)
+read_certificate, write_certificate = CERTIFICATE.read, CERTIFICATE.write
 certificate_from_json, certificate_to_json = CERTIFICATE.from_json, CERTIFICATE.to_json

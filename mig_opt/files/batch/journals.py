@@ -20,8 +20,8 @@ from mig_opt.files.batch.batches import BATCH, BatchFile
 from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, writing_to
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import WORDS, Words
+from mig_opt.files.values import Findings, Raw, encoded, read_keys, read_object
 
 _SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"
@@ -69,35 +69,6 @@ WORDS[JournalHead] = Words(_HEAD_EXAMPLE)
 WORDS[Event] = Words({"time": 1750000000.0, "kind": "begin"})
 
 
-def read_commands(path: str | Path) -> Commands:
-    """Read the commands of tasks from a JSON file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return COMMANDS.read(path)
-
-
-def write_commands(commands: Commands, path: str | Path) -> None:
-    """Write the commands of tasks to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    commands : Commands
-        The commands.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    COMMANDS.write(commands, path)
-
-
 def _commands(raw: Raw, path: str, findings: Findings) -> Commands:
     values = read_keys(CommandsFile, raw, findings, path)
     findings.check()
@@ -110,6 +81,7 @@ def _encoded_commands(commands: Commands) -> Raw:
 
 
 COMMANDS = FileKind("commands", _commands, _encoded_commands)
+read_commands, write_commands = COMMANDS.read, COMMANDS.write
 commands_from_json, commands_to_json = COMMANDS.from_json, COMMANDS.to_json
 
 

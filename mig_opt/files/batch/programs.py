@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from mig_opt._version import __version__
+from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.documents import check_writable, write_text
-from mig_opt.solving import solve
 
 _COMMENT = {".lp": "\\", ".mps": "*"}
 """The formats, each with what begins a line of comment."""
@@ -40,13 +40,14 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     Examples
     --------
     >>> import tempfile
-    >>> from mig_opt import load_instance
+    >>> from mig_opt import load
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_model(load_instance("rodinia-a30"), Path(folder, "rodinia.lp"))
+    ...     export_model(load("rodinia-a30"), Path(folder, "rodinia.lp"))
     ...     text = Path(folder, "rodinia.lp").read_text()
     >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
     (True, True)
     """
+    from mig_opt.batch.horizon import Horizon
     from mig_opt.batch.integer_batch import IntegerBatch
     from mig_opt.models.batch.block_program import BlockProgram
     from mig_opt.models.batch.slots import BlockForm
@@ -54,11 +55,11 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     target = Path(path)
     check_model_path(target)
     check_placeable(batch, "model")
-    problem = IntegerBatch(batch)
-    horizon = solve(batch, "far").makespan
-    assert horizon is not None
+    makespan = solve(batch, "far").makespan
+    assert makespan is not None
+    problem = IntegerBatch(batch, Horizon.of(batch).until(makespan))
     ticks = problem.ticks
-    at_most = ticks.nearest(horizon) if ticks.exact else ticks.floor(horizon) + 1
+    at_most = ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
     block = BlockProgram(problem, BlockForm(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
     suffix = target.suffix.lower()
     head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))

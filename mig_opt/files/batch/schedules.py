@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import INSTANCE, WORDS, Seconds, Versions, Words
-from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.files.values import Findings, Raw, encoded, read_keys
+from mig_opt.method.result import Result, Status, TrajectoryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +76,6 @@ _TOLERANCE = 1e-6
 """Up to which a makespan or a gap that a file states may differ from that of its schedule."""
 
 
-def read_schedule(path: str | Path) -> Schedule:
-    """Read a schedule from a JSON file.
-
-    The makespan that the file states becomes ``stated_makespan`` of the schedule. Whether the schedule is right for a
-    batch is the question of :func:`mig_opt.validate`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return SCHEDULE.read(path)
-
-
-def write_schedule(schedule: Schedule, path: str | Path) -> None:
-    """Write a schedule to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        The schedule.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a time is not finite, or the file cannot be written.
-    """
-    SCHEDULE.write(schedule, path)
-
-
 def _schedule(raw: Raw, path: str, findings: Findings) -> Schedule:
     values = read_keys(ScheduleFile, raw, findings, path)
     runs = tuple(run for run in values["runs"] or () if run)
@@ -126,36 +93,8 @@ def _encoded_schedule(schedule: Schedule) -> Raw:
 
 
 SCHEDULE = FileKind("schedule", _schedule, _encoded_schedule)
+read_schedule, write_schedule = SCHEDULE.read, SCHEDULE.write
 schedule_from_json, schedule_to_json = SCHEDULE.from_json, SCHEDULE.to_json
-
-
-def read_result(path: str | Path) -> ScheduleResult:
-    """Read a result from a JSON file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file. It is one, too, if ``makespan`` or ``gap`` contradict the schedule.
-    """
-    return RESULT.read(path)
-
-
-def write_result(result: ScheduleResult, path: str | Path) -> None:
-    """Write a result to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    result : ScheduleResult
-        The result. A lower bound that is infinite (there is no schedule) is written as null.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    RESULT.write(result, path)
 
 
 def _result(raw: Raw, path: str, findings: Findings) -> ScheduleResult:
@@ -209,4 +148,5 @@ def _null_if_infinite(bound: float) -> float | None:
 
 
 RESULT = FileKind("result", _result, _encoded_result)
+read_result, write_result = RESULT.read, RESULT.write
 result_from_json, result_to_json = RESULT.from_json, RESULT.to_json

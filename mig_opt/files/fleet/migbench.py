@@ -15,14 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import read_text, shown
-from mig_opt.files.reading import Findings
+from mig_opt.files.documents import integer, read_text, shown
 from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.rules import MOST_GPUS, wrong_integer
 
 Sizes = Literal["smallest", "any"]
 """Instances that a job may have: the smallest one with its memory, or any that is as large or larger."""
@@ -166,7 +166,7 @@ def _profiles(gpu: GpuModel) -> list[Profile]:
 def _job(text: str, where: str, findings: Findings, gpu: GpuModel, sizes: Sizes) -> Job | None:
     """Return the job of a line; None if something is wrong with it, which is noted."""
     try:
-        raw = json.loads(text)
+        raw = json.loads(text, parse_int=integer)
     except (ValueError, RecursionError) as error:
         findings.add(where, f"is not JSON: {error}")
         return None

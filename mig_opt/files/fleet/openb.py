@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text, shown
-from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
 
 Cover = Literal["compute", "both"]
 """Part of a fraction of a GPU that the smallest profile has to cover: compute slices, or memory as well."""

@@ -6,25 +6,24 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import file_path, shown
+from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
-from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
 from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
+from mig_opt.files.values import Findings, Raw, gpu_of, in_place
 from mig_opt.fleet.state import (
     MOST_WEIGHT,
     DefragmentationResult,
     FleetState,
     HeldInstance,
-    Migration,
     surroundings_problems,
 )
 from mig_opt.gpu.model import GpuModel
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,7 @@ class StateFile:
     instances: tuple[HeldInstance, ...]
     gpus: GpuCount = 1
     nodes: tuple[str, ...] = ()
+    indices: tuple[int, ...] = ()
     uuids: tuple[str, ...] = ()
     manager: str = ""
     budgets: Mapping[str, int] = field(default_factory=dict)
@@ -52,61 +52,14 @@ _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weigh
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
 
-def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None) -> FleetState:
-    """Read a fleet state from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``gpu`` (the index of the GPU), ``profile`` and ``start``, and optionally ``name``,
-    ``pinned`` and ``idle`` (``yes`` or ``no``; blank is ``no``), ``owner`` and ``weight``, in any order.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the state.
-    gpu : str, optional
-        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
-    gpus : int, optional
-        How many GPUs; in place of what a JSON file says. By default a CSV file is for as many as it has instances on.
-
-    Returns
-    -------
-    FleetState
-        Instances in the order of the file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return STATE.read(path, gpu=gpu, gpus=gpus, name=file_path(path).stem)
-
-
-def write_state(state: FleetState, path: str | Path) -> None:
-    """Write a fleet state to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    state : FleetState
-        The state.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    STATE.write(state, path)
-
-
 def _state(
     raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, gpus: int | None = None, name: str = ""
 ) -> FleetState:
     raw = in_place(raw, gpu=gpu, gpus=gpus)
     model = gpu_of(raw, findings)
     # Without a kind of GPU only the indices of the GPUs can be wrong.
-    values = read_fleet(
-        StateFile, raw, findings, model, _problems, known_without_gpu=r".*\.(gpu|weight)|(nodes|uuids|budgets).*"
-    )
+    known = r".*\.(gpu|weight)|(nodes|indices|uuids|budgets).*"
+    values = read_fleet(StateFile, raw, findings, model, _problems, known_without_gpu=known)
     return FleetState(**values, name=name)
 
 
@@ -132,18 +85,19 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
             findings.add(f"{where}, {key}", f"must be yes or no, is {shown(cells[key])}")
         entry[key] = _FLAGS.get(text, False)
     entry.update(
-        {key: whole_number(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
+        {key: number_in(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
     )
     return entry
 
 
 def _encoded(state: FleetState) -> Raw:
-    others = {key: getattr(state, key) for key in ("nodes", "uuids", "manager", "budgets")}
+    others = {key: getattr(state, key) for key in ("nodes", "indices", "uuids", "manager", "budgets")}
     given = {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
     return encoded_fleet(state, "instances") | given
 
 
-STATE = FileKind("state", _state, _encoded, _table)
+STATE = FileKind("state", _state, _encoded, _table, named=True)
+read_state, write_state = STATE.read, STATE.write
 state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 
@@ -161,11 +115,19 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
         "reason": result.reason,
         "runtime_s": result.runtime_s,
         "seed": result.seed,
-        "room": [{"gpu": gpu, "profile": profile, "start": start} for gpu, profile, start in result.room],
+        "room": [
+            {"gpu": gpu, "profile": profile, "start": start, **_device(result.state, gpu)}
+            for gpu, profile, start in result.room
+        ],
         **_freed(result),
         "rounds": len(result.rounds),
         "steps": [
-            {**dataclasses.asdict(step), **_nodes(result.state, step), "round": number}
+            {
+                **dataclasses.asdict(step),
+                **_device(result.state, step.gpu),
+                **_device(result.state, step.to_gpu, "to_"),
+                "round": number,
+            }
             for number, step in zip(result.plan.rounds, result.plan.migrations, strict=True)
         ]
         if result.plan
@@ -182,8 +144,10 @@ def _freed(result: DefragmentationResult) -> dict[str, Any]:
     return {"freeing": result.freeing, **kept, "weight": result.objective}
 
 
-def _nodes(state: FleetState, step: Migration) -> dict[str, str]:
-    """Return nodes and UUIDs of the GPUs of a migration, where the state has them."""
-    nodes = {"node": state.nodes[step.gpu], "to_node": state.nodes[step.to_gpu]} if state.nodes else {}
-    uuids = {"uuid": state.uuids[step.gpu], "to_uuid": state.uuids[step.to_gpu]} if state.uuids else {}
-    return nodes | uuids
+def _device(state: FleetState, gpu: int, prefix: str = "") -> dict[str, str | int]:
+    """Return what a GPU is, where the state tells it; ``prefix`` is that of the keys."""
+    if not state.devices:
+        return {}
+    device = state.devices[gpu]
+    known = {"node": state.nodes, "index": state.devices, "uuid": state.uuids}
+    return {f"{prefix}{key}": getattr(device, key) for key, given in known.items() if given}

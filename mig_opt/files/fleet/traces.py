@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, write_text
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
-from mig_opt.files.reading import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.files.shapes import ABOVE_0, FROM_0, NAME, TIMES, WORDS, GpuCount, GpuName, NotEmpty, Words, by_size
 from mig_opt.files.tables import (
     check_columns,
@@ -27,11 +25,13 @@ from mig_opt.files.tables import (
     table_text,
     time_column,
     times_in,
-    whole_number,
 )
+from mig_opt.files.values import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.rules import wrong_number
+from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
@@ -99,57 +99,6 @@ _NEEDED = {
 
 _KNOWN_WITHOUT_GPU = r"jobs|jobs\[\d+\]\.name|pcie_limit"
 """Paths of the problems of a trace that do not depend on the kind of GPU."""
-
-
-def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None) -> Trace:
-    """Read a trace from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``job`` and ``arrival_s``, and ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes
-    of the GPU or ``work_s`` (seconds on the profile that the job asks for), and optionally ``profile``, ``memory_gb``,
-    ``pcie_gbps``, ``sensitivity``, ``energy_j``, ``sms``, ``weight`` and ``due``, in any order; beside ``work_s`` also
-    ``declared_s``. A blank cell means that there is no such figure.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the trace.
-    gpu : str, optional
-        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
-    gpus : int, optional
-        How many GPUs; in place of what a JSON file says. By default a CSV file is for one.
-
-    Returns
-    -------
-    Trace
-        Jobs by arrival.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return TRACE.read(path, gpu=gpu, gpus=gpus, name=file_path(path).stem)
-
-
-def write_trace(trace: Trace, path: str | Path) -> None:
-    """Write a trace to a JSON file, or its jobs to a CSV file if the name ends in ``.csv``.
-
-    An existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or a GPU or a job has something that the format cannot hold.
-    """
-    as_csv = file_path(path).suffix.lower() == ".csv"
-    write_text(path, trace_to_csv(trace) if as_csv else trace_to_json(trace))
 
 
 def _trace(
@@ -229,7 +178,7 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
             job["declared"] = dict.fromkeys(times, number(cells[_DECLARED]))
     for key in _FIGURES:
         if cells.get(key):
-            job[key] = whole_number(cells[key]) if key == "sms" else number(cells[key])
+            job[key] = number_in(cells[key]) if key == "sms" else number(cells[key])
     return job
 
 
@@ -283,7 +232,8 @@ def trace_to_csv(trace: Trace) -> str:
     return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *[_DECLARED] * declared, *figures], rows)
 
 
-TRACE = FileKind("trace", _trace, _encoded, _table)
+TRACE = FileKind("trace", _trace, _encoded, _table, trace_to_csv, named=True)
+read_trace, write_trace = TRACE.read, TRACE.write
 trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv, TRACE.to_json
 
 

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from mig_opt.files.documents import file_path, read_text
-from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.values import Findings
+from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.rates import RateTable
 
 _CLOCK = re.compile(r"([0-9]{1,4}):([0-5][0-9])(?::([0-5][0-9]))?")
@@ -103,6 +104,11 @@ def read_recorded(path: str | Path) -> dict[str, tuple[float, ...]]:
     """
     path = file_path(path)
     return recorded_from_csv(read_text(path), source=str(path))
+
+
+def read_arrivals(path: str | Path) -> Arrivals:
+    """Return arrivals at the moments that a file of recorded requests has."""
+    return Arrivals(recorded=read_recorded(path))
 
 
 def recorded_from_csv(text: str, *, source: str = "") -> dict[str, tuple[float, ...]]:

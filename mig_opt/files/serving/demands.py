@@ -11,16 +11,17 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from mig_opt.arguments import entries_of, wrong_number
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
-from mig_opt.files.reading import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.serving.profiles import TableEntry, table_document, table_reader
 from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Count, GpuName, NotEmpty, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows
+from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
+from mig_opt.rules import entries_of, wrong_number
 from mig_opt.serving.demand import MOST_REPLICAS, TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +146,7 @@ def read_demand(
     if scenario is not None and file.suffix.lower() != ".csv":
         message = f"{path} is no CSV file with a column scenario; leave it out"
         raise InputError([Problem("scenario", message)])
-    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario, name=file.stem)
-
-
-def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
-    """Write a demand to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    demand : Demand
-        The demand.
-    path : str or Path
-        The file.
-    profiles : bool
-        Whether to write the profile tables, too; without them they have to be given to the reader.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if a GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    DEMAND.write(demand, path, profiles=profiles)
+    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario)
 
 
 def _demand(
@@ -367,7 +348,7 @@ def _entry(cells: dict[str, str], columns: dict[str, str], where: str, findings:
     service["rate"] = number(cells[columns["rate"]])
     service["slo"] = _seconds(cells[columns["slo"]], columns["slo"], where, findings)
     if cells.get("min_replicas"):
-        service["min_replicas"] = whole_number(cells["min_replicas"])
+        service["min_replicas"] = number_in(cells["min_replicas"])
     return service
 
 
@@ -381,5 +362,6 @@ def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | 
     return 1.0 if problems else float(Decimal(cell).scaleb(-3))
 
 
-DEMAND = FileKind("services", _demand, _encoded, _table)
+DEMAND = FileKind("services", _demand, _encoded, _table, named=True)
+write_demand = DEMAND.write
 demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

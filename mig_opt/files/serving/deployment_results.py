@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.reading import Findings, Raw, read_keys
 from mig_opt.files.serving.deployments import DEPLOYMENT, DeploymentFile
 from mig_opt.files.shapes import WORDS, Seconds, Versions, Words
-from mig_opt.result import Result, Status
+from mig_opt.files.values import Findings, Raw, read_keys
+from mig_opt.method.result import Result, Status
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult

@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError
-from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
+from mig_opt.files.documents import Document, file_path, parsed, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.shapes import INSTANCE, WORDS, Words
 from mig_opt.files.tables import (
     below_comments,
@@ -22,12 +20,15 @@ from mig_opt.files.tables import (
     read_rows,
     table_text,
     told_by_row,
-    whole_number,
 )
+from mig_opt.files.values import Findings, Raw, encoded, read_gpu, read_keys, read_object
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.rules import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class DeploymentFile:
     schema: Literal["mig-opt/deployment/1"]
     gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
     segments: tuple[SegmentEntry, ...]
+    devices: tuple[Device, ...] = ()
 
 
 WORDS[SegmentEntry] = Words({"service": "chat", **INSTANCE, "batch": 8, "processes": 2}, described_by=Segment)
@@ -184,7 +186,12 @@ def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | Non
 
     values = read_keys(DeploymentFile, raw, findings, path, readers={"gpus": gpu, "segments": segment})
     names = tuple(model.name for model in models if model)
-    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment))
+    devices = tuple(values["devices"] or ())
+    gpus = len(models) if isinstance(raw.get("gpus"), list) else MOST_GPUS
+    problems = list(device_problems(devices, gpus, some_new=True))
+    findings.extend(problems, path)
+    known = () if problems or None in devices else devices[: len(names)]
+    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment), known)
 
 
 def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
@@ -252,7 +259,7 @@ def _rows(text: str, findings: Findings, known: list[str], needed: list[str]) ->
 
 
 def _cell(column: str, cell: str) -> int | float | str:
-    return cell if column in ("kind", "service", "profile") else whole_number(cell)
+    return cell if column in ("kind", "service", "profile") else number_in(cell)
 
 
 def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:
@@ -300,7 +307,7 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
 
 
 def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
-    numbers = {key: whole_number(cells[column]) for key, column in _NUMBERS.items()}
+    numbers = {key: number_in(cells[column]) for key, column in _NUMBERS.items()}
     if not cells["Model"]:
         findings.add(f"{where}, Model", "must not be empty")
     for key, column in _NUMBERS.items():
@@ -334,27 +341,6 @@ def deployment_to_csv(deployment: Deployment) -> str:
     return table_text(_TABLE, rows)
 
 
-def write_deployment(deployment: Deployment, path: str | Path) -> None:
-    """Write a deployment to a JSON file, or to a CSV file if its name ends in ``.csv``.
-
-    An existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        The deployment.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    as_csv = Path(path).suffix.lower() == ".csv"
-    write_text(path, deployment_to_csv(deployment) if as_csv else DEPLOYMENT.to_json(deployment))
-
-
 def _encoded(deployment: Deployment) -> Raw:
     check_deployments(deployment=deployment)
     # A throughput or latency of 0 is not known.
@@ -362,8 +348,10 @@ def _encoded(deployment: Deployment) -> Raw:
         {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
         for segment in deployment.segments
     ]
-    return {"gpus": list(deployment.gpus), "segments": segments}
+    devices = {"devices": [encoded(device) for device in deployment.devices]} if deployment.devices else {}
+    return {"gpus": list(deployment.gpus), "segments": segments, **devices}
 
 
-DEPLOYMENT = FileKind("deployment", _deployment, _encoded)
+DEPLOYMENT = FileKind("deployment", _deployment, _encoded, to_csv=deployment_to_csv)
+write_deployment = DEPLOYMENT.write
 deployment_to_json = DEPLOYMENT.to_json

@@ -15,12 +15,13 @@ from pydantic import Field
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Keywords, NotEmpty, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row
+from mig_opt.files.values import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,24 +172,6 @@ def _read_folder(
     return tuple(tables)
 
 
-def write_profiles(tables: Iterable[ProfileTable], path: str | Path) -> None:
-    """Write profile tables to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    tables : iterable of ProfileTable
-        The tables.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or there are no tables, or two of the same model on the same GPU.
-    """
-    PROFILES.write(tuple(tables), path)
-
-
 def _profiles(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> tuple[ProfileTable, ...]:
     no_gpu = _NO_DEFAULT
     if raw.get("gpu") is not None:
@@ -254,7 +237,7 @@ def _point(cells: dict[str, str], where: str, findings: Findings) -> Point | Non
     figures: dict[str, Any] = {}
     for key, column in _COLUMNS.items():
         whole = key in ("size", "batch", "processes")
-        figure = whole_number(cells[column]) if whole else number(cells[column])
+        figure = number_in(cells[column]) if whole else number(cells[column])
         if isinstance(figure, str):
             found.add(column, f"must be a {'whole ' if whole else ''}number, is {shown(figure)}")
         figures[key] = figure
@@ -297,4 +280,5 @@ def table_document(table: ProfileTable, gpu: str | None) -> Raw:
 
 
 PROFILES = FileKind("profiles", _profiles, _encoded)
+write_profiles = PROFILES.write
 profiles_from_json, profiles_to_json = PROFILES.from_json, PROFILES.to_json

@@ -7,20 +7,24 @@ stand for a GPU that is configured once, by hand.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import partitions_for
+from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
 """What it takes to give the tasks to the instances of a partition."""
 
 _CHUNK = 500
 """Tasks between two looks at what has been reached."""
+
+_Partitions = Sequence[Sequence[Placement]]
+"""Partitions that the GPUs get in turn."""
 
 
 def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placement]) -> None:
@@ -31,21 +35,23 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
     those that it can run on (there has to be one); of equal ones to the one on the first GPU and slice. There is one
     schedule, so limits come into effect only after it.
     """
-    _offer_best(batch, control, [partition])
+    _offer_best(batch, control, [(partition,)])
 
 
 def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
     """Run :func:`fixpart` for each maximal partition and offer what is better than all before.
 
-    There is no schedule if no partition has an instance for every task, else there always is one when the time is up.
+    If no partition has an instance for every task, several GPUs get different ones, see :func:`mixed_partitions`. There
+    is no schedule if these have none either, else there always is one when the time is up.
     """
-    _offer_best(batch, control, suitable_partitions(batch))
+    alike = [(partition,) for partition in suitable_partitions(batch)]
+    _offer_best(batch, control, alike or mixed_partitions(batch))
 
 
-def _offer_best(batch: Batch, control: Control[Schedule], partitions: Iterable[Sequence[Placement]]) -> None:
+def _offer_best(batch: Batch, control: Control[Schedule], choices: Iterable[_Partitions]) -> None:
     best = float("inf")
-    for partition in partitions:
-        plan = _Plan(batch, partition)
+    for partitions in choices:
+        plan = _Plan(batch, partitions)
         shorter = plan.run(stop_at=best)
         control.spend(plan.seconds)
         if shorter:
@@ -60,22 +66,49 @@ def suitable_partitions(batch: Batch) -> Iterator[tuple[Placement, ...]]:
     return partitions_for(batch.gpu, batch.profile_set, batch.usable_profiles().values())
 
 
-class _Plan:
-    """One partition, on every GPU, and the tasks on its instances."""
+def mixed_partitions(batch: Batch) -> Iterator[_Partitions]:
+    """Yield the fewest maximal partitions that together have an instance for every task, if GPUs get them in turn.
 
-    def __init__(self, batch: Batch, partition: Sequence[Placement]) -> None:
+    Of partitions with the same instances only the first counts. There are none if and only if some task has no instance
+    however each of the GPUs is partitioned.
+    """
+    needs = set(batch.usable_profiles().values())
+    distinct: dict[tuple[str, ...], tuple[Placement, ...]] = {}
+    for partition in batch.gpu.maximal_partitions(batch.profile_set):
+        distinct.setdefault(tuple(sorted(placement.profile.name for placement in partition)), partition)
+    met = {
+        partition: {need for need in needs if any(placement.profile in need for placement in partition)}
+        for partition in distinct.values()
+    }
+    # Each partition of the fewest is there for a need of its own.
+    for count in range(2, min(batch.gpus, len(needs)) + 1):
+        found = False
+        for chosen in itertools.combinations(met, count):
+            if len(set().union(*(met[partition] for partition in chosen))) == len(needs):
+                found = True
+                yield chosen
+        if found:
+            return
+
+
+class _Plan:
+    """Partitions, which the GPUs get in turn, and the tasks on their instances."""
+
+    def __init__(self, batch: Batch, partitions: _Partitions) -> None:
         self._batch = batch
         kept = {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
         # Those of the partition in the order of the slices, and all in the order in which they exist.
-        self._instances = [
-            kept.get((gpu, placement.shape), PlannedInstance(gpu, placement))
-            for gpu in range(batch.gpus)
-            for placement in partition
+        places = [
+            (gpu, place)
+            for gpu, partition in zip(range(batch.gpus), itertools.cycle(partitions))
+            for place in partition
         ]
+        self._instances = [kept.get((gpu, place.shape), PlannedInstance(gpu, place)) for gpu, place in places]
         created = [instance for instance in self._instances if instance.free is None]
         self._sequence = [*kept.values(), *created]
-        self._profiles = list(dict.fromkeys(placement.profile for placement in partition))
-        self._partition = partition
+        # A live instance of a variant (media engines, ...) counts as the plain profile of the same shape.
+        self._profile_of = [place.profile for _, place in places]
+        self._profiles = list(dict.fromkeys(self._profile_of))
         self.makespan = 0.0
         self.seconds = _SECONDS_PER_PLAN * batch.gpus  # what the run takes on a typical machine
 
@@ -114,9 +147,7 @@ class _Plan:
             if operation.kind == "create"
         }
         heaps: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in self._profiles}
-        for index, instance in enumerate(self._instances):
-            # A live instance of a variant (media engines, ...) counts as the plain profile of the same shape.
-            profile = self._partition[index % len(self._partition)].profile
+        for index, (instance, profile) in enumerate(zip(self._instances, self._profile_of, strict=True)):
             free = created[instance.gpu, instance.placement.start] if instance.free is None else instance.free
             heaps[profile].append((free, index))
         for heap in heaps.values():

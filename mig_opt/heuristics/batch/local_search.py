@@ -1,9 +1,10 @@
 """The method ``search``: better schedules than FAR's from the loads of the slices.
 
-FAR's schedule is where it begins. From there the local search on the load tree (:mod:`mig_opt.loads.local_search`)
-finds assignments of tasks to placements whose longest path through any slice is short, operations included. That is
-nearly all of a makespan: what is missing is where operations wait for the driver. So each assignment that could be
-better than the best schedule is timed, outer instances before inner ones, and the best is kept.
+FAR's schedule is where it begins. From there the local search on the load tree
+(:mod:`mig_opt.batch.loads.local_search`) finds assignments of tasks to placements whose longest path through any slice
+is short, operations included. That is nearly all of a makespan: what is missing is where operations wait for the
+driver. So each assignment that could be better than the best schedule is timed, outer instances before inner ones, and
+the best is kept.
 
 It can be stopped at any time, and begins to gain after some milliseconds. Its neighbourhoods are what makes the
 difference: about ten tasks find their best places at once, among all ways to place them (docs/explanation/search.md).
@@ -16,10 +17,9 @@ from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
-from mig_opt.loads.local_search import Incumbent, TimedSearch
+from mig_opt.method.control import Control
 
 _PATIENCE, _LONGEST_PATIENCE = 4, 200
 """Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""
@@ -37,6 +37,9 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
     if control.expired:
         return
     problem = IntegerBatch(batch)
+    # The problem has no longer schedules than this one.
+    if control.plan.makespan > problem.horizon.seconds:
+        control.offer(problem.horizon.schedule)
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _FEW
     patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
@@ -48,8 +51,7 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
         return problem.ticks.nearest(control.objective)
 
     def time(places: Sequence[int], _: float) -> bool:
-        chosen = [problem.places[at] for at in places]
-        control.offer(nested_schedule(batch, [(place.gpu, place.placement) for place in chosen]))
+        control.offer(problem.nested(places))
         return True
 
     incumbent = Incumbent(lower=lambda: problem.ticks.floor(control.lower_bound), upper=upper, time=time)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
-from mig_opt.heuristics.batch.list_scheduling import Placing
+from mig_opt.heuristics.batch.list_schedule import Placing
+from mig_opt.method.control import Control
 
 _SECONDS_PER_PARTITION = 8e-5
 """What it takes to choose a partition."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from mig_opt.arguments import wrong_flag, wrong_number, wrong_share
 from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.heuristics.fleet.base import free_slices, optional
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
-from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
+from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
+from mig_opt.rules import wrong_flag, wrong_number, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 
-from mig_opt.arguments import wrong_choice, wrong_flag, wrong_share
 from mig_opt.gpu.geometry import Geometry, GpuState, members
-from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
+from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
+from mig_opt.rules import wrong_choice, wrong_flag, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import Key, Query, Ranking
 

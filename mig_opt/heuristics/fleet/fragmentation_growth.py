@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal, get_args
 
-from mig_opt.arguments import wrong_choice
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
+from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
+from mig_opt.rules import wrong_choice
 from mig_opt.simulation.fleet.cluster import Cluster
 
 FragmentationMetric = Literal["blocked", "unavailable"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, get_args
 
-from mig_opt.arguments import wrong_choice, wrong_flag, wrong_number
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
+from mig_opt.rules import wrong_choice, wrong_flag, wrong_number
 from mig_opt.simulation.fleet.cluster import Cluster
 
 Division = Literal["equal", "shared"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from mig_opt.arguments import wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
+from mig_opt.rules import wrong_integer, wrong_number
 
 _LEAST = 3
 """Two points are on a line always; from the third on there are residuals."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.heuristics.fleet.base import free_slices, optional
-from mig_opt.heuristics.fleet.reconfiguring import GpuView, ReconfiguringPolicy
+from mig_opt.heuristics.fleet.reconfiguration import GpuView, ReconfiguringPolicy
+from mig_opt.rules import wrong_number, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster
 
 
@@ -36,7 +36,7 @@ class PcieAware(ReconfiguringPolicy):
     (Eq. 2). It goes to the GPU where it is slowed down least; of equal ones to that with the fewest free compute
     slices, then memory slices, then the least index. Where it would be slower than the threshold it is skipped for now,
     unless it starves. How others are slowed down does not count. Queue, marks and reconfiguration are those of
-    :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`; ``docs/explanation/pcie-aware.md`` has what
+    :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`; ``docs/explanation/pcie-aware.md`` has what
     was decided where the paper is open, and the effect of the thresholds.
 
     Parameters
@@ -50,7 +50,7 @@ class PcieAware(ReconfiguringPolicy):
         Sensitivity of jobs by name, as estimated by :func:`mig_opt.simulation.fit_sensitivity`; of others the
         sensitivity in the trace is used, which is the truth.
     partition
-        As of :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`.
+        As of :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`.
     """
 
     CHECKS: ClassVar = {
@@ -67,7 +67,7 @@ class PcieAware(ReconfiguringPolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
-        known = {job.name for job in cluster.trace.jobs}
+        known = dict.fromkeys(job.name for job in cluster.trace.jobs)
         problems = [
             Problem(f"sensitivities[{name!r}]", f"the trace has no job of that name; {nearest(name, known)}")
             for name in self.sensitivities or ()
@@ -101,7 +101,7 @@ class PcieUnaware(ReconfiguringPolicy):
 
     Of the baseline the paper says only that (section 5.1). Queue, marks and reconfiguration are the same as those of
     :class:`PcieAware`, so that the two differ in nothing but the choice of the GPU and the delay threshold. Its
-    options are those of :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`.
+    options are those of :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`.
     """
 
     wait_threshold: float | None = 60.0

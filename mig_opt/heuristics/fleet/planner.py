@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
-from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, optional
-from mig_opt.heuristics.fleet.planning.backfilling import Backfilling
+from mig_opt.heuristics.fleet.planning.backfill import Backfilling
+from mig_opt.heuristics.fleet.planning.calibration import Experience
 from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
-from mig_opt.heuristics.fleet.planning.experience import Experience
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
-from mig_opt.registry import METHODS, methods
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import METHODS, methods
+from mig_opt.rules import wrong_integer, wrong_number, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
 
 _MOST_GPUS = 64
@@ -64,7 +64,7 @@ class Planner(ConfigurablePolicy):
     from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.planning.list_decoder`). While all goes as
     planned, only a better plan replaces the one that is being carried out. Where jobs have declared times it learns how
     far these are from the true ones, and where they say too little, each job begins as soon as there is room for it
-    (:mod:`mig_opt.heuristics.fleet.planning.backfilling`).
+    (:mod:`mig_opt.heuristics.fleet.planning.backfill`).
 
     Parameters
     ----------

@@ -3,5 +3,5 @@
 ParvaGPU (:mod:`~mig_opt.heuristics.serving.parvagpu`), its rivals (:mod:`~mig_opt.heuristics.serving.mig_serving`,
 :mod:`~mig_opt.heuristics.serving.gpulet`, :mod:`~mig_opt.heuristics.serving.igniter` and first fit), the toolkit's own
 (:mod:`~mig_opt.heuristics.serving.search`), and what all but that share: demand matching and GPUs that are filled
-(:mod:`~mig_opt.heuristics.serving.filling`).
+(:mod:`~mig_opt.heuristics.serving.fill`).
 """

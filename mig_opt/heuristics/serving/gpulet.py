@@ -16,10 +16,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.heuristics.serving.demand_matching import Need
-from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, offer_plans
+from mig_opt.heuristics.serving.demand_match import Need
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mig_opt.control import Control
-from mig_opt.heuristics.serving.demand_matching import Need, match
-from mig_opt.heuristics.serving.filling import (
+from mig_opt.heuristics.serving.demand_match import Need, match
+from mig_opt.heuristics.serving.fill import (
     FilledGpus,
     PlannedSegment,
     fit,
@@ -21,6 +20,7 @@ from mig_opt.heuristics.serving.filling import (
     offer_plans,
     start_order,
 )
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 

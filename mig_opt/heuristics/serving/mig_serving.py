@@ -4,9 +4,9 @@ The first is the fast algorithm of C. Tan et al., "Serving DNN Models with Multi
 Reconfigurable Machine Scheduling Problem", arXiv:2109.11067. A configuration is a partition of a GPU with a service on
 each instance. Its score adds up what each instance gives to its service, as a share of the service's rate (its
 utility), weighted by the share that is not served yet (one less its completion rate). No program of the authors is
-public to compare with; ``bench/mig_serving_scores.py`` counts GPUs by other readings, which differ by one GPU at most
-in the scenarios of the ParvaGPU paper. The second method is the stronger one: there an instance counts with the share
-that it takes from what is not served yet, so that nothing is gained by serving more than was asked for.
+public to compare with; ``bench/serving/mig_serving_scores.py`` counts GPUs by other readings, which differ by one GPU
+at most in the scenarios of the ParvaGPU paper. The second method is the stronger one: there an instance counts with the
+share that it takes from what is not served yet, so that nothing is gained by serving more than was asked for.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.heuristics.serving.demand_matching import SPARE
-from mig_opt.heuristics.serving.filling import PlannedSegment, deployment_of
+from mig_opt.heuristics.serving.demand_match import SPARE
+from mig_opt.heuristics.serving.fill import PlannedSegment, deployment_of
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 

@@ -2,7 +2,7 @@
 
 M. Lee et al.: "ParvaGPU: Efficient Spatial GPU Sharing for Large-Scale DNN Inference in Cloud Environments", SC 2024.
 The best points of each instance size are :attr:`mig_opt.serving.demand.Demand.options`, the other stages are
-:mod:`~mig_opt.heuristics.serving.demand_matching` (Algorithm 1), and segment relocation and allocation optimisation
+:mod:`~mig_opt.heuristics.serving.demand_match` (Algorithm 1), and segment relocation and allocation optimisation
 (Algorithm 2) here.
 """
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from mig_opt.control import Control
-from mig_opt.heuristics.serving.demand_matching import SMALL, Need, match, small_segments
-from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
+from mig_opt.heuristics.serving.demand_match import SMALL, Need, match, small_segments
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 

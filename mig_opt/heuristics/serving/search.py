@@ -14,8 +14,8 @@ from functools import cache
 
 import numpy as np
 
-from mig_opt.control import Control
 from mig_opt.gpu.packing import Numbers, Whole
+from mig_opt.method.control import Control
 from mig_opt.serving.bounds import Relaxation
 from mig_opt.serving.covers import Covers, Kinds, assembled
 from mig_opt.serving.demand import ENOUGH, Demand

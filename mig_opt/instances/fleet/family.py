@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.model import GpuModel, Profile, wrong_size
+from mig_opt.rules import wrong_integer, wrong_number, wrong_share
 
 Kind = Literal["count", "positive", "not negative", "share", "text"]
 

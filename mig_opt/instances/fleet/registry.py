@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily
+from mig_opt.rules import MOST_GPUS, wrong_integer
 
 _FAMILIES: dict[str, TraceFamily] = {
     family.name: family for family in (*poisson.FAMILIES, *memory.FAMILIES, *poisson.STREAMS)

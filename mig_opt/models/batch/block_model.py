@@ -166,7 +166,7 @@ class BlockModel(BlockFormulation):
     def _order(self) -> None:
         model = self.model
         self._in_time = [self._tight(slot) for slot in range(len(self.slots.lifetimes))]
-        operations: list[list[cp_model.IntervalVar]] = [[] for _ in range(self.problem.batch.gpus)]
+        operations: dict[int, list[cp_model.IntervalVar]] = {gpu: [] for gpu in self.problem.gpus}
         gone: dict[int, cp_model.IntVar] = {}
         end: list[Expression] = []
         for slot, lifetime in enumerate(self.slots.lifetimes):
@@ -189,7 +189,7 @@ class BlockModel(BlockFormulation):
             )
         self._exclude(gone)
         if not self.problem.batch.parallel_operations:
-            for intervals in operations:
+            for intervals in operations.values():
                 model.add_no_overlap(intervals)
 
     def _tight(self, slot: int) -> cp_model.LiteralT:

@@ -153,15 +153,11 @@ class BlockProgram(OrderedFormulation):
         It holds the slice until it is free, if it runs something or makes room for something here.
         """
         place = self.problem.places[self.slots.lifetimes[slot].place]
-        free = place.free or 0
         holds, leaves = self.linear.share(f"hold_{name}"), self.linear.share(f"leave_{name}")
         self.linear.at_most(f"leave_or_last_{name}", [(gone, 1), (last, -1), (leaves, -1)], 0)
         self.linear.implies(f"leave_held_{name}", leaves, holds)
         self.linear.implies(f"use_held_{name}", self.used[slot], holds)
-        if free > self._horizon:
-            holds.upBound = 0
-            free = 0
-        return [(holds, self._units(free)), (leaves, self._units(place.destroy))]
+        return [(holds, self._units(place.free or 0)), (leaves, self._units(place.destroy))]
 
     # Symmetry
 

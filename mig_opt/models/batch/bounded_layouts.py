@@ -1,8 +1,9 @@
 """Layouts that may have a better schedule, each with a bound: what a proof or a search by layouts begins with.
 
-Dual prices leave some hundred to some thousand layouts (:mod:`mig_opt.loads.layout_values`). Dual prices of its own
-(:mod:`mig_opt.loads.layout_prices`) raise the bound of each, and so rule out nearly all that are below a limit of time.
-The best prices of like layouts are alike: the search for them begins where that of the one before has ended.
+Dual prices leave some hundred to some thousand layouts (:mod:`mig_opt.batch.loads.layout_values`). Dual prices of its
+own (:mod:`mig_opt.batch.loads.layout_prices`) raise the bound of each, and so rule out nearly all that are below a
+limit of time. The best prices of like layouts are alike: the search for them begins where that of the one before has
+ended.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from mig_opt.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.loads.layout_prices import improve_prices
-from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
-from mig_opt.loads.layouts import LayoutTree, whole_layout
-from mig_opt.loads.pricing import grain_of
-from mig_opt.loads.subsets import Reals
+from mig_opt.batch.loads.columns import grain_of
+from mig_opt.batch.loads.layout_loads import bound_by_divided_tasks
+from mig_opt.batch.loads.layout_prices import improve_prices
+from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
+from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
+from mig_opt.batch.loads.subsets import Reals
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
 
@@ -108,9 +109,9 @@ class BoundedLayouts:
             return None
         tasks = self.tasks(at_most, _GRAINS)
         if problem.operations_take_no_time:
-            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * problem.batch.gpus)]
+            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * len(problem.gpus))]
         else:
-            found = open_layouts(self.branches, tasks, problem.batch.gpus, _MOST_OPEN)
+            found = open_layouts(self.branches, tasks, len(problem.gpus), _MOST_OPEN)
         if found is None:
             return None
         bounded = []

@@ -18,8 +18,8 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
+from mig_opt.method.control import Control
 
 _SECONDS_PER_STEP = 1e-5
 """Seconds that it takes to look at a partial schedule."""

@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.loads.filled_starts import FilledStarts
+from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
+from mig_opt.batch.loads.pattern_starts import PatternStarts
+from mig_opt.batch.loads.tables import MOST_TASKS
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.loads.filled_starts import FilledStarts
-from mig_opt.loads.local_search import Incumbent, TimedSearch
-from mig_opt.loads.pattern_starts import PatternStarts
-from mig_opt.loads.tables import MOST_TASKS
+from mig_opt.method.control import Control
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
@@ -119,7 +119,7 @@ class Portfolio:
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
         self.search = CpSearch(batch, control)
-        self.tasks, self.gpus = len(batch.tasks), batch.gpus
+        self.tasks, self.gpus = len(batch.tasks), len(self.search.problem.gpus)
         self.limited = control.remaining is not None
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None

@@ -3,9 +3,9 @@
 The load program divides tasks; here each placement has whole ones. The patterns that a GPU can run within some time are
 too many to be listed, so the linear program, a restricted master problem, has only those of interest so far as columns
 (Gilmore and Gomory, 1961; Desrosiers and Luebbecke, 2005). It gives dual prices of the tasks. At these prices dynamic
-programming (:mod:`mig_opt.loads.pricing`) finds the patterns of most value: they give a bound, and those of negative
-reduced cost are added to the program. The bound is computed in whole numbers from the dual prices alone, so it needs no
-trust in the solver of the program.
+programming (:mod:`mig_opt.batch.loads.columns`) finds the patterns of most value: they give a bound, and those of
+negative reduced cost are added to the program. The bound is computed in whole numbers from the dual prices alone, so it
+needs no trust in the solver of the program.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.branches import Branches, branches_of
-from mig_opt.loads.pricing import DualBound, FilledMember, Pattern, PricingProblem, grain_of
-from mig_opt.loads.subsets import Integers, Reals
+from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.columns import DualBound, FilledMember, Pattern, PricingProblem, grain_of
+from mig_opt.batch.loads.subsets import Integers, Reals
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.highs import Highs
 
@@ -62,8 +62,8 @@ _SECONDS_PER_ROUND = 0.03
 
 
 def has_dual_price_bound(problem: IntegerBatch) -> bool:
-    """Return True if there is such a bound: nothing is live, and the tasks are not too many."""
-    return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
+    """Return True if there is such a bound: all GPUs are alike, nothing is live, and the tasks are not too many."""
+    return problem.alike and len(problem.batch.tasks) <= _MOST_TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ def raise_bound_by_dual_prices(
         # Some task takes as long wherever it runs.
         search.raise_lower(search.upper)
         return None
-    bound = DualBound(pricing, len(branches.orders), problem.batch.gpus, search.lower - 1, most)
+    bound = DualBound(pricing, len(branches.orders), len(problem.gpus), search.lower - 1, most)
     if start is not None:
         np.maximum(bound.out, start.ruled_out, out=bound.out)
-    generation = _ColumnGeneration(branches, pricing, bound, problem.batch.gpus, start)
+    generation = _ColumnGeneration(branches, pricing, bound, len(problem.gpus), start)
     while search.open and control.clock < end:
         control.spend(_SECONDS_PER_ROUND + pricing.seconds)
         goes_on = generation.round()
@@ -130,9 +130,9 @@ def raise_bound_by_dual_prices(
             break
     if not search.open:
         return None
-    patterns = generation.best_patterns() if problem.batch.gpus > 1 else []
+    patterns = generation.best_patterns() if len(problem.gpus) > 1 else []
     pricing.set_dual_prices(generation.best_prices)
-    alone = DualBound(pricing, len(branches.orders), problem.batch.gpus, 0, most)
+    alone = DualBound(pricing, len(branches.orders), len(problem.gpus), 0, most)
     alone.update()
     return DualPrices(branches, generation.best_prices, patterns, bound.out, generation.columns, alone.ticks)
 

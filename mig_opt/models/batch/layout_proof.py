@@ -1,10 +1,10 @@
 """Proofs for some dozens of tasks: every layout that dual prices leave, and every assignment to its placements.
 
 A *layout* says which placements each GPU uses, and in which order they are first created
-(:mod:`mig_opt.loads.layouts`). Dual prices rule out most of them within a limit of time; prices of their own
-(:mod:`mig_opt.loads.layout_prices`) rule out nearly all of the others. For each layout that is left, they exclude
-nearly all sets of tasks (:mod:`mig_opt.loads.layout_sets`). The assignments that are left, mostly none, are decided by
-block models. If all are, no better schedule is within the limit.
+(:mod:`mig_opt.batch.loads.layouts`). Dual prices rule out most of them within a limit of time; prices of their own
+(:mod:`mig_opt.batch.loads.layout_prices`) rule out nearly all of the others. For each layout that is left, they exclude
+nearly all sets of tasks (:mod:`mig_opt.batch.loads.layout_sets`). The assignments that are left, mostly none, are
+decided by block models. If all are, no better schedule is within the limit.
 
 The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
 some assignment is left, its schedule is mostly the best.
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
-from mig_opt.loads.layout_values import PricedTasks
-from mig_opt.loads.layouts import MOST_LAYOUTS, number_of_layouts
+from mig_opt.batch.loads.layout_sets import MOST_TASKS, LayoutSets
+from mig_opt.batch.loads.layout_values import PricedTasks
+from mig_opt.batch.loads.layouts import MOST_LAYOUTS, number_of_layouts
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
@@ -97,7 +97,7 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     proof = _LayoutProof(search, bounded)
     if not proof.possible:
         return
-    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * search.problem.batch.gpus else _FOR_MANY:
+    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * len(search.problem.gpus) else _FOR_MANY:
         proof.raise_lower(effort)
 
 

@@ -1,11 +1,11 @@
 """Search layout by layout, for batches with too many tasks for their sets: bounds and better schedules by CP-SAT.
 
-In one layout (:mod:`mig_opt.loads.layouts`) all operations are known, so what remains is to assign each task to a
+In one layout (:mod:`mig_opt.batch.loads.layouts`) all operations are known, so what remains is to assign each task to a
 placement: a small model without order in time. Dual prices of their own (:mod:`mig_opt.models.batch.bounded_layouts`)
 rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
 of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
-bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:`mig_opt.loads.layout_loads`) are
-close enough.
+bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
+(:mod:`mig_opt.batch.loads.layout_loads`) are close enough.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.branches import Branches, branches_of
-from mig_opt.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
-from mig_opt.loads.tree import task_ticks
+from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.layout_loads import bound_by_divided_tasks
+from mig_opt.batch.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
+from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import Request

@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mig_opt.batch.integer_batch import IntegerBatch, Place
-from mig_opt.loads.tree import LoadTree
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
@@ -63,9 +63,7 @@ def _marks(search: BlockSearch[M]) -> list[int]:
     The last one is the makespan of the best schedule.
     """
     problem, best = search.problem, search.upper
-    ends = (
-        problem.first_use(place, best) + duration for place in problem.places for duration in place.durations.values()
-    )
+    ends = (problem.first_use(place) + duration for place in problem.places for duration in place.durations.values())
     return [*sorted({end for end in ends if search.lower < end < best}), best]
 
 
@@ -109,14 +107,13 @@ class LoadProgram:
         self, batch: IntegerBatch, *, at_least: int, at_most: int, below: int | None = None, relaxed: bool = False
     ) -> None:
         self._batch = batch
-        self._at_most = at_most
         self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)  # ticks in one unit of the program's time
         self.linear = LinearProgram("loads")  # its objective is the makespan in units
         # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
         self._horizon = self._units(at_most) * (1 + 1e-6)
         self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
         self.homeless = False  # true if a task can end nowhere in time, so that there is no such makespan
-        self._ready = [batch.first_use(place, at_most) for place in batch.places]
+        self._ready = [batch.first_use(place) for place in batch.places]
         self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
         self._load = self._divide(at_most + 1 if below is None else below)
         waits = self._wait_for_neighbours()
@@ -201,11 +198,7 @@ class LoadProgram:
             self.linear.implies(f"held_{at}_by_{other}_of_{number}", self._used[other], held)
             if other != at:
                 self.linear.implies(f"gone_{at}_for_{other}_of_{number}", self._used[other], gone)
-        return [(held, self._units(self._until_free(place))), (gone, self._units(place.destroy))]
-
-    def _until_free(self, place: Place) -> int:
-        """Return when a live instance is free; solvers are spared numbers far above all others."""
-        return min(place.free or 0, 2 * self._at_most)
+        return [(held, self._units(place.free or 0)), (gone, self._units(place.destroy))]
 
     def _leave_time_to_create(self) -> None:
         """Let a place be used only for what it can run before the horizon, after its creation and what goes before."""

@@ -51,7 +51,6 @@ class OrderedFormulation(BlockFormulation):
         super().__init__()
         self.problem, self.slots, self.unit = problem, slots, unit
         self.linear = LinearProgram("makespan")
-        self._horizon = horizon
         self._latest = self._units(horizon)
         self._slot_names = list(self._name_slots())
         self._makespan = self._time("makespan", at_least)
@@ -121,11 +120,8 @@ class OrderedFormulation(BlockFormulation):
         self._destroyed.append(destroyed)
         begin: list[Term]
         if self._initial(slot):
-            free = place.free or 0
-            if free > self._horizon:
-                # A solver is spared numbers far above all others.
-                destroyed.upBound = used.upBound = free = 0
-            begin, ready = [(used, self._units(free))], [(destroyed, self._units(free))]
+            free = self._units(place.free or 0)
+            begin, ready = [(used, free)], [(destroyed, free)]
         else:
             creation = self.creation[slot] = self._time(f"begin_create_{name}")
             begin = ready = [(creation, 1.0), (used, self._units(place.create))]

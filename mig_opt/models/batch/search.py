@@ -19,9 +19,8 @@ from typing import Generic, TypeVar
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
 from mig_opt.errors import SolverError
+from mig_opt.method.control import Control
 from mig_opt.models.batch.slots import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
@@ -78,9 +77,9 @@ class BlockSearch(ABC, Generic[M]):
         self._rounded = sys.maxsize
         self._blur = 0
         self.building = self.seconds_to_build()
-        if control.plan is None:
-            first = [batch.options(task)[0][0] for task in batch.tasks]
-            control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+        # The problem has no longer schedules than this one.
+        if control.objective is None or control.objective > self.problem.horizon.seconds:
+            control.offer(self.problem.horizon.schedule)
 
     @abstractmethod
     def seconds_to_build(self) -> float:
@@ -225,8 +224,7 @@ class BlockSearch(ABC, Generic[M]):
         int
             Ticks that it takes.
         """
-        chosen = [self.problem.places[at] for at in places]
-        schedule = nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen])
+        schedule = self.problem.nested(places)
         self.control.offer(schedule)
         return self.problem.ticks.nearest(schedule.makespan)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.batch.timing import PlannedInstance, nested_schedule, timed_schedule
+from mig_opt.batch.timing import PlannedInstance, timed_schedule
 
 Operation = tuple[OperationKind, int]
 """Creation or destruction of a slot, by its index."""
@@ -133,10 +133,7 @@ class Slots:
             operations = list(_sorted(order, key))
         except CycleError:
             # Lifetimes that are shorter than the model can tell from nothing may follow each other in a circle.
-            return nested_schedule(
-                batch,
-                [(places[at].gpu, places[at].placement) for at in (self.lifetimes[slot].place for slot in chosen)],
-            )
+            return self._problem.nested([self.lifetimes[slot].place for slot in chosen])
         return timed_schedule(batch, instances, operations)
 
 

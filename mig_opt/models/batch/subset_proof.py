@@ -1,17 +1,17 @@
 """Proofs for up to some twenty tasks: dynamic programming over subsets, then every assignment that is left.
 
-The tables (:mod:`mig_opt.loads.tables`) give the shortest longest path through the load tree exactly. No schedule is
-shorter than that, and few assignments of tasks to places have paths as short as the best schedule: often none, and then
-it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time, with
-any re-creations, is shorter.
+The tables (:mod:`mig_opt.batch.loads.tables`) give the shortest longest path through the load tree exactly. No schedule
+is shorter than that, and few assignments of tasks to places have paths as short as the best schedule: often none, and
+then it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time,
+with any re-creations, is shorter.
 """
 
 from __future__ import annotations
 
 import itertools
 
-from mig_opt.loads.subsets import NEVER
-from mig_opt.loads.tables import MOST_TASKS, Assignments, LoadTables
+from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.batch.loads.tables import MOST_TASKS, Assignments, LoadTables
 from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
 
@@ -43,8 +43,7 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
         With a schedule, the better the quicker.
     """
     problem, control = search.problem, search.control
-    # The tables take what is longer for impossible.
-    if len(problem.batch.tasks) > MOST_TASKS or search.upper > NEVER or not search.open:
+    if len(problem.batch.tasks) > MOST_TASKS or not search.open:
         return
     tables = LoadTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers

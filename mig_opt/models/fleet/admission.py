@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from mig_opt.arguments import wrong_choice, wrong_flag, wrong_type
-from mig_opt.control import Callbacks, Control, Limits, Stop, check_run, run
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance, Admission, AdmissionGoal, admission_weights
 from mig_opt.fleet.trace import Trace, check_jobs
+from mig_opt.method.control import Callbacks, Control, Limits, Stop, check_run, run
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.admission_programs import (
     UNITS,
     AdmissionProblem,
@@ -25,9 +26,8 @@ from mig_opt.models.fleet.admission_programs import (
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
-from mig_opt.registry import Method
-from mig_opt.result import Result, Rows
-from mig_opt.validation.fleet.admissions import check_admission
+from mig_opt.rules import wrong_choice, wrong_flag, wrong_type
+from mig_opt.validation.fleet.admissions import check_admission, too_late_jobs
 
 _NOISE = 1e-7
 """Share of the whole weight by which the tolerances of a solver may move a bound."""
@@ -56,9 +56,10 @@ _METHOD = Method(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionOptimum(Result[Admission]):
-    """Outcome of :func:`mig_opt.admission_optimum`: its plan is an admission, its objective what it turns away.
+    """Outcome of :func:`mig_opt.optimum`: its plan is an admission, its objective what it turns away.
 
-    No scheduler turns away less than the lower bound, so none accepts more than the upper bound.
+    No scheduler that gives jobs the profiles that they ask for turns away less than the lower bound, so none accepts
+    more than the upper bound.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ class AdmissionOptimum(Result[Admission]):
 
     @property
     def upper_bound(self) -> float:
-        """No scheduler accepts more."""
+        """No scheduler that gives jobs the profiles that they ask for accepts more."""
         return _difference(self.total, self.lower_bound)
 
     def rows(self) -> Rows:
@@ -173,6 +174,7 @@ def admission_optimum(
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
     problems += wrong_flag("migration", migration)
+    problems += too_late_jobs(trace)
     check_run(
         time_limit=time_limit,
         seed=seed,
@@ -288,8 +290,10 @@ def _solve_places(problem: AdmissionProblem, control: Control[Admission], *, bin
     on_bound(outcome.bound)
 
 
-def admission_bound(trace: Trace, goal: AdmissionGoal = "jobs", *, time_limit: float | None = None) -> float:
-    """Return an upper bound on what any scheduler can accept of a trace, quickly; it may migrate jobs at will.
+def admission_bound(
+    trace: Trace, goal: AdmissionGoal = "jobs", *, as_asked: bool = True, time_limit: float | None = None
+) -> float:
+    """Return an upper bound on what schedulers can accept of a trace, quickly; they may migrate jobs at will.
 
     It is the linear program of :func:`admission_optimum` with ``migration``. Long traces are cut into parts, whose
     bounds are added up; what runs over from one part into the next is left out. Where very many jobs run at once, only
@@ -301,13 +305,16 @@ def admission_bound(trace: Trace, goal: AdmissionGoal = "jobs", *, time_limit: f
         Any number of jobs.
     goal : {"jobs", "slices", "slice-seconds"}
         Count of an accepted job.
+    as_asked : bool
+        The bound is of schedulers that give jobs the profiles that they ask for. False: of all, those included that
+        give a job any instance for which it has seconds, as ``whole-gpu`` does.
     time_limit : float, optional
         Seconds; parts for which there is no time count in full.
 
     Returns
     -------
     float
-        The count that no scheduler exceeds.
+        The count that no such scheduler exceeds.
 
     Raises
     ------
@@ -323,6 +330,7 @@ def admission_bound(trace: Trace, goal: AdmissionGoal = "jobs", *, time_limit: f
     """
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
+    problems += wrong_flag("as_asked", as_asked)
     if problems:
         raise InputError(problems)
     check_jobs(trace)
@@ -331,27 +339,29 @@ def admission_bound(trace: Trace, goal: AdmissionGoal = "jobs", *, time_limit: f
     parts = math.ceil(count / min(max(_PART, _PART_PER_GPU * trace.gpus), _MOST_IN_PART))
     least = total = 0
     for part in range(parts):
-        problem = AdmissionProblem(trace, goal, count * part // parts, count * (part + 1) // parts)
+        problem = AdmissionProblem(trace, goal, count * part // parts, count * (part + 1) // parts, as_asked=as_asked)
         total += problem.total
         if not limits.expired:
             least += _relaxed(problem, limits, most_terms=_MOST_TERMS)
     return (total - least) / UNITS
 
 
-def acceptance_bound(trace: Trace, *, time_limit: float | None = None) -> Acceptance:
-    """Return upper bounds on the acceptance ratios of any scheduler, by :func:`admission_bound`.
+def acceptance_bound(trace: Trace, *, as_asked: bool = True, time_limit: float | None = None) -> Acceptance:
+    """Return upper bounds on the acceptance ratios of schedulers, by :func:`admission_bound`.
 
     Parameters
     ----------
     trace : Trace
         Any number of jobs.
+    as_asked : bool
+        False: of all schedulers, those included that give jobs other profiles than they ask for.
     time_limit : float, optional
         Seconds for each of the three ratios.
 
     Returns
     -------
     Acceptance
-        Ratios that no scheduler exceeds (0 to 1).
+        Ratios that no such scheduler exceeds (0 to 1).
 
     Raises
     ------
@@ -367,6 +377,7 @@ def acceptance_bound(trace: Trace, *, time_limit: float | None = None) -> Accept
     """
 
     def ratio(goal: AdmissionGoal) -> float:
-        return min(1.0, admission_bound(trace, goal, time_limit=time_limit) / math.fsum(admission_weights(trace, goal)))
+        most = admission_bound(trace, goal, as_asked=as_asked, time_limit=time_limit)
+        return min(1.0, most / math.fsum(admission_weights(trace, goal)))
 
     return Acceptance(ratio("jobs"), ratio("slices"), ratio("slice-seconds"))

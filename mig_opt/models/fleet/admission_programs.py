@@ -65,11 +65,16 @@ class AdmissionProblem:
         Count of each job.
     first, last : int
         The jobs from ``first`` to before ``last``; by default all.
+    as_asked : bool
+        False if :attr:`any_profiles` has every size for which a job has seconds, whatever the job asks for.
     """
 
-    def __init__(self, trace: Trace, goal: AdmissionGoal, first: int = 0, last: int | None = None) -> None:
+    def __init__(
+        self, trace: Trace, goal: AdmissionGoal, first: int = 0, last: int | None = None, *, as_asked: bool = True
+    ) -> None:
         check_jobs(trace)
         self.trace = trace
+        self.as_asked = as_asked
         self.goal = goal
         self.jobs = range(first, len(trace.jobs) if last is None else last)
         weights = admission_weights(trace, goal)
@@ -93,7 +98,12 @@ class AdmissionProblem:
     def any_profiles(self) -> dict[int, tuple[Profile, ...]]:
         """For each job all profiles on which a scheduler may try it, those included where its memory will run out."""
         jobs = self.trace.jobs
-        forgetful = {job: replace(jobs[job], memory_gb=None, memory_growth=()) for job in self.jobs}
+        forgetful = {
+            job: replace(
+                jobs[job], memory_gb=None, memory_growth=(), profile=jobs[job].profile if self.as_asked else None
+            )
+            for job in self.jobs
+        }
         return {job: tuple({*self.trace.profiles(own), *self.profiles[job]}) for job, own in forgetful.items()}
 
     @cached_property

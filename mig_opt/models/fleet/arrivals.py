@@ -23,12 +23,12 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.control import Control
 from mig_opt.fleet.trace import Job, Trace, check_jobs
 from mig_opt.gpu.model import Placement, Profile
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request
-from mig_opt.result import Status
 
 TraceGoal = Literal["makespan", "completion"]
 """Objective: the last end of a job, or the sum of all ends."""

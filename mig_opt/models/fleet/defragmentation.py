@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.control import Limits
+from mig_opt.method.control import Limits
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.result import Status
 
 _NOISE = 1e-4
 """Most by which a solver's tolerances may move a bound."""

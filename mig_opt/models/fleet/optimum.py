@@ -12,14 +12,15 @@ from typing import get_args
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Callbacks, Control, Stop, check_run, run
 from mig_opt.errors import Problem
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import Trace, batch_of
+from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
-from mig_opt.registry import Method
-from mig_opt.result import Result, Rows
-from mig_opt.validation import validate
+from mig_opt.validation.batch.schedules import violations_of_method
+from mig_opt.validation.fleet.admissions import too_late_jobs
 
 _METHOD = Method(
     "optimum",
@@ -33,7 +34,7 @@ _METHOD = Method(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOptimum(Result[Schedule]):
-    """Outcome of :func:`mig_opt.trace_optimum`: its plan is a schedule, its lower bound counts seconds.
+    """Outcome of :func:`mig_opt.optimum`: its plan is a schedule, its lower bound counts seconds.
 
     No schedule without preemption and migration falls below the lower bound. ``proven`` has the goal if the schedule is
     the best one, as exactly as ticks of integer time tell.
@@ -84,7 +85,7 @@ def trace_optimum(
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
     It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
-    :func:`trace_bounds` help to prove it.
+    :func:`mig_opt.bounds` help to prove it.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def trace_optimum(
     >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
     (38.39, ('completion',))
     """
-    problems = []
+    problems = list(too_late_jobs(trace))
     if goal not in get_args(TraceGoal):
         problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
     check_run(
@@ -166,7 +167,7 @@ def _violations(trace: Trace, batch: Batch, schedule: Schedule) -> list[object]:
     """Return what is wrong with a schedule of a trace: as one of a batch, or because a job runs before it arrives."""
     arrivals = {job.name: job.arrival for job in trace.jobs}
     early = [f"job {run.task!r} runs before it arrives" for run in schedule.runs if run.begin < arrivals[run.task]]
-    return [*validate(batch, schedule).violations, *early]
+    return [*violations_of_method(batch, schedule), *early]
 
 
 def _without_contention(trace: Trace) -> Trace:

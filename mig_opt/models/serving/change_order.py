@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from ortools.sat.python import cp_model
 
-from mig_opt.control import Limits
+from mig_opt.method.control import Limits
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request
 from mig_opt.serving.change_problem import ChangeProblem, Timetable

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 
 from mig_opt.batch.integer_time import as_decimal
-from mig_opt.control import Limits
 from mig_opt.gpu.packing import Counts as Pattern
 from mig_opt.gpu.packing import Numbers, Packer
+from mig_opt.method.control import Limits
 from mig_opt.models.solvers.backend import ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mig_opt.control import Limits
+from mig_opt.method.control import Limits
 from mig_opt.models.serving.day_counts import Counts, DayProblem
 from mig_opt.models.serving.fewest_changes import ChangeProgram
 from mig_opt.models.solvers.backend import Values, solve_program

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.packing import Counts, Packer, Whole
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.serving.fewest_changes import fewest_changes
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.result import Status
 from mig_opt.serving.bounds import Relaxation, shortage
 from mig_opt.serving.covers import Kinds, filled
 from mig_opt.serving.demand import ENOUGH, MOST_SEGMENTS, NEEDED, Demand

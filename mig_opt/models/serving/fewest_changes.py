@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement, ProfileSet
+from mig_opt.method.control import Control
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.serving.bounds import Relaxation

@@ -18,8 +18,8 @@ from pathlib import Path
 from pulp.apis.coin_api import pulp_cbc_path
 
 from mig_opt.errors import SolverError
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome, Values
-from mig_opt.result import Status
 
 _PATIENCE = 3.0
 """Seconds that CBC gets to end in good order, with its solution, before it is killed."""

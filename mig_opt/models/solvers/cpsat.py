@@ -7,11 +7,11 @@ import math
 
 from ortools.sat.python import cp_model
 
-from mig_opt.control import Limits
-from mig_opt.control.threads import interruptibly
 from mig_opt.errors import SolverError
+from mig_opt.method.control import Limits
+from mig_opt.method.control.threads import interruptibly
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Guard, IntegerOutcome, Request, SolverOutcome
-from mig_opt.result import Status
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pulp
 
 from mig_opt.errors import SolverError
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Backend, Guard, ProgramOutcome, ProgramRun, SolverOutcome, Values
 from mig_opt.models.solvers.cbc import Cbc
-from mig_opt.result import Status
 
 
 class Highs:

@@ -7,10 +7,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
+from mig_opt.rules import wrong_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 import math
@@ -13,17 +12,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
-from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.registry import Method, get_policy, imported
+from mig_opt.method.registry import Method, get_policy, imported
+from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.fleet.standing import StartingPolicy, standing
+from mig_opt.simulation.fleet.running_jobs import StartingPolicy, standing
+from mig_opt.texts import number_in
 
 _LOG = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Simulation:
         return measure(self.log, power)
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.fleet:simulation_card")(self))
+        return str(imported("mig_opt.views.cards.fleet:simulation_card")(self))
 
     def to_frame(self) -> Any:
         """Return the jobs, in the order of their arrivals, as a pandas frame.
@@ -101,10 +101,10 @@ class Simulation:
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.fleet:simulation_frame")(self)
+        return imported("mig_opt.views.cards.fleet:simulation_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.plot_simulation` does.
+        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.views.plot_simulation` does.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Simulation:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.plotting:plot_simulation")(self, title=title)
+        return imported("mig_opt.views:plot_simulation")(self, title=title)
 
 
 def simulate(
@@ -142,7 +142,7 @@ def simulate(
     trace : Trace
         The jobs that arrive, and the fleet.
     policy : str or Policy
-        A name of :func:`mig_opt.policies`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
+        A name of :func:`mig_opt.methods`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
     failure_limit : int
         A job that has run out of memory so often is given up.
     observer : callable, optional
@@ -368,10 +368,7 @@ def read_option(policy: Method, option: str, text: str) -> object:
         return tuple(text.split("/")) if "/" in text else text
     if text.casefold() in ("true", "false"):
         return text.casefold() == "true"
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+    return number_in(text)
 
 
 def policy_label(name: str, options: Mapping[str, object]) -> str:

@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mig_opt.arguments import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import remembered
@@ -357,8 +357,9 @@ def _late_share(
     stream: Iterable[Floats] | None = None,
 ) -> float:
     if rate < _least_rate(slo, promise):
-        alone: Floats = np.arange(1.0, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * (_APART * slo)
-        stream, seconds = [alone], float(alone[-1])
+        apart = _APART * slo
+        moments = np.arange(1.0, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * apart
+        stream, seconds = [moments], float(moments[-1])
     elif stream is None:
         stream = promise.arrivals.stream("", rate, seconds, rng)
     served = ServedRequests(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mig_opt.registry import imported
-from mig_opt.result import card
+from mig_opt.method.registry import imported
+from mig_opt.method.result import card
 from mig_opt.serving.deployment import Segment
 from mig_opt.simulation.serving.queues import (
     BATCHES,
@@ -176,7 +176,7 @@ class RequestSimulation:
         )
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.serving:requests_card")(self))
+        return str(imported("mig_opt.views.cards.serving:requests_card")(self))
 
     def to_frame(self) -> Any:
         """Return the services with their latencies as a pandas frame.
@@ -184,17 +184,17 @@ class RequestSimulation:
         Returns
         -------
         pandas.DataFrame
-            A column for each figure of :class:`mig_opt.ServiceLatencies`.
+            A column for each figure of :class:`mig_opt.simulation.serving.outcome.ServiceLatencies`.
 
         Raises
         ------
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.serving:requests_frame")(self)
+        return imported("mig_opt.views.cards.serving:requests_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the latencies, as :func:`mig_opt.plot_latencies` does.
+        """Draw the latencies, as :func:`mig_opt.views.plot_latencies` does.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class RequestSimulation:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.plotting:plot_latencies")(self, title=title)
+        return imported("mig_opt.views:plot_latencies")(self, title=title)
 
 
 def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:

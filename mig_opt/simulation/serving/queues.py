@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
-_serve = loop("serve", INTEGER)
+_serve = loop("serve")
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Whole: TypeAlias = npt.NDArray[np.int64]

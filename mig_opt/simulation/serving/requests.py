@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.arguments import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
@@ -114,8 +114,8 @@ def simulate_requests(
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand, simulate_requests
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import deploy, load, simulate_requests
+    >>> demand = load("parvagpu-s1")
     >>> simulation = simulate_requests(demand, deploy(demand).deployment, seconds=20)
     >>> simulation.late_share < 0.01, simulation.keeps(0.99)
     (True, True)

@@ -20,7 +20,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import Problem
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.texts import plural
-from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems
+from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems, too_late
 from mig_opt.validation.violations import Violation, ViolationCode
 
 Doubt = tuple[()] | tuple[int] | Location
@@ -176,12 +176,22 @@ def _run_durations(case: ScheduleCase) -> Iterator[Violation]:
         run = placed.entry
         task = case.tasks.get(run.task)
         seconds = None if task is None else task.times.get(placed.placement.profile.compute_slices)
-        if seconds is not None and abs(run.end - (run.begin + seconds)) > case.tolerance:
+        if seconds is None:
+            continue
+        if abs(run.end - (run.begin + seconds)) > case.tolerance:
             message = (
                 f"task {run.task!r} takes {in_seconds(seconds)} on {run.profile}, but its run from "
                 f"{in_seconds(run.begin)} to {in_seconds(run.end)} is {in_seconds(run.end - run.begin)} long"
             )
             yield Violation(ViolationCode.WRONG_DURATION, f"runs[{placed.index}]", message)
+        elif too_late(run.begin, run.end, seconds, case.tolerance):
+            yield _too_late(f"runs[{placed.index}]", f"task {run.task!r}", run, seconds)
+
+
+def _too_late(path: str, subject: str, entry: Run | Operation, seconds: float) -> Violation:
+    gap = math.ulp(entry.begin)
+    message = f"{subject} takes {in_seconds(seconds)}, but times near {in_seconds(entry.begin)} are {gap:.2g} s apart"
+    return Violation(ViolationCode.TOO_LATE, path, message)
 
 
 def _makespan(case: ScheduleCase) -> Iterator[Violation]:
@@ -293,6 +303,9 @@ def _operation_durations(case: ScheduleCase) -> Iterator[Violation]:
                 f"{in_seconds(operation.end - operation.begin)} long here"
             )
             yield Violation(ViolationCode.OPERATION_DURATION, f"operations[{placed.index}]", message)
+        elif too_late(operation.begin, operation.end, seconds, case.tolerance):
+            subject = f"the {_noun(operation)} of {placed.placement}"
+            yield _too_late(f"operations[{placed.index}]", subject, operation, seconds)
 
 
 def _operations_overlap(case: ScheduleCase) -> Iterator[Violation]:

@@ -97,6 +97,23 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     return Validation(makespan, tuple(violations), case.schedule)
 
 
+def violations_of_method(batch: Batch, schedule: Schedule) -> tuple[Violation, ...]:
+    """Return what is wrong with a schedule that a method made.
+
+    Raises
+    ------
+    InputError
+        If the times of the batch are too far apart for any method, so that short ones are lost in the rounding of long
+        ones.
+    """
+    found = validate(batch, schedule).violations
+    late = [violation.message for violation in found if violation.code is ViolationCode.TOO_LATE]
+    if late:
+        advice = "give shorter times, or leave out the sizes on which a task is not to run"
+        raise InputError([Problem("tasks", f"have times too far apart to be added up: {late[0]}; {advice}")])
+    return found
+
+
 def _with_operations(case: ScheduleCase) -> tuple[ScheduleCase, list[Violation]]:
     """Look for operations; the GPUs for which there are none count as doubtful."""
     failures: list[Violation] = []

@@ -9,6 +9,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import Placement
+from mig_opt.validation.placed import too_late
 
 
 def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
@@ -35,7 +36,7 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
     accepted[1]: 'b' on 4g.24gb@0 of GPU 0 begins at 1, while 'a' is on 2g.12gb@0 until 30
     """
     jobs = {job.name: job for job in trace.jobs}
-    problems: list[Problem] = []
+    problems = list(too_late_jobs(trace))
     seen: set[str] = set()
     held: dict[int, list[tuple[float, float, int, str, Placement]]] = defaultdict(list)
     for index, entry in enumerate(admission.accepted):
@@ -54,6 +55,15 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
     for gpu, own in held.items():
         problems += _overlaps(gpu, own)
     return problems
+
+
+def too_late_jobs(trace: Trace) -> Iterator[Problem]:
+    """Yield a problem for each job of a trace that arrives so late that its times are lost in the rounding of ends."""
+    for index, job in enumerate(trace.jobs if isinstance(trace, Trace) else ()):
+        shortest = min(job.times.values())
+        if too_late(job.arrival, job.arrival + shortest, shortest):
+            message = f"is {job.arrival:g} s, where {shortest:g} s more are lost in rounding; count from a later moment"
+            yield Problem(f"jobs[{index}].arrival", message)
 
 
 def _place_problems(trace: Trace, job: Job, entry: AcceptedJob, path: str) -> Iterator[Problem]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 
-from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.texts import plural
 from mig_opt.validation.violations import MigrationViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
+from mig_opt.rules import wrong_number
 from mig_opt.serving.change_plan import (
     ENOUGH,
     ChangePlan,

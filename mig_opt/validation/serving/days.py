@@ -57,13 +57,13 @@ def validate_day(day: Day, plan: DayPlan) -> DayValidation:
     Returns
     -------
     DayValidation
-        All violations, not only the first: those of :func:`mig_opt.validate_deployment` with paths such as
-        ``deployments[3].segments[0]``, those of :func:`mig_opt.validate_change` such as ``changes[2].steps[1]``.
+        All violations, not only the first: those of deployments with paths such as ``deployments[3].segments[0]``,
+        those of changes such as ``changes[2].steps[1]``.
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import RateTable, deploy_day, load
+    >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 2 * service.rate) for service in demand.services}
     >>> result = deploy_day(demand, RateTable((0, 1800, 3600), rows))
     >>> validate_day(result.day, result.plan).valid

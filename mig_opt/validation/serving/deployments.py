@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.model import Profile
+from mig_opt.rules import wrong_number
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, ProfileTable

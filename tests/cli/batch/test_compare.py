@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from command_line import Command, called
 
-from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
+from mig_opt import Batch, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.heuristics.batch.far import far
-from mig_opt.registry import Method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import Method
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-import mig_opt.explaining.explainer as explainer_module
+import mig_opt.api.explain.explainer as explainer_module
+from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.files.batch.batches import write_batch
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.solving import solve
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPa
     def hasty(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
         return solve(batch, "far")
 
-    monkeypatch.setattr("mig_opt.explaining.oracle.solve", hasty)
+    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", hasty)
     code, out, _ = run("rodinia-a30", "--target", 24.7, "--time-limit", 5)
     assert code == 1
     assert "perhaps of fewer:" in " ".join(out.split())
@@ -153,7 +153,7 @@ def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPa
 
 
 def test_not_known(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.explaining.oracle.solve", lambda batch, *rest, **options: solve(batch, "far"))
+    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 1
     assert re.search("^answer +not known, the time is over$", out, re.MULTILINE)
@@ -164,7 +164,7 @@ def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError
 
-    monkeypatch.setattr("mig_opt.explaining.oracle.solve", interrupted)
+    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", interrupted)
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 130
     assert re.search("^answer +not known, interrupted$", out, re.MULTILINE)
@@ -180,7 +180,7 @@ def test_ctrl_c_later_on_shows_what_is_proven(run: Command, monkeypatch: pytest.
             signal.raise_signal(signal.SIGINT)
         return solve(*arguments, **options)
 
-    monkeypatch.setattr("mig_opt.explaining.oracle.solve", interrupted)
+    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", interrupted)
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 130
     assert re.search("^answer +impossible$", out, re.MULTILINE)

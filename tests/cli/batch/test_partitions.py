@@ -46,7 +46,14 @@ def test_no_partition_for_all_tasks_is_a_no_with_its_reason(run, tmp_path):
     outcome = run("solve", path, "--method", "fixpart-best", "--json")
     assert outcome.code == 1
     assert outcome.json["status"] == "no_solution"
-    assert outcome.err.startswith("No partition has an instance for every task")
+    assert outcome.err.startswith("No partition has an instance for every task; methods")
+    tasks = [{"name": str(size), "times": {str(size): 3}} for size in (7, 4, 3, 2)]
+    path.write_text(json.dumps({"schema": "mig-opt/batch/1", "gpu": "A100", "gpus": 2, "tasks": tasks}))
+    outcome = run("solve", path, "--method", "fixpart-best", "--json")
+    assert (outcome.code, outcome.err.partition(";")[0]) == (
+        1,
+        "No partition has an instance for every task, even with one of its own for each GPU",
+    )
 
 
 def test_cost_free_schedules_are_valid_and_drawn_as_such(run, batch_file, tmp_path):

@@ -12,15 +12,15 @@ import pytest
 import tiny
 from command_line import Command, Outcome
 
-import mig_opt.proving.prover as prover_module
+import mig_opt.api.prove.prover as prover_module
+from mig_opt.api.prove import prove
+from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.certificates import certificate_from_json, read_certificate, write_certificate
 from mig_opt.files.batch.schedules import read_schedule, write_schedule
-from mig_opt.proving import prove
-from mig_opt.result import TrajectoryPoint
-from mig_opt.solving import solve
+from mig_opt.method.result import TrajectoryPoint
 from mig_opt.validation import validate
 
 

@@ -17,7 +17,7 @@ from mig_opt.files.costs import read_costs
 
 @pytest.fixture(autouse=True)
 def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.executing.entry.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
 
 
 @pytest.fixture

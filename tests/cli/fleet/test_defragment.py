@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import FleetState, HeldInstance, defragment, get_gpu, read_state, write_state
+from mig_opt import FleetState, HeldInstance, defragment, get_gpu
+from mig_opt.files.fleet.states import read_state, write_state
 from mig_opt.fleet.state import DefragmentationResult
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 A100 = get_gpu("A100")
 STATE = FleetState(
@@ -78,7 +79,7 @@ def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.Mon
         found = defragment(*arguments, **options)
         return dataclasses.replace(found, status=Status.INTERRUPTED, plan=None)
 
-    monkeypatch.setattr("mig_opt.defragmentation.defragment", interrupted)
+    monkeypatch.setattr("mig_opt.api.defragment.defragment", interrupted)
     code, out, _ = mig_opt("fleet.json", "-o", "after.json")
     assert code == 130
     assert "\ninterrupted before a plan was found\n\nThere is no plan to write to after.json.\n" in out

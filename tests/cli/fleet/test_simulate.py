@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import Job, Trace, declare_times, get_gpu, write_trace
-from mig_opt.fleet.declaring import declared_error
-from mig_opt.registry import get_policy
+from mig_opt import Job, Trace, declare_times, get_gpu
+from mig_opt.files.fleet.traces import write_trace
+from mig_opt.fleet.declared_times import declared_error
+from mig_opt.method.registry import get_policy
 from mig_opt.simulation import simulate
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, write_trace
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.files.fleet.traces import write_trace
 
 
 @pytest.fixture
@@ -64,6 +65,25 @@ def test_the_optimum_is_a_line_of_the_table(mig_opt: Command) -> None:
     (line,) = (line for line in out.splitlines() if line.startswith("optimum "))
     assert line.split()[1:] == ["75.0", "84.6", "84.6"]
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt: Command) -> None:
+    """whole-gpu runs a on 4g, where it is done before b comes."""
+    jobs = (Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb"))
+    write_trace(Trace(jobs, get_gpu("A30")), "larger.json")
+    called = ("larger.json", "--reject", "--policy", "first-fit", "--policy", "whole-gpu")
+    out = " ".join(mig_opt(*called).out.split())
+    for words in (
+        "upper bound 50.0 66.7 50.0 on any profile 100.0 100.0 100.0",
+        "upper bound: of every scheduler that gives jobs the profiles that they ask for,",
+        "on any profile: of every scheduler, those that give jobs other profiles included: whole-gpu.",
+    ):
+        assert words in out
+    document = mig_opt(*called, "--json").json
+    bounds = [document[name]["jobs"] for name in ("upper_bounds", "upper_bounds_on_any_profile")]
+    gaps = [policy["gaps"]["upper_bound"]["jobs"] for policy in document["policies"]]
+    assert (bounds, gaps) == ([0.5, 1.0], [0.0, 0.0])
+    assert "any profile" not in mig_opt(*called[:-2]).out
 
 
 def test_nobody_waits_so_all_is_well(mig_opt: Command) -> None:

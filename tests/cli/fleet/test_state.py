@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from pathlib import Path
 
 import pytest
-from command_line import Command
+from command_line import Command, refuses
 
-from mig_opt import FleetState, HeldInstance, InputError, get_gpu, load_demand, read_schedule, validate, write_state
+from mig_opt import FleetState, HeldInstance, InputError, get_gpu
 from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.schedules import read_schedule
+from mig_opt.files.fleet.states import write_state
 from mig_opt.fleet.segments import deployment_in
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100-80GB")
 HELD = HeldInstance(0, "1g.6gb", 3, idle=True), HeldInstance(1, "2g.12gb", 0, "job 7", owner="ada")
@@ -53,6 +59,27 @@ def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_fi
     assert (same.code, "is wanted for both schedule and batch" in same.err) == (2, True)
 
 
+def test_plans_keep_the_gpus_of_the_state(run: Command, batch_file: Path, state_file: Path, tmp_path: Path) -> None:
+    """GPUs 1 and 3 of a node: on screens, in the batch that is saved, and in the script for it."""
+    state = dataclasses.replace(STATE, nodes=("n1", "n1"), indices=(1, 3), uuids=("GPU-b", "GPU-d"))
+    write_state(state, state_file)
+    saved, plan, out = tmp_path / "saved.json", tmp_path / "plan.json", tmp_path / "plan.sh"
+    given = ("--from", state_file, "--busy-until", 2, "--save-batch", saved, "-o", plan)
+    assert "3 of n1  2g.12gb@0" in run("solve", batch_file, *given).out
+    assert read_batch(saved).devices == state.devices
+    assert run("script", saved, plan, out).code == 0
+    assert "\nGPUS=(n1/GPU-b n1/GPU-d)\n" in out.read_text()
+    assert run("script", saved, plan, out, "--devices", "0,1").code == 0
+    assert "\nGPUS=(0 1)\n" in out.read_text()
+    assert run("validate", saved, plan).code == 0
+    assert "(2g.12gb@0 of GPU 3 of n1)" in run("solve", batch_file, "--from", state_file).err
+    assert "on GPU 3 of n1 exists" in run("explain", saved, "--time-limit", 5).out
+    moved = run("defragment", state_file, "--for", "4g.24gb")
+    assert "room for       4g.24gb@0 of GPU 1 of n1" in moved.out
+    assert run("defragment", state_file, "--for", "4g.24gb", "--script", out).code == 0
+    assert "\nGPUS=(n1/GPU-b n1/GPU-d)\n" in out.read_text()
+
+
 def test_how_long_instances_are_in_use_must_be_known(run: Command, batch_file: Path, state_file: Path) -> None:
     ended = run("solve", batch_file, "--from", state_file)
     assert ended.code == 2
@@ -77,6 +104,25 @@ def test_deploy_starts_from_a_state(run: Command, tmp_path: Path) -> None:
     kept = [(s["service"], s["gpu"], s["profile"], s["start"]) for s in document["deployment"]["segments"]]
     assert ("densenet121", 0, "2g.20gb", 0) in kept
     assert document["gpus"] == 2
+
+
+def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) -> None:
+    path, plan, out = tmp_path / "state.json", tmp_path / "plan.json", tmp_path / "plan.sh"
+    held = (HeldInstance(0, "2g.20gb", 0, "densenet121"), HeldInstance(1, "1g.10gb", 4, "inceptionv3"))
+    write_state(FleetState(A100, 2, held, indices=(1, 3), uuids=("GPU-b", "GPU-d")), path)
+    ended = run("deploy", "parvagpu-s1", "--from", path, "-o", plan)
+    assert re.search(r"^3    1g\.10gb@\d +inceptionv3 ", ended.out, re.MULTILINE)
+    assert "GPUS=(GPU-b GPU-d)\n" in run("deploy", "parvagpu-s1", "--from", path, "--export", "nvidia-smi").out
+    assert run("services", "script", "parvagpu-s1", plan, out).code == 0
+    assert "\nGPUS=(GPU-b GPU-d)\nNAMES" in out.read_text().replace("\n# What messages call each of them.", "")
+    parted = run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted")
+    assert re.findall(r"devices: \[(.*)\]", parted.out) == ["1", "3"]
+    # The second GPU that is needed is a new one, of which nobody knows where it is.
+    write_state(FleetState(A100, 1, held[:1], indices=(3,)), path)
+    refuses(
+        run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted"),
+        "--devices: must name 2, one for each GPU, and only those of the first 1 are known",
+    )
 
 
 def test_instances_of_others_are_named() -> None:

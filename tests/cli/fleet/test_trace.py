@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import generate_trace, read_trace, trace_bounds
-from mig_opt.files.fleet.traces import trace_to_json
+from mig_opt import generate_trace
+from mig_opt.files.fleet.traces import read_trace, trace_to_json
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
 
 FAMILIES = [family.name for family in trace_families()]
@@ -50,7 +51,7 @@ def test_generate(mig_opt: Command, tmp_path: Path) -> None:
     # What looks like a number is a text where the family wants one.
     assert mig_opt("generate", "pcie-4", "--set", "sizes=2").out == trace_to_json(generate_trace("pcie-4", sizes="2"))
     assert mig_opt("generate", "normal-25", "-n", 3, "-o", "a.csv").code == 0
-    assert read_trace(tmp_path / "a.csv", "A100", 4) == generate_trace("normal-25", jobs=3)
+    assert read_trace(tmp_path / "a.csv", gpu="A100", gpus=4) == generate_trace("normal-25", jobs=3)
 
 
 def test_generate_says_all_that_is_wrong_at_once(mig_opt: Command, tmp_path: Path) -> None:

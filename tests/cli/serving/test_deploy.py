@@ -9,8 +9,8 @@ import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
+from mig_opt.api.deploy import deploy
 from mig_opt.cli.serving.exporting import FORMATS
-from mig_opt.deploying import deploy
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import (
     deployment_from_json,
@@ -18,9 +18,9 @@ from mig_opt.files.serving.deployments import (
     deployment_to_json,
     read_deployment,
 )
-from mig_opt.heuristics.serving.filling import first_fit
+from mig_opt.heuristics.serving.fill import first_fit
 from mig_opt.instances.bundled import load_demand
-from mig_opt.rollout import deployment_script, kubernetes_resources, mig_parted_config
+from mig_opt.operations.rollout import deployment_script, kubernetes_resources, mig_parted_config
 from mig_opt.validation import validate_deployment
 
 
@@ -104,11 +104,11 @@ def test_options_reach_the_method(run, monkeypatch):
         given.update(more, method=method, demand=demand)
         return original(demand, method, **more)
 
-    monkeypatch.setattr("mig_opt.deploying.deploy", recording)
+    monkeypatch.setattr("mig_opt.api.deploy.deploy", recording)
     options = ("--method", "search", "--time-limit", 5, "--seed", 7, "--slo-share", 0.45, "--whole-ms")
     assert run("deploy", "parvagpu-s1", *options, "--max-processes", 2).code == 0
     demand = given.pop("demand")
-    assert given == {"method": "search", "time_limit": 5.0, "seed": 7, "running": None, "only": None}
+    assert given == {"method": "search", "time_limit": 5.0, "seed": 7, "running": None, "only": None, "initial": None}
     assert (demand.rule.share, demand.rule.whole_ms, demand.max_processes) == (0.45, True, 2)
     run("deploy", "parvagpu-s1")
     assert given["time_limit"] == 60.0

@@ -10,11 +10,11 @@ import pytest
 from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, SERVICES, fleet, services
 
-from mig_opt.change import plan_change
-from mig_opt.change.greedy import greedy
+from mig_opt.api.change import plan_change
+from mig_opt.api.change.greedy import greedy
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import read_deployment
-from mig_opt.rollout import change_script
+from mig_opt.operations.rollout import change_script
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_ctrl_c_while_the_steps_are_planned_keeps_the_deployment(run, tmp_path, 
         time.sleep(0.2)  # Ctrl-C arrives meanwhile
         return greedy(*problem)
 
-    monkeypatch.setattr("mig_opt.change.planning.greedy", interrupted)
+    monkeypatch.setattr("mig_opt.api.change.plans.greedy", interrupted)
     path = services(tmp_path, services=[{**CHAT, "rate": 11.0}, {**SEARCH, "rate": 190.0}])
     outcome = run("deploy", path, "--from", fleet(tmp_path), "-o", tmp_path / "new.json")
     assert outcome.code == 130

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import load_demand, read_deployment, validate_deployment
+from mig_opt.files.serving.deployments import read_deployment
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate_deployment
 
 SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name": "a", "slo": 0.2, "rate": 799}],
 "profiles": [{"model": "a", "points": [{"size": 4, "batch": 8, "processes": 1, "throughput": 400, "latency": 0.02},

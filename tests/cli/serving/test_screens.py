@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from serving_files import names
 
-from mig_opt.change import align, plan_change
+from mig_opt.api.change import align, plan_change
 from mig_opt.cli.screens import shortened
 from mig_opt.cli.serving.screens import change_parts, deployment_table, figure, services_table
 from mig_opt.serving.demand import Demand, GpuPool, Service

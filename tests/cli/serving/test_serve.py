@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import load_demand, read_deployment, simulate_requests
+from mig_opt import simulate_requests
+from mig_opt.files.serving.deployments import read_deployment
+from mig_opt.instances.bundled import load_demand
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from mig_opt import deploy, write_deployment
+    from mig_opt import deploy
+    from mig_opt.files.serving.deployments import write_deployment
 
     path = tmp_path_factory.mktemp("fleet") / "fleet.json"
     deployment = deploy(load_demand("parvagpu-s3")).deployment

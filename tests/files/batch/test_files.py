@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, flaws, seconds
+from documents import BATCH, DELETE, DEPLOYMENT, RESULT, SCHEDULE, changed, complaints, flaws, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,10 +28,12 @@ from mig_opt.files.batch.schedules import (
     write_schedule,
 )
 from mig_opt.files.documents import rendered
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
+from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.method.result import Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)
@@ -61,6 +63,7 @@ def batches(draw: st.DrawFn) -> Batch:
         draw(st.just(gpu.operation_costs) | operations),
         tuple(initial),
         draw(st.booleans()),
+        devices=draw(st.sampled_from([(), tuple(Device(2 * gpu, "n1", f"GPU-{gpu}") for gpu in range(gpus))])),
     )
 
 
@@ -98,7 +101,7 @@ def test_batch_round_trip(batch: Batch) -> None:
     assert batch_from_json(text) == batch
     assert batch_from_json(text.encode()) == batch
     assert batch_from_json(json.loads(text)) == batch
-    assert flaws(json_schema("batch"), json.loads(text)) == []
+    assert flaws(schema("batch"), json.loads(text)) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -108,7 +111,7 @@ def test_schedule_round_trip(schedule: Schedule) -> None:
     again = schedule_from_json(text)
     assert again == schedule
     assert again.stated_makespan == schedule.makespan
-    assert flaws(json_schema("schedule"), json.loads(text)) == []
+    assert flaws(schema("schedule"), json.loads(text)) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,7 +120,7 @@ def test_result_round_trip(result: ScheduleResult) -> None:
     text = result_to_json(result)
     assert result_from_json(text) == result
     document = json.loads(text, parse_constant=pytest.fail)
-    assert flaws(json_schema("result"), document) == []
+    assert flaws(schema("result"), document) == []
     if result.schedule is not None:
         assert schedule_from_json(document["schedule"]) == result.schedule
 
@@ -134,6 +137,24 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert read_schedule(tmp_path / "schedule.json") == schedule
     assert read_result(str(tmp_path / "result.json")) == result
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("read", "document"), [(batch_from_json, BATCH), (deployment_from_json, DEPLOYMENT)], ids=["batch", "deployment"]
+)
+def test_mistakes_in_devices(read: Any, document: Any) -> None:
+    """Both tell with paths which GPUs they have; one GPU of a plan is one of a machine."""
+    two = changed(document, ("gpus", 2)) if read is batch_from_json else document
+    wrong = [{"index": 3, "uuid": "GPU-1"}, {"index": 3, "uuid": "GPU-1"}, {"node": "a"}]
+    found = complaints(read, changed(two, ("devices", wrong)))
+    assert found == ['devices[2].index: is missing; add it, for example "index": 3']
+    found = complaints(read, changed(two, ("devices", [*wrong[:2], {"index": -1}])))
+    assert [line.partition(";")[0] for line in found] == [
+        "devices: has 3 entries for 2 GPUs",
+        "devices[1].index: GPU 3 is that of devices[0].index already",
+        "devices[1].uuid: GPU-1 is that of devices[0].uuid already",
+        "devices[2].index: must be from 0 to 999999, is -1",
+    ]
 
 
 def test_values_are_taken_over() -> None:
@@ -165,7 +186,7 @@ def test_the_gpu_can_be_replaced(tmp_path: Path) -> None:
     document = changed(BATCH, ("operations", DELETE), ("initial", DELETE), ("gpu", "no such"))
     assert batch_from_json(document, gpu="a100").gpu.name == "A100-40GB"
     (tmp_path / "x.json").write_text(json.dumps(changed(document, ("gpu", DELETE))))
-    assert read_batch(tmp_path / "x.json", "H100").gpu.name == "H100-80GB"
+    assert read_batch(tmp_path / "x.json", gpu="H100").gpu.name == "H100-80GB"
 
 
 def test_layout_of_the_text() -> None:

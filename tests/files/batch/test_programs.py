@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import tiny_batches
 
-from mig_opt import Batch, InputError, Task, export_model, get_gpu, load_instance, solve
+from mig_opt import Batch, InputError, Task, get_gpu, solve
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.files.batch.programs import check_model_path
+from mig_opt.files.batch.programs import check_model_path, export_model
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.cbc import Cbc
 

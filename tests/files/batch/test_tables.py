@@ -21,7 +21,7 @@ def csv_file(folder: Path, text: str, name: str = "tasks.csv") -> Path:
 
 def test_csv(tmp_path: Path) -> None:
     text = '\ufefft4_s,task,memory_gb,t1_s\r\n6.39,gaussian,3.2,22.31\r\n\r\n3,"l,\nu",,\r\n , ,,\r\n'
-    batch = read_batch(csv_file(tmp_path, text, "mine.CSV"), "A30")
+    batch = read_batch(csv_file(tmp_path, text, "mine.CSV"), gpu="A30")
     assert batch.tasks == (Task("gaussian", {1: 22.31, 4: 6.39}, 3.2), Task("l,\nu", {4: 3.0}))
     assert (batch.name, batch.gpu.name, batch.gpus) == ("mine", "A30-24GB", 1)
 
@@ -31,7 +31,7 @@ def test_csv(tmp_path: Path) -> None:
 def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> None:
     times = {name.strip(): value for name, value in times.items()}
     rows = ['"' + name.replace('"', '""') + f'",{value!r},' for name, value in times.items()]
-    batch = read_batch(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), "A30")
+    batch = read_batch(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), gpu="A30")
     assert batch.tasks == tuple(Task(name, {1: value}) for name, value in times.items())
 
 
@@ -77,7 +77,7 @@ def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> Non
     ],
 )  # fmt: skip
 def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
-    found = complaints(read_batch, csv_file(tmp_path, text), "A30")
+    found = complaints(read_batch, csv_file(tmp_path, text), gpu="A30")
     assert len(found) == len(expected)
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
@@ -86,13 +86,13 @@ def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
 def test_tables_by_other_names_are_told_what_to_be_called(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("task\tt1_s\na\t1\n")
-    (found,) = complaints(read_batch, path, "A30")
+    (found,) = complaints(read_batch, path, gpu="A30")
     assert found.endswith("not valid JSON: Expecting value; save a table as CSV, in a file whose name ends in .csv")
 
 
 def test_csv_without_gpu_and_with_unknown_gpu(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "task,t1_s\na,-1")
     for gpu, expected in ((None, "gpu: a CSV file does not name its GPU; give it"), ("A31", "gpu: unknown GPU 'A31'")):
-        first, second = complaints(read_batch, path, gpu)
+        first, second = complaints(read_batch, path, gpu=gpu)
         assert first.startswith(expected)
         assert second == "line 2, t1_s: must be > 0 seconds, is -1.0"

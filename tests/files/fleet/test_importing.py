@@ -14,10 +14,10 @@ from command_line import Command
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import FleetState, InputError, import_state
-from mig_opt.files.fleet.importing.entry import Format, StateImport, state_from_text
-from mig_opt.files.fleet.importing.kinds import kinds_of, profile_named
+from mig_opt import Device, FleetState, InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.operations.observe.kinds import profile_named
+from mig_opt.operations.observe.state_import import Format, StateImport, import_state, state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 FILES = sorted(FORMS.iterdir())
@@ -45,6 +45,7 @@ def test_one_fleet_in_every_form_is_the_same_state(file: Path) -> None:
     state = found.state
     assert file.name.startswith(found.format)
     assert (state.gpu.name, state.gpus, state.nodes) == ("A100-40GB", 3, ("node-1", "node-1", "node-2"))
+    assert state.indices == ()  # those of each node have no gaps
     if found.format == "hami":
         # HAMi knows the instances of pods only.
         assert places(state) == BUSY
@@ -84,6 +85,76 @@ def test_texts_of_nvidia_smi_are_joined_by_instance() -> None:
         assert all(held.uuid.startswith("MIG-") for held in state.instances)
         assert [held.name for held in state.busy().instances] == ["pid 4007", "pid 4014"] * 2
     assert states[0].uuids == states[1].uuids
+
+
+def _xml_gpu(index: int) -> str:
+    if index not in (1, 3):
+        return "<gpu><mig_mode><current_mig>Disabled</current_mig></mig_mode></gpu>"
+    size = "<shared><multiprocessor_count>42</multiprocessor_count></shared>"
+    return (
+        f"<gpu><product_name>NVIDIA A100-SXM4-40GB</product_name><uuid>GPU-{index}</uuid>"
+        "<mig_mode><current_mig>Enabled</current_mig></mig_mode><mig_devices><mig_device><index>0</index>"
+        f"<gpu_instance_id>1</gpu_instance_id><device_attributes>{size}</device_attributes>"
+        "<fb_memory_usage><total>20096 MiB</total></fb_memory_usage></mig_device></mig_devices></gpu>"
+    )
+
+
+def _dra_device(index: int) -> dict[str, Any]:
+    attributes = {"type": "mig", "parentUUID": f"GPU-{index}", "productName": "NVIDIA A100-SXM4-40GB"}
+    texts = {key: {"string": text} for key, text in attributes.items()}
+    return {"name": f"gpu-{index}-mig-3g20gb-9-0", "attributes": texts}
+
+
+_SLICE = {"driver": "gpu.nvidia.com", "nodeName": "n1", "pool": {"name": "n1"}, "devices": [*map(_dra_device, (1, 3))]}
+_REGISTER = [{"id": f"GPU-{index}", "index": index, "type": "NVIDIA A100-SXM4-40GB", "mode": "mig"} for index in (1, 3)]
+_ALLOCATIONS = [
+    {"gpuUUID": f"GPU-{index}", "profile": "3g.20gb", "placement": {"start": 0, "size": 4}} for index in (1, 3)
+]
+APART: dict[str, tuple[str, str, bool]] = {
+    "list": (
+        "\n".join(
+            f"GPU {index}: NVIDIA A100-SXM4-40GB (UUID: GPU-{index})\n  MIG 3g.20gb Device 0: (UUID: MIG-{index})"
+            for index in (1, 3)
+        ),
+        *("", True),
+    ),
+    "lgi": ("\n".join([LGI, *(f"|   {index}  MIG 3g.20gb  9  1  0:4  |" for index in (1, 3))]), "", False),
+    "xml": (f"<nvidia_smi_log>{''.join(map(_xml_gpu, range(4)))}</nvidia_smi_log>", "", True),
+    "dra": (json.dumps({"kind": "ResourceSlice", "spec": _SLICE}), "n1", True),
+    "hami": (
+        json.dumps(
+            {
+                "kind": "List",
+                "items": [
+                    {"kind": kind, "metadata": {"name": "n1", "annotations": {f"hami.io/{key}": json.dumps(value)}}}
+                    | ({"spec": {"nodeName": "n1"}} if kind == "Pod" else {})
+                    for kind, key, value in (
+                        ("Node", "node-nvidia-register", _REGISTER),
+                        ("Pod", "vgpu-mig-allocations", _ALLOCATIONS),
+                    )
+                ],
+            }
+        ),
+        *("n1", True),
+    ),
+    "slurm": (
+        "\n".join(
+            f"NodeName=n1 Name=gpu Type=a100_3g.20gb MultipleFiles=/dev/nvidia{index},/dev/nvidia-caps/nvidia-cap{cap}"
+            for index, cap in ((1, 12), (3, 48))
+        ),
+        *("n1", False),
+    ),
+}
+"""Texts of GPUs 1 and 3 with an instance each; the node, and whether the UUIDs of the GPUs are told."""
+
+
+@pytest.mark.parametrize("form", APART)
+def test_gpus_keep_their_indices(form: str) -> None:
+    text, node, identified = APART[form]
+    state = state_from_text(text, gpu="A100", assume_places=True).state
+    assert [held.gpu for held in state.instances] == [0, 1]
+    uuids = ("GPU-1", "GPU-3") if identified else ("", "")
+    assert state.devices == tuple(Device(index, node, uuid) for index, uuid in zip((1, 3), uuids, strict=True))
 
 
 # Damage
@@ -282,7 +353,7 @@ def test_several_kinds_of_gpus_need_a_choice() -> None:
     (found,) = complaints(text)
     assert found == (
         "gpu: a state is of GPUs of one kind, and there are 3 x NVIDIA A100-SXM4-40GB, 1 x NVIDIA H100 80GB HBM3; "
-        "choose one of them with --gpu"
+        "choose one with --gpu A100-40GB or --gpu H100-80GB"
     )
     chosen = state_from_text(text, gpu="H100")
     assert places(chosen.state) == [(0, "7g.80gb", 0)]
@@ -327,26 +398,6 @@ def test_lines_of_gres_conf_that_cannot_be_read() -> None:
     )
     text = "\n".join(lines)
     assert [line.partition(": ")[0] for line in complaints(text, gpu="A100")] == [f"line {n}" for n in (2, 3, 4, 5, 7)]
-
-
-@pytest.mark.parametrize(
-    ("product", "kind"),
-    [
-        ("NVIDIA A100-SXM4-40GB", "A100-40GB"),
-        ("NVIDIA A100 80GB PCIe", "A100-80GB"),
-        ("A100-PCIE-40GB", "A100-40GB"),
-        ("NVIDIA-A800-SXM4-80GB", "A100-80GB"),
-        ("NVIDIA H100 80GB HBM3", "H100-80GB"),
-        ("NVIDIA H100 PCIe", "H100-80GB"),
-        ("NVIDIA H100 NVL", "H100-NVL-94GB"),
-        ("NVIDIA H200", "H200-141GB"),
-        ("NVIDIA A30", "A30-24GB"),
-        ("NVIDIA B200", "B200-180GB"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000-96GB"),
-    ],
-)
-def test_names_of_boards(product: str, kind: str) -> None:
-    assert [gpu.name for gpu in kinds_of(product)] == [kind]
 
 
 def test_every_profile_is_found_by_its_name_number_and_label() -> None:

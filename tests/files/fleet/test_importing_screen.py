@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mig_opt import InputError
-from mig_opt.files.fleet.importing.entry import StateImport, state_from_text
+from mig_opt.operations.observe.state_import import StateImport, state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 NODE = "node-2: "

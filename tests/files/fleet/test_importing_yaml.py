@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mig_opt import InputError
-from mig_opt.files.fleet.importing.entry import state_from_text
-from mig_opt.files.fleet.importing.manifests import read_yaml
-from mig_opt.files.fleet.importing.sightings import Source
-from mig_opt.files.reading import Findings
+from mig_opt.files.values import Findings
+from mig_opt.operations.observe.manifests import read_yaml
+from mig_opt.operations.observe.sightings import Source
+from mig_opt.operations.observe.state_import import state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 NAMES = sorted(file.name for file in FORMS.glob("*.json"))
@@ -41,7 +41,7 @@ def test_yaml_reads_as_json_does(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: List\nitems:\n- {kind: Node}\n- kind: [", "line 5: is no YAML: did not find expected node content"),
+        ("kind: List\nitems:\n- {kind: Node}\n- kind: [", "line 4: is no YAML: did not find expected node content"),
         ("kind: List\nitems:\n- kind: Node\n  kind: Pod\n", "line 4: kind stands twice in the same object"),
         ("kind: List\nitems: &all\n- kind: Node\nmore: *all\n", "line 2: stands at several places by an alias"),
         ("kind: List\nitems:\n- metadata: {name: n}\n", "line 3: items[0] has no kind"),

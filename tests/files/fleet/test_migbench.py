@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from documents import complaints
 
-from mig_opt import Job, import_migbench, read_published, simulate, trace_bounds
+from mig_opt import Job, simulate
+from mig_opt.files.fleet.migbench import import_migbench, read_published
+from mig_opt.fleet.bounds import trace_bounds
 
 LINES = (
     {"jobID": "j1", "format": "resource-bound-v2", "arrivalMS": 0, "computeCoreMS": 2_800_000, "memoryMB": 10240},

@@ -9,7 +9,8 @@ import pytest
 from documents import complaints
 from places import SHARED
 
-from mig_opt import import_trace, read_trace, write_trace
+from mig_opt.files.fleet.openb import import_trace
+from mig_opt.files.fleet.traces import read_trace, write_trace
 from mig_opt.fleet.trace import Job
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
@@ -77,7 +78,7 @@ def test_what_is_imported_can_be_written(pods: Path, tmp_path: Path) -> None:
     trace = import_trace(pods, gpus=3).trace
     for name in ("openb.json", "openb.csv"):
         write_trace(trace, tmp_path / name)
-        assert read_trace(tmp_path / name, "A100", 3) == trace
+        assert read_trace(tmp_path / name, gpu="A100", gpus=3) == trace
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:

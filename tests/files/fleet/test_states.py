@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from mig_opt.files.fleet.states import (
     state_to_json,
     write_state,
 )
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 
 A30 = get_gpu("A30")
 PLACED = tuple(A30.placed_states())
@@ -40,6 +41,8 @@ def states(draw: st.DrawFn) -> FleetState:
     gpus = max((entry.gpu for entry in held), default=0) + draw(st.integers(1, 3))
     surroundings = {
         "nodes": draw(st.sampled_from([(), tuple(f"node-{gpu // 2}" for gpu in range(gpus))])),
+        "indices": draw(st.sampled_from([(), tuple(range(1, 2 * gpus, 2))])),
+        "uuids": draw(st.sampled_from([(), ("",) * (gpus - 1) + ("GPU-1",)])),
         "manager": draw(st.sampled_from(["", "dra"])),
         "budgets": draw(st.dictionaries(st.text(max_size=2), st.integers(0, 3), max_size=2)),
     }
@@ -51,7 +54,7 @@ def states(draw: st.DrawFn) -> FleetState:
 def test_round_trip(state: FleetState) -> None:
     text = state_to_json(state)
     assert state_from_json(text) == state
-    assert flaws(json_schema("state"), json.loads(text)) == []
+    assert flaws(schema("state"), json.loads(text)) == []
 
 
 def test_files(tmp_path: Path) -> None:
@@ -61,8 +64,8 @@ def test_files(tmp_path: Path) -> None:
     assert (read, read.name) == (state, "fleet")
     assert read_state(tmp_path / "fleet.json", gpus=5).gpus == 5
     (tmp_path / "fleet.csv").write_text("profile,gpu,pinned,start,name\n2g.12gb,1,Yes,2,chat\n1g.6gb,0,,0,\n")
-    assert read_state(tmp_path / "fleet.csv", "A30", 3) == state
-    assert read_state(tmp_path / "fleet.csv", "A30").gpus == 2
+    assert read_state(tmp_path / "fleet.csv", gpu="A30", gpus=3) == state
+    assert read_state(tmp_path / "fleet.csv", gpu="A30").gpus == 2
 
 
 def test_everything_wrong_with_a_document_is_told_at_once() -> None:
@@ -75,7 +78,7 @@ def test_everything_wrong_with_a_document_is_told_at_once() -> None:
         ("color", "red"),
     )
     assert complaints(state_from_json, document) == [
-        "color: unknown key; known: schema, gpu, instances, gpus, nodes, uuids, manager, budgets",
+        "color: unknown key; known: schema, gpu, instances, gpus, nodes, indices, uuids, manager, budgets",
         "instances[0].start: 1g.6gb cannot start at slice 5; legal starts: 0, 1, 2, 3",
         "instances[1].free: unknown key; known: gpu, profile, start, name, pinned, owner, idle, weight, uuid",
         "instances[1].gpu: must be from 0 to 1, is 2",
@@ -109,6 +112,7 @@ def test_mistakes_in_what_surrounds_the_instances() -> None:
     document = changed(
         STATE,
         ("nodes", ["a"]),
+        ("indices", [0, True]),
         ("uuids", "GPU-1"),
         ("manager", 3),
         ("budgets", {"web": -1, "db": "x"}),
@@ -117,6 +121,7 @@ def test_mistakes_in_what_surrounds_the_instances() -> None:
     )
     assert complaints(state_from_json, document) == [
         'budgets.db: must be a whole number without a decimal point, is "x"',
+        "indices[1]: must be a whole number without a decimal point, is true",
         "instances[0].idle: must be true or false, is 1",
         "instances[0].weight: must be from 1 to 1000000, is 0",
         "manager: must be a text in quotes, is 3",
@@ -126,6 +131,13 @@ def test_mistakes_in_what_surrounds_the_instances() -> None:
     assert complaints(state_from_json, changed(STATE, ("budgets", {"web": -1}))) == [
         "budgets.web: must be from 0 to 1000000, is -1"
     ]
+    twice = changed(STATE, ("nodes", ["a", "a"]), ("indices", [3, 3]), ("uuids", ["GPU-1", "GPU-1"]), ("gpu", "A31"))
+    assert complaints(state_from_json, twice)[1:] == [
+        "indices[1]: GPU 3 of a is that of indices[0] already; each GPU needs its own",
+        "uuids[1]: GPU-1 is that of uuids[0] already; each GPU needs its own",
+    ]
+    far = changed(STATE, ("indices", [0, -1]))
+    assert complaints(state_from_json, far) == ["indices[1]: must be from 0 to 999999, is -1"]
     with pytest.raises(InputError, match=r"nodes\[0\]: must be a text"):
         FleetState(A30, 1, (), nodes=(1,))  # type: ignore[arg-type]
 
@@ -152,6 +164,10 @@ def test_the_document_of_a_defragmentation() -> None:
     assert document["room"] == [
         {"gpu": 0, "profile": "2g.12gb", "start": 2},
         {"gpu": 0, "profile": "1g.6gb", "start": 0},
+    ]
+    known = dataclasses.replace(state, nodes=("a",), indices=(3,), uuids=("GPU-7",))
+    assert defragmentation_document(defragment(known, ["2g.12gb"]))["room"] == [
+        {"gpu": 0, "profile": "2g.12gb", "start": 2, "node": "a", "index": 3, "uuid": "GPU-7"}
     ]
     none = defragmentation_document(defragment(state, ["4g.24gb"]))
     assert (none["status"], none["migrations"], none["steps"], none["gap"]) == ("infeasible", None, [], None)

@@ -19,7 +19,7 @@ from mig_opt.files.fleet.traces import (
     trace_to_json,
     write_trace,
 )
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
 from mig_opt.gpu.model import Profile
 
@@ -62,7 +62,7 @@ def test_round_trip(trace: Trace) -> None:
     text = trace_to_json(trace)
     assert trace_from_json(text) == trace
     assert trace_from_json(json.loads(text)) == trace
-    assert flaws(json_schema("trace"), json.loads(text)) == []
+    assert flaws(schema("trace"), json.loads(text)) == []
 
 
 @pytest.mark.deep
@@ -91,7 +91,7 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert read_trace(str(tmp_path / "mine.json")).name == "mine"
     steady = Trace(trace.jobs[1:], A30)
     write_trace(steady, tmp_path / "mine.csv")
-    assert read_trace(tmp_path / "mine.csv", "A30") == steady
+    assert read_trace(tmp_path / "mine.csv", gpu="A30") == steady
     assert complaints(write_trace, trace, tmp_path / "other.csv") == [
         "jobs[0].memory_growth: a CSV file cannot hold how memory grows; write a JSON file"
     ]
@@ -235,9 +235,9 @@ def test_weights_and_due_dates_are_kept(tmp_path: Path) -> None:
     trace = Trace(jobs, get_gpu("A100"))
     for name in ("t.json", "t.csv"):
         write_trace(trace, tmp_path / name)
-        assert read_trace(tmp_path / name, "A100").jobs == jobs
+        assert read_trace(tmp_path / name, gpu="A100").jobs == jobs
     (tmp_path / "t.csv").write_text("job,arrival_s,t1_s,weight,due\na,0,1,0,-1\n")
-    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", "A100")] == [
+    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", gpu="A100")] == [
         "line 2, due",
         "line 2, weight",
     ]

@@ -12,7 +12,7 @@ from documents import DELETE, POINT, SERVICES, changed, complaints, flaws
 from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 from mig_opt.files.serving.demands import demand_from_json, demand_to_json, read_demand, write_demand
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
@@ -36,10 +36,10 @@ def test_round_trip(demand: Demand) -> None:
     text = demand_to_json(demand)
     assert demand_from_json(text) == demand
     assert demand_from_json(json.loads(text)) == demand
-    assert flaws(json_schema("services"), json.loads(text)) == []
+    assert flaws(schema("services"), json.loads(text)) == []
     without = demand_to_json(demand, profiles=False)
     assert demand_from_json(without, tables=demand.tables) == demand
-    assert flaws(json_schema("services"), json.loads(without)) == []
+    assert flaws(schema("services"), json.loads(without)) == []
 
 
 def test_files_round_trip(tmp_path: Path) -> None:

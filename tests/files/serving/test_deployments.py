@@ -18,7 +18,7 @@ from serving_files import deployments, names
 
 from mig_opt.errors import InputError
 from mig_opt.files.documents import rendered
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 from mig_opt.files.serving.demands import demand_from_json
 from mig_opt.files.serving.deployment_results import (
     deployment_result_from_json,
@@ -36,7 +36,7 @@ from mig_opt.files.serving.deployments import (
     write_deployment,
 )
 from mig_opt.instances.bundled import load_demand
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 PUBLISHED = SHARED / "parvagpu" / "published_deployments"
@@ -70,7 +70,7 @@ def results(draw: st.DrawFn) -> DeploymentResult:
 def test_round_trip(deployment: Deployment) -> None:
     text = deployment_to_json(deployment)
     assert deployment_from_json(text) == deployment
-    assert flaws(json_schema("deployment"), json.loads(text)) == []
+    assert flaws(schema("deployment"), json.loads(text)) == []
 
 
 @pytest.mark.deep
@@ -79,7 +79,7 @@ def test_round_trip(deployment: Deployment) -> None:
 def test_result_round_trip(result: DeploymentResult) -> None:
     text = deployment_result_to_json(result)
     assert deployment_result_from_json(text) == result
-    assert flaws(json_schema("deployment-result"), json.loads(text)) == []
+    assert flaws(schema("deployment-result"), json.loads(text)) == []
     printed = rendered(deployment_result_summary(result))
     assert list(json.loads(printed)) == [
         *("status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment")

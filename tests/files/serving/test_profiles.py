@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
 from mig_opt.errors import InputError
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 from mig_opt.files.serving.profiles import (
     import_profiles,
     profiles_from_json,
@@ -43,7 +43,7 @@ def test_round_trip(data: st.DataObject) -> None:
     drawn = tuple(data.draw(tables(*key)) for key in keys)
     text = profiles_to_json(drawn)
     assert profiles_from_json(text) == drawn
-    assert flaws(json_schema("profiles"), json.loads(text)) == []
+    assert flaws(schema("profiles"), json.loads(text)) == []
 
 
 def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:

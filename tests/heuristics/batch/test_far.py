@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches, tiny_batches, whole_seconds
 
-from mig_opt import generate_batch, load_instance, lower_bounds, solve
+from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.control import Callbacks, Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.heuristics.batch.far import far
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Callbacks, Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

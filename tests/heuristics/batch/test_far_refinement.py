@@ -14,12 +14,12 @@ from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timeline import Slot
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_plan, best_published, far, far_behind, far_printed, far_published
 from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement, SlotTasks
+from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches, tiny_batches
 
-from mig_opt import load_instance, lower_bounds, solve
+from mig_opt import solve
+from mig_opt.api.solve import partition_problems
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Operation, Schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.fixed_partition import (
     fixpart,
     fixpart_best,
+    mixed_partitions,
     suitable_partitions,
 )
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
-from mig_opt.solving import partition_problems
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -187,6 +192,18 @@ def test_no_partition_may_be_given_where_none_is_possible() -> None:
     assert result.lower_bound < float("inf")
 
 
+@pytest.mark.parametrize(("sizes", "gpus", "partitions"), [([7, 1], 2, 2), ([7, 4, 3, 2], 2, 0), ([7, 4, 3, 2], 4, 3)])
+def test_gpus_get_different_partitions_if_none_is_for_all_tasks(sizes: list[int], gpus: int, partitions: int) -> None:
+    batch = Batch(tuple(Task(str(size), {size: 3.0}) for size in sizes), A100, gpus)
+    assert list(suitable_partitions(batch)) == []
+    assert {len(chosen) for chosen in mixed_partitions(batch)} == ({partitions} if partitions else set())
+    schedule = solve(batch, "fixpart-best").schedule
+    assert (schedule is not None) == (partitions > 0)
+    if schedule is not None:
+        assert validate(batch, schedule).violations == ()
+        assert not any(operation.kind == "destroy" for operation in schedule.operations or ())
+
+
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
     control = Control[Schedule](time_limit=0.0)
     fixpart_best(FOUR, control)
@@ -228,11 +245,21 @@ def test_first_come_first_served(data: st.DataObject, batch: Batch) -> None:
 
 @pytest.mark.deep
 @settings(max_examples=60)
-@given(st.one_of(batches(max_tasks=8), realistic_batches(max_tasks=12)))
+@given(st.one_of(batches(max_tasks=8, max_gpus=3), realistic_batches(max_tasks=12)))
 def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
     makespans = [run(batch, partition).makespan for partition in suitable_partitions(batch)]
     result = solve(batch, "fixpart-best")
-    assert result.makespan == min(makespans, default=None)
+    if makespans:
+        assert result.makespan == min(makespans)
+        return
+    # Else GPUs have different partitions, whenever some choice of them has an instance for every task.
+    kinds = {frozenset(place.profile for place in partition) for partition in batch.gpu.maximal_partitions("all")}
+    possible = any(
+        all(any(task.time_on(profile) is not None for profile in there) for task in batch.tasks)
+        for there in (frozenset().union(*each) for each in itertools.combinations(kinds, min(batch.gpus, len(kinds))))
+    )
+    assert (result.schedule is not None) == possible
+    assert result.schedule is None or validate(batch, result.schedule).violations == ()
 
 
 @pytest.mark.deep

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, places, realistic_batches, tiny_batches
 
-from mig_opt import lower_bounds
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.heuristics.batch.list_scheduling import Placing, list_scheduling, longest_first
+from mig_opt.heuristics.batch.list_schedule import Placing, list_scheduling, longest_first
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from strategies import batches
 
-from mig_opt import Batch, Status, Task, generate_batch, get_gpu, load_instance, solve, validate
+from mig_opt import Batch, Status, Task, generate_batch, get_gpu, solve
+from mig_opt.batch.loads import local_search as load_search
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.heuristics.batch import local_search
 from mig_opt.instances.batch import ScalingName
-from mig_opt.loads import local_search as load_search
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
+from mig_opt.validation import validate
 
 
 def makespan(batch: Batch, method: str, **options: object) -> float:

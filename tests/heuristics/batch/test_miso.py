@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches, tiny_batches
 
-from mig_opt import load_instance, lower_bounds, solve
+from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import ProfileSet
 from mig_opt.heuristics.batch.miso import PartitionChoices, miso_opt, speedups_of
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

@@ -17,7 +17,7 @@ from online_worlds import trace as world
 
 from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.heuristics.fleet.pcie_aware import PcieAware
-from mig_opt.heuristics.fleet.reconfiguring import JobClass
+from mig_opt.heuristics.fleet.reconfiguration import JobClass
 from mig_opt.simulation import Cluster
 
 SMALL = "1g.5gb"

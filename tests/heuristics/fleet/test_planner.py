@@ -5,21 +5,17 @@ Creations take 1 s and destructions 0.5 s, or nothing at all. Sizes are free whe
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, trace
 
-from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
-from mig_opt.batch.schedule import ScheduleResult
+from mig_opt import InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
 from mig_opt.heuristics.fleet.planner import Planner
 from mig_opt.heuristics.fleet.planning import search
 from mig_opt.heuristics.fleet.planning.choice import Choice
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
-from mig_opt.result import Status
 from mig_opt.simulation import Cluster, check_log
 
 
@@ -238,12 +234,12 @@ def test_many_gpus_and_a_long_queue() -> None:
 
 
 def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result of a solver that is interrupted is as good as any, and the next plan would start another one."""
+    """It is not taken for the end of that solver alone: the next plan would start another one."""
 
-    def interrupted(batch: Batch, method: str, **options: Any) -> ScheduleResult:
-        return dataclasses.replace(solve(batch, method, **options), status=Status.INTERRUPTED)
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "solve", interrupted)
+    monkeypatch.setattr(search, "call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner", method="list")
 

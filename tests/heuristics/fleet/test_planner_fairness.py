@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, SIZES, assert_sound, columns, job, trace
 
-from mig_opt import Simulation, Trace, generate_trace, simulate
+from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
 from mig_opt.heuristics.fleet.planning import search
 
 QUICK = {"rounds": 40}
@@ -96,6 +96,19 @@ def test_a_due_date_comes_before_a_shorter_job() -> None:
 def test_a_weight_comes_before_a_shorter_job() -> None:
     jobs = [job("a", 0, "7g.40gb", 5, weight=3.0), job("b", 0, "7g.40gb", 3)]
     assert list(simulate(trace(*jobs, costs=NO_COSTS), "planner").log.finished) == [5.0, 8.0]
+
+
+def test_weights_may_be_whole_numbers() -> None:
+    """They were taken for the bits of other numbers where all jobs are beyond the bound on overtaking."""
+    seconds = ((5.0, 400.0), (50.0, 400.0), (500.0, 400.0), (500.0, 4.0), (50.0, 400.0), (5.0, 400.0))
+    ends = []
+    for kind in (float, int):
+        jobs = [
+            Job(f"j{at}", 0.0, {1: one, 2: two}, weight=kind(1 + at % 2 * 8)) for at, (one, two) in enumerate(seconds)
+        ]
+        done = simulate(Trace(tuple(jobs), get_gpu("A30")), "planner", overtaken=0.0, overtaken_s=0.0, rounds=200)
+        ends.append(list(done.log.finished))
+    assert ends[0] == ends[1]
 
 
 def test_the_longest_job_begins_before_it_alone_makes_the_last_end() -> None:

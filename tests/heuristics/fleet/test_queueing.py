@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, SIZES, arrivals, assert_sound, audit, first_places, job, operations, rows, trace
 
 from mig_opt import InputError, Job, Simulation, Trace, simulate
-from mig_opt.heuristics.fleet.partitioning import fleet_partitions
+from mig_opt.heuristics.fleet.partitions import fleet_partitions
 
 
 def run(policy: str, wanted: Trace, **options: object) -> Simulation:

@@ -8,18 +8,18 @@ import pytest
 from demands import A30, A100, assert_serves, demands, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
-from mig_opt.control import Control
-from mig_opt.deploying import deploy
+from mig_opt.api.deploy import deploy
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.serving.mig_serving import partitions_into
-from mig_opt.registry import deploy_methods, get_deploy_method
-from mig_opt.result import Status
+from mig_opt.method.control import Control
+from mig_opt.method.registry import get_deploy_method, methods
+from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
 
-METHODS = tuple(m.name for m in deploy_methods() if m.kind == "heuristic" and m.name != "search")
+METHODS = tuple(m.name for m in methods("deploy") if m.kind == "heuristic" and m.name != "search")
 """Those that plan by rules; ``search`` has tests of its own."""
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 

@@ -11,11 +11,10 @@ import pytest
 from demands import A30, A100, one_model, options, places
 
 import mig_opt
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
-from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, start_order
+from mig_opt.heuristics.serving.demand_match import Need, match, small_segments
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, start_order
 from mig_opt.heuristics.serving.parvagpu import (
     is_fragmented,
     optimize,
@@ -24,7 +23,8 @@ from mig_opt.heuristics.serving.parvagpu import (
     parvagpu_unoptimized,
     relocate,
 )
-from mig_opt.registry import get_deploy_method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import get_deploy_method
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable

@@ -6,9 +6,10 @@ import pytest
 from demands import demand_of, demands
 from hypothesis import given, settings
 
-from mig_opt import Demand, Status, deploy, load_demand
-from mig_opt.control import Control
+from mig_opt import Demand, Status, deploy
 from mig_opt.heuristics.serving.search import search
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.deployment import Deployment
 

@@ -14,7 +14,7 @@ from documents import complaints
 from mig_opt import generate_trace, get_gpu
 from mig_opt.files.fleet.traces import trace_from_json, trace_to_json
 from mig_opt.fleet.bounds import trace_bounds
-from mig_opt.fleet.describing import describe_trace
+from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Trace
 from mig_opt.instances.fleet.registry import get_trace_family, trace_families
 

@@ -8,23 +8,24 @@ from itertools import pairwise
 import pytest
 import tiny
 from block_models import GAPS, block_model, costs, optimum, solved, tasks
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 from strategies import Decisions, decisions, tiny_batches
+from whole_problems import whole_problem
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Request, SolverOutcome
 from mig_opt.models.solvers.cpsat import run
-from mig_opt.result import Status
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -81,7 +82,8 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
 @given(decisions(), st.data())
 def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = IntegerBatch(case.batch)
+    problem = whole_problem(case.batch)
+    assume(problem.gpus[-1] == case.batch.gpus - 1)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -93,7 +95,8 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
 @given(decisions())
 def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Decisions) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = IntegerBatch(case.batch)
+    problem = whole_problem(case.batch)
+    assume(problem.gpus[-1] == case.batch.gpus - 1)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     places = problem.places_of(schedule)
@@ -129,7 +132,7 @@ def test_symmetry_breaking_changes_no_optimum(batch: Batch) -> None:
 
 def test_what_is_interchangeable() -> None:
     def groups(batch: Batch) -> list[list[list[str]]]:
-        problem = IntegerBatch(batch)
+        problem = whole_problem(batch)
         return [
             [[f"{problem.places[at].gpu}:{problem.places[at].placement}" for at in members] for members in group]
             for group in problem.interchangeable
@@ -141,16 +144,18 @@ def test_what_is_interchangeable() -> None:
         [["0:1g.6gb@0"], ["0:1g.6gb@1"]],
         [["0:1g.6gb@2"], ["0:1g.6gb@3"]],
     ]
-    assert len(groups(one.replace(gpus=3))[0]) == 3
+    three = one.replace(tasks=tasks({1: 1.0}, {1: 1.0}, {1: 1.0}), gpus=3)
+    assert len(groups(three)[0]) == 3
     # What is live is not like the others, and neither are the GPU and the subtree that it is in.
-    live = one.replace(gpus=3, initial=(LiveInstance(1, "1g.6gb", 3),))
+    live = three.replace(initial=(LiveInstance(1, "1g.6gb", 3),))
     assert [members[0].split(":")[0] for members in groups(live)[0]] == ["0", "2"]
     assert [group for group in groups(live) if group[0][0].startswith("1:")] == [[["1:1g.6gb@0"], ["1:1g.6gb@1"]]]
 
 
 @given(decisions())
 def test_canonical_assignments_run_the_same_in_the_order_of_the_model(case: Decisions) -> None:
-    problem = IntegerBatch(case.batch)
+    problem = whole_problem(case.batch)
+    assume(problem.gpus[-1] == case.batch.gpus - 1)
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     places = problem.places_of(schedule)
     assert problem.canonical(places) == places
@@ -250,7 +255,7 @@ def test_re_creations_become_schedules_too() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = IntegerBatch(batch)
+    problem = whole_problem(batch)
     model = BlockModel(problem, BlockForm(at_most=500, relaxed=True))
     profiles = {problem.places[model.slots.lifetimes[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}

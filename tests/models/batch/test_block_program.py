@@ -8,24 +8,25 @@ from collections.abc import Mapping
 import pytest
 import tiny
 from block_models import GAPS, LATE_INSTANCE, block_model, costs, optimum, tasks
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import Decisions, batches, decisions, tiny_batches
+from whole_problems import whole_problem
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import distinct_names
-from mig_opt.result import Status
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
@@ -121,7 +122,8 @@ def place_tasks(program: BlockProgram, places: list[int]) -> None:
 @settings(max_examples=30)
 def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = IntegerBatch(case.batch)
+    problem = whole_problem(case.batch)
+    assume(problem.gpus[-1] == case.batch.gpus - 1)
     takes = problem.ticks.nearest(schedule.makespan)
     takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -191,7 +193,7 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = IntegerBatch(batch)
+    problem = whole_problem(batch)
     program = BlockProgram(problem, BlockForm(at_most=500, relaxed=True))
     assert {variable.name for variable in program.assigned[0].values()} == {
         "run_t0_on_2g_12gb_at_0",

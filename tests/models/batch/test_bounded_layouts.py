@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mig_opt import Status, generate_batch, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import bounded_layouts
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch

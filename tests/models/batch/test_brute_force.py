@@ -13,9 +13,9 @@ from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

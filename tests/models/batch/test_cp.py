@@ -15,29 +15,18 @@ from interval_model import optimum
 from ortools.sat.python import cp_model
 from strategies import batches, scaled, tiny_batches, whole_seconds
 
-from mig_opt import (
-    Batch,
-    OperationCosts,
-    Result,
-    SolverError,
-    Status,
-    Task,
-    generate_batch,
-    get_gpu,
-    handover,
-    solve,
-    validate,
-)
+from mig_opt import Batch, OperationCosts, Result, SolverError, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import IntegerOutcome, Request, SolverOutcome
+from mig_opt.validation import validate
 
 A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
 

@@ -11,12 +11,12 @@ from strategies import realistic_batches, tiny_batches
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.columns import DualBound, PricingProblem
+from mig_opt.batch.loads.filled_starts import FilledStarts
+from mig_opt.batch.loads.pattern_starts import PatternStarts
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.loads.branches import branches_of
-from mig_opt.loads.filled_starts import FilledStarts
-from mig_opt.loads.pattern_starts import PatternStarts
-from mig_opt.loads.pricing import DualBound, PricingProblem
+from mig_opt.method.control import Control
 from mig_opt.models.batch import cp, dual_price_bound
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.cp import CpSearch

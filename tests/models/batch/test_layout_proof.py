@@ -11,20 +11,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.layout_sets import LayoutSets
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.loads.branches import branches_of
-from mig_opt.loads.layout_sets import LayoutSets
+from mig_opt.method.control import Control
 from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import _LayoutProof, prove_by_layouts
 from mig_opt.models.batch.subset_proof import prove_by_subsets
+from mig_opt.validation import validate
 
 
 def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = None) -> Control[Schedule]:

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import generate_batch, solve, validate
+from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_search import search_layouts
+from mig_opt.validation import validate
 
 
 def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> Control[Schedule]:

@@ -9,9 +9,9 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.tables import LoadTables
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.loads.tables import LoadTables
+from mig_opt.method.control import Control
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.solvers.backend import solve_program

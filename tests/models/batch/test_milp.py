@@ -20,27 +20,16 @@ from hypothesis import strategies as st
 from listening import Listener
 from strategies import batches, realistic_batches, scaled, tiny_batches
 
-from mig_opt import (
-    Batch,
-    InputError,
-    LiveInstance,
-    Result,
-    SolverError,
-    Status,
-    Task,
-    generate_batch,
-    get_gpu,
-    solve,
-    validate,
-)
+from mig_opt import Batch, InputError, LiveInstance, Result, SolverError, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
+from mig_opt.validation import validate
 
 A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
 METHODS = ["milp-highs", "milp-cbc"]

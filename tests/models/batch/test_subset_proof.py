@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.loads.tables import Assignments
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
-from mig_opt.loads.tables import Assignments
-from mig_opt.models.batch import subset_proof
+from mig_opt.method.control import Control
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
+from mig_opt.validation import validate
 
 
 def by_subsets(batch: Batch) -> Control[Schedule]:
@@ -117,10 +117,3 @@ def test_short_times_in_instances_with_too_little_memory_do_not_hide_schedules()
     outer = {placement.profile.compute_slices: placement for placement in batch.placements()}
     faster = [(0, outer[4 if one < two else 7]) for one, two in times]
     assert solve(batch, "cp", workers=1).lower_bound <= nested_schedule(batch, faster).makespan
-
-
-def test_tables_tell_nothing_of_schedules_too_long_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch, control = generate_batch(6, gpu="A30", seed=1), Control[Schedule](workers=1)
-    monkeypatch.setattr(subset_proof, "NEVER", 100)
-    prove_by_subsets(CpSearch(batch, control))
-    assert control.lower_bound == 0

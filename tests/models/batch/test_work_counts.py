@@ -9,15 +9,15 @@ import pytest
 
 from mig_opt import generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.columns import grain_of
+from mig_opt.batch.loads.layout_prices import improve_prices
+from mig_opt.batch.loads.layout_sets import LayoutSets
+from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
+from mig_opt.batch.loads.layouts import LayoutTree
+from mig_opt.batch.loads.local_search import LoadSearch
+from mig_opt.batch.loads.tables import LoadTables
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.loads.layout_prices import improve_prices
-from mig_opt.loads.layout_sets import LayoutSets
-from mig_opt.loads.layout_values import open_layouts, priced_tasks
-from mig_opt.loads.layouts import LayoutTree
-from mig_opt.loads.local_search import LoadSearch
-from mig_opt.loads.pricing import grain_of
-from mig_opt.loads.tables import LoadTables
+from mig_opt.method.control import Control
 from mig_opt.models.batch import dual_price_bound
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices

@@ -13,17 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from online_worlds import Chaos
 
-from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, simulate, validate
+from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, simulate
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.errors import InputError
 from mig_opt.fleet.bounds import trace_bounds
-from mig_opt.fleet.describing import describe_trace
+from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Job, Trace, batch_of
+from mig_opt.method.control import Control
+from mig_opt.method.registry import methods
+from mig_opt.method.result import Status
 from mig_opt.models.fleet.arrivals import best_schedule, seconds_of
 from mig_opt.models.fleet.optimum import TraceOptimum, trace_optimum
-from mig_opt.registry import policies
-from mig_opt.result import Status
+from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 GOALS = ("makespan", "completion")
@@ -327,7 +328,7 @@ def test_no_scheduler_beats_the_bounds(trace: Trace, seed: int) -> None:
     options = {"planner": {"rounds": 20}, "pcie-aware": {"wait_threshold": 0.0}}
     runs = [(trace_bounds(trace), simulate(trace, Chaos(seed)))]
     bounds = trace_bounds(trace, resizing=False)
-    runs += [(bounds, simulate(trace, entry.name, **options.get(entry.name, {}))) for entry in policies()]
+    runs += [(bounds, simulate(trace, entry.name, **options.get(entry.name, {}))) for entry in methods("simulate")]
     for bounds, done in runs:
         if not done.unfinished:
             assert done.metrics.makespan >= bounds.makespan[0].value

@@ -12,10 +12,11 @@ from fleet_model import fewest_gpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Demand, Deployment, Segment, Status, deploy, load_demand
-from mig_opt.control import Control
+from mig_opt import Demand, Deployment, Segment, Status, deploy
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.control import Control
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs

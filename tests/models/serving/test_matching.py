@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.models.serving.matching import best_matching
+from mig_opt.models.serving.matches import best_matching
 
 
 @st.composite

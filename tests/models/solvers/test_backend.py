@@ -16,13 +16,13 @@ import pytest
 from listening import presses_ctrl_c
 
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.errors import SolverError
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, ProgramRun, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc, _below
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram
-from mig_opt.result import Status
 
 
 @pytest.fixture(params=[Highs, Cbc], ids=["highs", "cbc"])

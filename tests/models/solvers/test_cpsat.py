@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from ortools.sat.python import cp_model
 
-from mig_opt.control import Control
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
-from mig_opt.result import Status
 
 
 def even_split(numbers: list[int]) -> cp_model.CpModel:

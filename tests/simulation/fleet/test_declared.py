@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, audit, columns, job, trace, traces
 
-from mig_opt import Trace, declare_times, generate_trace, policies, simulate
-from mig_opt.registry import get_policy
+from mig_opt import Trace, declare_times, generate_trace, methods, simulate
+from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Cluster
 from mig_opt.simulation.fleet.simulator import policy_options
 
-NAMES = [policy.name for policy in policies()]
+NAMES = [policy.name for policy in methods("simulate")]
 QUICK = {"rounds": 40}
 
 

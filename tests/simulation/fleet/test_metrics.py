@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, job, place, trace, traces
 
-from mig_opt import InputError, Job, Trace, simulate, validate
+from mig_opt import InputError, Job, Trace, simulate
 from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, fragmentation_series, measure
+from mig_opt.validation import validate
 
 
 def two_jobs() -> Log:

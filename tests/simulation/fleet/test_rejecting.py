@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, PLAIN_COSTS, Chaos, arrivals, assert_sound, audit, columns, job, trace, traces
 
-from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, policies, simulate
+from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
 from mig_opt.files.fleet.traces import log_entries
 from mig_opt.simulation import Cluster, Policy, check_log
 
 A100 = get_gpu("A100")
-NAMES = [policy.name for policy in policies() if policy.name != "planner"]
+NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
 
 
 class Careless(Policy):

@@ -7,7 +7,7 @@ import math
 import pytest
 from online_worlds import NO_COSTS, Scripted, Step, assert_sound, audit, job, operations, place, rows, trace
 
-from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, policies, simulate
+from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, methods, simulate
 from mig_opt.simulation import Cluster, Policy
 
 
@@ -423,8 +423,8 @@ def test_profiles_with_attributes() -> None:
 
 
 def test_the_list_of_policies() -> None:
-    names = [policy.name for policy in policies()]
+    names = [policy.name for policy in methods("simulate")]
     assert len(set(names)) == len(names)
-    for policy in policies():
+    for policy in methods("simulate"):
         assert policy.summary
         assert policy.source

@@ -7,20 +7,11 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from mig_opt import (
-    FleetState,
-    HeldInstance,
-    InputError,
-    Job,
-    Trace,
-    get_gpu,
-    policies,
-    simulate,
-    write_state,
-    write_trace,
-)
+from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
+from mig_opt.files.fleet.states import write_state
+from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.fleet.registry import generate_trace
-from mig_opt.simulation.fleet.standing import standing
+from mig_opt.simulation.fleet.running_jobs import standing
 from mig_opt.validation.fleet.logs import check_log
 
 A100 = get_gpu("A100")
@@ -36,7 +27,7 @@ STATE = FleetState(A100, 3, HELD)
 PARTITIONING = {"static", "memory-aware-a", "memory-aware-b", "pcie-aware", "pcie-unaware"}
 
 
-@pytest.mark.parametrize("name", [policy.name for policy in policies()])
+@pytest.mark.parametrize("name", [policy.name for policy in methods("simulate")])
 def test_every_scheduler_starts_from_a_state_or_says_that_it_cannot(name: str) -> None:
     trace = generate_trace("normal-25", jobs=30, gpus=3, seed=1)
     if name in PARTITIONING:

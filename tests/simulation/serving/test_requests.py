@@ -10,7 +10,7 @@ from demands import A100, flat_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.deploying import deploy
+from mig_opt.api.deploy import deploy
 from mig_opt.errors import InputError
 from mig_opt.instances.bundled import load_demand
 from mig_opt.serving.arrivals import Arrivals

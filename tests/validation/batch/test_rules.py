@@ -69,6 +69,11 @@ BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
         [("size-not-profiled", "runs[1]"), ("instances-overlap", "operations[1]")],
     ),
     "wrong duration": (with_run(1, end=5.34), [("wrong-duration", "runs[1]")]),
+    "too late to tell the duration": (
+        Schedule(tuple(replace(run, begin=1e17, end=1e17) for run in RUNS), ()),
+        [("too-late", f"runs[{index}]") for index in range(3)]
+        + [("run-without-instance", f"runs[{index}]") for index in range(3)],
+    ),
     "negative begin": (with_run(0, begin=-1.0, end=1.0), [("bad-time", "runs[0].begin")]),
     "end before begin": (with_run(0, end=0.1), [("bad-time", "runs[0].end")]),
     "not a number": (with_run(0, begin=math.nan), [("bad-time", "runs[0].begin")]),
@@ -98,6 +103,10 @@ BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
             ("create", "1g.6gb+me", 2, 7.1, 7.21),
         ),
         [("too-many-instances", "operations[6]")],
+    ),
+    "operation too late": (
+        replace(TINY, runs=(), operations=(replace(OPERATIONS[0], begin=1e17, end=1e17),)),
+        [("missing-task", f"tasks[{index}]") for index in range(3)] + [("too-late", "operations[0]")],
     ),
     "operation too short": (with_operation(3, begin=2.36), [("operation-duration", "operations[3]")]),
     "operations overlap": (

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mig_opt import AcceptedJob, Admission, Job, Trace, get_gpu
+from mig_opt import Job, Trace, get_gpu
+from mig_opt.errors import Problem, problems_of
+from mig_opt.fleet.admission import AcceptedJob, Admission
+from mig_opt.models.fleet.admission import admission_optimum
+from mig_opt.models.fleet.optimum import trace_optimum
 from mig_opt.validation.fleet.admissions import check_admission
 
 TRACE = Trace(
@@ -57,3 +61,14 @@ def test_places_and_jobs_that_there_are_not() -> None:
     ):
         assert words in text
     assert texts(AcceptedJob("d", 0, "1g.10gb", 4)) == []
+
+
+def test_what_comes_too_late_to_tell_when_it_ends() -> None:
+    """Both jobs hold the whole GPU for 2.5 s; as 1e17 s and 2.5 s are 1e17 s, they seem not to meet."""
+    late = Trace(tuple(Job(name, 1e17, {7: 2.5}) for name in "ab"), get_gpu("A100"))
+    both = Admission(tuple(AcceptedJob(name, 0, "7g.40gb", 0) for name in "ab"))
+    wrong = "is 1e+17 s, where 2.5 s more are lost in rounding; count from a later moment"
+    problems = [Problem(f"jobs[{index}].arrival", wrong) for index in range(2)]
+    assert check_admission(late, both) == problems
+    for optimum in (admission_optimum, trace_optimum):
+        assert problems_of(optimum, late) == tuple(problems)

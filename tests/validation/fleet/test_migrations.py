@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu, validate_migrations
+from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.validation import MigrationViolationCode as Code
+from mig_opt.validation import validate_migrations
 
 A100 = get_gpu("A100")
 STATE = FleetState(

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from demands import A30, one_model
 
-from mig_opt.deploying.days import deploy_day
+from mig_opt.api.deploy.days import deploy_day
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import GpuPool
 from mig_opt.serving.rates import RateTable

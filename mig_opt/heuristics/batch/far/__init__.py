@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning, RepartitionPlan
+from mig_opt.method.control import Control
 
 __all__ = [
     "best_plan",

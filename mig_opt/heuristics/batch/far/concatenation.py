@@ -13,9 +13,9 @@ from mig_opt.batch.lifetimes import Location
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.batch.timeline import Slot
 from mig_opt.batch.timing import PlannedInstance, tidy, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.method.control import Control
 
 Join = Literal["trivial", "reversed", "moved"]
 """How a batch is joined to those before.

@@ -14,8 +14,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timeline import GpuTimeline, Slot, Times
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import Profile
+from mig_opt.method.control import Control
 
 _SECONDS_PER_TRIAL, _SECONDS_PER_GPU = 2e-4, 2e-6
 """What it takes to find a step and to judge it, and more for each GPU."""

@@ -10,7 +10,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from mig_opt.heuristics.fleet.planning.experience import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Experience
 from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area, pcie_factor
 from mig_opt.simulation.fleet.cluster import Cluster
 

@@ -6,10 +6,10 @@ after the jobs before it, so that a later job never delays an earlier one. The c
 there, plus what its *area* (share of the fleet x seconds) takes from later jobs: on a busy fleet each of them waits
 longer by the area. So early jobs of a long queue take modes that waste little, and the last ones those that end first.
 The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, or fixes or frees its mode, and decodes
-the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose structures
-have the fields of the named tuples here.
+the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``; the structures in
+``mig_opt/native/loops.h`` have the fields of the named tuples here.
 
-Operations are estimated as in :class:`mig_opt.heuristics.batch.list_scheduling.Placing`, but for the driver's queue
+Operations are estimated as in :class:`mig_opt.heuristics.batch.list_schedule.Placing`, but for the driver's queue
 at the start. All seconds count from the moment of planning.
 """
 
@@ -21,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.native import NUMBER, loop
+from mig_opt.native import loop
 
 _update_begins = loop("update_begins")
-_decode = loop("decode", NUMBER)
-_anneal = loop("anneal", NUMBER)
+_decode = loop("decode")
+_anneal = loop("anneal")
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

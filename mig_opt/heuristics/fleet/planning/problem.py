@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.planning.experience import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Experience
 from mig_opt.heuristics.fleet.planning.list_decoder import (
     Availability,
     DecoderProblem,
@@ -152,15 +152,15 @@ class PlanningProblem:
         trace, profiles = self.cluster.trace, self.cluster.geometry.profiles
         modes = [mode for waiting in self.jobs for mode in waiting.modes]
         return JobArrays(
-            weight=np.array([waiting.weight for waiting in self.jobs]),
-            factor=np.array([pcie_factor(trace, waiting.job) for waiting in self.jobs]),
-            due=np.array([waiting.due - self.now for waiting in self.jobs]),
+            weight=np.array([waiting.weight for waiting in self.jobs], np.float64),
+            factor=np.array([pcie_factor(trace, waiting.job) for waiting in self.jobs], np.float64),
+            due=np.array([waiting.due - self.now for waiting in self.jobs], np.float64),
             latest=np.full(len(self.jobs), np.inf),
             offsets=np.cumsum([0, *(len(waiting.modes) for waiting in self.jobs)]).astype(np.int64),
             profile=np.array([profile for profile, _ in modes], np.int64),
             seconds=np.array([seconds for _, seconds in modes], np.float64),
-            area=np.array([area(trace, profiles[profile], seconds) for profile, seconds in modes]),
-            least=np.array([waiting.weight * waiting.shortest for waiting in self.jobs]),
+            area=np.array([area(trace, profiles[profile], seconds) for profile, seconds in modes], np.float64),
+            least=np.array([waiting.weight * waiting.shortest for waiting in self.jobs], np.float64),
         )
 
 

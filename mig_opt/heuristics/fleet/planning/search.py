@@ -1,4 +1,4 @@
-"""Search for the best plan: the schedule of ``solve``, and lists of jobs improved by simulated annealing."""
+"""Search for the best plan: the schedule of an exact method, and lists of jobs improved by simulated annealing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.fleet.planning.list_decoder import (
     AnnealingLimits,
@@ -26,8 +27,8 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
 )
 from mig_opt.heuristics.fleet.planning.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
-from mig_opt.result import Status
-from mig_opt.solving import solve
+from mig_opt.method.control import Control, call
+from mig_opt.method.registry import get_method
 
 _AREA_WEIGHTS = (1.0, 0.5, 0.0)
 """Weights of areas in the simple lists."""
@@ -49,7 +50,7 @@ _LEAST_ROUNDS = 300
 """If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well."""
 
 _MOST_SOLVED = 400
-"""Jobs x GPUs up to which ``solve`` is asked."""
+"""Number of jobs x GPUs above which no method for batches is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Effort:
     Attributes
     ----------
     method : str or None
-        Method of ``solve``; None: it is not asked.
+        Method for batches that is asked; None: none is.
     work : float
         Its seconds of counted work.
     rounds : int
@@ -139,15 +140,19 @@ class PlanSearch:
         return plan_in_order(self._problem, self._decoded(chosen.order)), found_list
 
     def _solve(self) -> tuple[Batch, Schedule] | None:
-        """Return the schedule of ``solve``, unless it knows too little or would take too long."""
+        """Return the schedule of the exact method, unless it knows too little or would take too long."""
         problem, effort = self._problem, self._effort
         if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
             return None
-        batch = problem.batch()
-        result = solve(batch, effort.method, time_limit=effort.work, seed=effort.seed, deterministic=True)
-        if result.status is Status.INTERRUPTED:  # Solvers keep Ctrl-C to themselves; it is for the whole simulation.
-            raise KeyboardInterrupt
-        return None if result.schedule is None else (batch, result.schedule)
+        batch, method = problem.batch(), get_method(effort.method)
+        control = Control[Schedule](effort.work, effort.seed, deterministic=True)
+        control.begin()
+        control.raise_bound(best_lower_bound(batch))
+        # Ctrl-C is for the whole simulation, so nothing is caught here.
+        for one in (get_method("far"), method)[not method.warm_start :]:
+            if not control.done:
+                call(one, batch, control)
+        return None if control.plan is None else (batch, control.plan)
 
     def _limit_urgent(self) -> None:
         """Let no plan delay the urgent jobs: each ends as early as if they came first, in their order."""
@@ -186,7 +191,7 @@ class PlanSearch:
             for job in known:
                 modes[numbers[job]] = self._problem.jobs[numbers[job]].mode(previous.profiles[job])
             order = [numbers[job] for job in dict.fromkeys([*known, *numbers])]
-            yield JobList(np.array(order), modes, previous.area_weight)
+            yield JobList(np.array(order, np.int64), modes, previous.area_weight)
 
     def _lists_of(self, batch: Batch, schedule: Schedule) -> Iterator[JobList]:
         """Yield the jobs in the order of a schedule, and short ones first, on the sizes that they have there."""
@@ -198,9 +203,9 @@ class PlanSearch:
             sizes = [profiles[profile].compute_slices for profile, _ in jobs[number].modes]
             modes[number] = sizes.index(batch.gpu.profile(run.profile).compute_slices)
             order.append(number)
-        yield JobList(np.array(order), modes, 1.0)
+        yield JobList(np.array(order, np.int64), modes, 1.0)
         short = sorted(order, key=lambda number: jobs[number].modes[modes[number]][1] / jobs[number].weight)
-        yield JobList(np.array(short), modes, 1.0)
+        yield JobList(np.array(short, np.int64), modes, 1.0)
 
     def _free_modes(self) -> Integers:
         return np.full(self._count, -1, np.int64)

@@ -1,0 +1,1 @@
+"""Studies and benchmarks: each is one command, ``python -m bench.FOLDER.STUDY``."""

@@ -1,0 +1,280 @@
+"""Runs of the study of exactness, section by section, and the goals."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from bench.batch.records import Row
+from bench.batch.runs import PYJOBSHOP, Instance, Run
+from mig_opt import methods
+from mig_opt.instances.batch import ScalingName
+
+GIB = 2**30
+SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
+SMALLEST_FOR_UNTIL = 50
+SEEDS_OF_METHODS = 2
+SEEDS_OF_HANDOVER = 2
+SEEDS_OF_EIGHT_GPUS = 4
+SEEDS_OF_LONG_RIVALS = 3
+"""Batches of each scaling for PyJobShop from 15 tasks on: it mostly takes all of the time."""
+
+ALIASES = ("milp",)
+"""Methods that stand for another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Goal of the runs of a group, for all but the share ``optimal`` and half for ``median_s``."""
+
+    optimal: float = 0.0
+    median_s: float | None = None
+    worst_s: float | None = None
+    gap: float | None = None
+    peak_gib: float | None = None
+    status: str = ""
+    overrun: bool = False
+    schedule: bool = False
+
+    def __str__(self) -> str:
+        return ", ".join(text for text, _, _ in self._parts())
+
+    def misses(self, rows: Sequence[Row]) -> list[str]:
+        """Return the parts of the goal that are missed, each with how many of the runs reach it."""
+        if not rows:
+            return []
+        missed = []
+        for text, share, reached in self._parts():
+            reaching = sum(reached(row) for row in rows)
+            if reaching < share * len(rows):
+                missed.append(f"{text}: {reaching} of {len(rows)}")
+        return missed
+
+    def _parts(self) -> Iterator[tuple[str, float, Callable[[Row], bool]]]:
+        """Yield each part in words, the share of the runs that have to reach it, and whether one does."""
+        if self.status:
+            yield f"status `{self.status}`", 1, lambda row: row.outcome.status == self.status
+        if self.schedule:
+            yield "schedule kept", 1, lambda row: row.outcome.makespan is not None
+        if self.optimal:
+            share = "all" if self.optimal == 1 else f"{self.optimal:.0%}"
+            yield f"{share} `optimal`", self.optimal, lambda row: row.outcome.status == "optimal"
+        if (median := self.median_s) is not None:
+            yield f"median < {median:g} s", 0.5, lambda row: row.outcome.seconds < median
+        if (worst := self.worst_s) is not None:
+            yield f"worst < {worst:g} s", 1, lambda row: row.outcome.seconds < worst
+        if (gap := self.gap) is not None:
+            yield f"gap <= {gap * 100:g} %", 1, lambda row: row.outcome.gap <= gap
+        if (peak := self.peak_gib) is not None:
+            yield f"peak < {peak:g} GiB", 1, lambda row: (row.outcome.peak_bytes or float("inf")) < peak * GIB
+        if self.overrun:
+            yield "overrun <= 1 s + 2 %", 1, lambda row: overrun(row) <= 1 + 0.02 * _end(row.run)
+
+
+def overrun(row: Row) -> float:
+    """Return the seconds that a run took beyond its time limit or Ctrl-C (0 if it ended before)."""
+    return max(0.0, row.outcome.seconds - _end(row.run))
+
+
+def _end(run: Run) -> float:
+    return min(end for end in (run.time_limit, run.interrupt_after, float("inf")) if end is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that share a line of a table: ``label`` is its first cell."""
+
+    label: str
+    runs: tuple[Run, ...]
+    goal: Goal = Goal()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The cut of the study that is wanted.
+
+    Attributes
+    ----------
+    seeds : int
+        Batches of each scaling.
+    scalings : tuple of str
+        Scalings of the generator.
+    sizes : tuple of int
+        Only batches with so many tasks; all if empty.
+    limit_scale : float
+        Factor for every time limit.
+    until : str or None
+        Runs of 50 tasks or more end at this gap, or at that of their ``goal``; None: they use their time.
+    """
+
+    seeds: int = 10
+    scalings: tuple[ScalingName, ...] = SCALINGS
+    sizes: tuple[int, ...] = ()
+    limit_scale: float = 1.0
+    until: str | None = None
+
+    def gap(self, n: int, goal: Goal) -> float:
+        """Return the gap at which a run of ``n`` tasks may end."""
+        if not self.until or n < SMALLEST_FOR_UNTIL:
+            return 0.0
+        return goal.gap or 0.0 if self.until == "goal" else float(self.until)
+
+
+Sizes = tuple[tuple[int, float, Goal], ...]
+"""Number of tasks, time limit in seconds, goal."""
+
+
+def _generated(options: Options, sizes: Sizes, *, gpus: int = 1, fresh: bool = False) -> list[Group]:
+    groups = []
+    for n, limit, goal in sizes:
+        runs = (
+            Run(
+                Instance(n, scaling, seed, gpus=gpus),
+                time_limit=limit * options.limit_scale,
+                gap=options.gap(n, goal),
+                fresh=fresh,
+            )
+            for scaling in options.scalings
+            for seed in range(options.seeds)
+        )
+        groups.append(Group(f"{n}" if gpus == 1 else f"{n}, {gpus} GPUs", tuple(runs), goal))
+    return groups
+
+
+def _small(options: Options) -> list[Group]:
+    goal = Goal(optimal=1, median_s=0.5, worst_s=5)
+    return _generated(options, tuple((n, 60, goal) for n in (6, 8, 10, 12)))
+
+
+def _eight_gpus(options: Options) -> list[Group]:
+    few = replace(options, seeds=min(options.seeds, SEEDS_OF_EIGHT_GPUS))
+    return _generated(few, ((200, 120, Goal(gap=0.001)),), gpus=8)
+
+
+def _handover(options: Options) -> list[Group]:
+    groups = []
+    for gpu in ("A30", "A100"):
+        for n, limit, goal in (
+            (6, 10, Goal(optimal=1)),
+            (8, 10, Goal(optimal=1)),
+            (20, 60, Goal(optimal=0.5, gap=0.003)),
+        ):
+            runs = (
+                Run(Instance(n, scaling, seed, gpu, variant="handover"), time_limit=limit * options.limit_scale)
+                for scaling in options.scalings
+                for seed in range(min(options.seeds, SEEDS_OF_HANDOVER))
+            )
+            groups.append(Group(f"{gpu}, {n}", tuple(runs), goal))
+    return groups
+
+
+def _real(options: Options) -> list[Group]:
+    return [
+        Group(name, (Run(Instance(n, bundled=name), time_limit=60 * options.limit_scale),), Goal(optimal=1))
+        for name, n in (("rodinia-a30", 8), ("miso-a100-32", 32), ("miso-a100-100", 100))
+    ]
+
+
+def exact_methods() -> list[str]:
+    """Return the exact methods, each once."""
+    return [method.name for method in methods() if method.kind == "exact" and method.name not in ALIASES]
+
+
+def _methods(options: Options) -> list[Group]:
+    groups = []
+    for gpu in ("A30", "A100", "RTX-PRO-6000"):
+        for n in range(2, 7):
+            runs = (
+                Run(Instance(n, scaling, seed, gpu, variant=variant), method, 20 * options.limit_scale)
+                for scaling in options.scalings
+                for variant in ("plain", "memory")
+                for seed in range(min(options.seeds, SEEDS_OF_METHODS))
+                for method in exact_methods()
+            )
+            groups.append(Group(f"{gpu}, {n}", tuple(runs)))
+    return groups
+
+
+def _pyjobshop(options: Options) -> list[Group]:
+    known = importlib.util.find_spec("pyjobshop") is not None
+    groups = []
+    for n in (8, 10, 12, 15, 20):
+        runs = (
+            Run(Instance(n, scaling, seed, variant="no operation costs"), method, 60 * options.limit_scale)
+            for scaling in options.scalings
+            for seed in range(options.seeds if n < 15 else min(options.seeds, SEEDS_OF_LONG_RIVALS))
+            for method in ("auto", PYJOBSHOP)
+        )
+        groups.append(Group(str(n), tuple(runs) if known else ()))
+    return groups
+
+
+def _limits(options: Options) -> list[Group]:
+    groups = []
+    goal = Goal(overrun=True, schedule=True)
+    for size, instance in (
+        ("20", Instance(20)),
+        ("60, 4 GPUs", Instance(60, gpus=4)),
+        ("1000", Instance(1000)),
+        ("10000", Instance(10_000)),
+    ):
+        for seconds in (1, 5, 20):
+            run = Run(instance, time_limit=seconds * options.limit_scale, fresh=True)
+            groups.append(Group(f"{size}, limit {run.time_limit:g} s", (run,), goal))
+    statuses = (
+        ("10, a task fits nowhere", Run(Instance(10, variant="impossible"), time_limit=60 * options.limit_scale)),
+        ("100, out of time", Run(Instance(100), time_limit=2 * options.limit_scale)),
+        ("100, Ctrl-C after 2 s", Run(Instance(100), interrupt_after=2, fresh=True)),
+        ("10000, Ctrl-C after 10 s", Run(Instance(10_000), interrupt_after=10, fresh=True)),
+    )
+    goals = (
+        Goal(status="infeasible"),
+        *(replace(goal, status=status) for status in ("feasible", *2 * ("interrupted",))),
+    )
+    return groups + [Group(label, (run,), wanted) for (label, run), wanted in zip(statuses, goals, strict=True)]
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
+    "small": ("Small batches", _small),
+    "15": ("15 tasks", lambda options: _generated(options, ((15, 60, Goal(optimal=1, worst_s=60)),))),
+    "20": ("20 tasks", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),))),
+    "25": ("25 tasks", lambda options: _generated(options, ((25, 60, Goal(optimal=1, worst_s=60)),))),
+    "medium": (
+        "30 to 100 tasks",
+        lambda options: _generated(options, tuple((n, 60, Goal(gap=0.0005)) for n in (30, 50, 100))),
+    ),
+    "1000": (
+        "1000 tasks",
+        lambda options: _generated(options, ((1000, 60, Goal(gap=0.0005, peak_gib=2)),), fresh=True),
+    ),
+    "10000": (
+        "10,000 tasks",
+        lambda options: _generated(options, ((10_000, 300, Goal(gap=0.0005, peak_gib=4)),), fresh=True),
+    ),
+    "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.001)),), gpus=4)),
+    "2-gpus": ("Two GPUs", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),), gpus=2)),
+    "8-gpus": ("Eight GPUs", _eight_gpus),
+    "handover": ("With the live instances of the batch before", _handover),
+    "real": ("Measured times", _real),
+    "limits": ("Time limits and statuses", _limits),
+    "methods": ("The same optimum by every exact method", _methods),
+    "pyjobshop": ("PyJobShop, without operation costs", _pyjobshop),
+}
+
+
+def plan(options: Options, only: Sequence[str]) -> dict[str, list[Group]]:
+    """Return the groups of the sections that are wanted, without those of other sizes."""
+    chosen: dict[str, list[Group]] = {}
+    for name in only or SECTIONS:
+        groups = SECTIONS[name][1](options)
+        wanted = [
+            replace(
+                group,
+                runs=tuple(run for run in group.runs if not options.sizes or run.instance.n in options.sizes),
+            )
+            for group in groups
+        ]
+        chosen[name] = [group for group in wanted if group.runs]
+    return chosen

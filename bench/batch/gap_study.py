@@ -1,0 +1,164 @@
+"""Gaps of the heuristics to the proven optimum, or to the best bound where no optimum is known.
+
+Run: python -m bench.batch.gap_study, which does what is missing of the studies in gaps/, as mig-opt bench would, and
+draws its results; or with --cut, which takes seconds. The studies name the batches, the exact method and heuristics;
+every other heuristic that mig_opt has is run as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bench.report import Told, describe, markdown, missing_rows, resumable, save, some_of, something_wrong, start
+from mig_opt.method.registry import get_method, methods
+from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
+from mig_opt.studies.rows import pack
+from mig_opt.studies.summary import Figures, Judged
+
+STUDIES = Path(__file__).with_name("gaps")
+PARTS = {"small": "6 to 15 tasks", "medium": "20 to 50 tasks", "large": "100 and 1000 tasks"}
+_PERCENT = 100
+
+
+def planned(part: str, *, cut: bool = False) -> Study:
+    """Return a study with every heuristic that needs no arguments of its own.
+
+    Parameters
+    ----------
+    part : str
+        One of :data:`PARTS`.
+    cut : bool
+        Whether only the least n is run, with one seed, and briefly.
+    """
+    study = read_study(STUDIES / f"{part}.toml")
+    listed = {settings.method: settings for settings in study.methods}
+    limit = next(settings.time_limit for name, settings in listed.items() if get_method(name).kind == "heuristic")
+    others = tuple(
+        MethodSettings(method.name, time_limit=limit, label=method.name)
+        for method in methods()
+        if method.kind == "heuristic" and not method.options and method.name not in listed
+    )
+    known = [method.name for method in methods()]
+    ordered = sorted(study.methods + others, key=lambda settings: known.index(settings.method))
+    study = dataclasses.replace(study, methods=tuple(ordered))
+    return _cut(study) if cut else study
+
+
+def _cut(study: Study) -> Study:
+    batches = tuple(
+        dataclasses.replace(source, n=source.n[:1], seeds=(0,)) if isinstance(source, GeneratedBatches) else source
+        for source in study.batches
+    )
+    brief = tuple(
+        dataclasses.replace(settings, time_limit=(0.2 if get_method(settings.method).kind == "exact" else 0.1,))
+        for settings in study.methods
+    )
+    return dataclasses.replace(study, batches=batches, methods=brief)
+
+
+def by_n(found: StudyRows) -> dict[str, list[Judged]]:
+    """Return the runs with a schedule by number of tasks, each beside the best bound and schedule for its batch."""
+    groups: dict[str, list[Judged]] = {}
+    for row, judged in zip(found.rows, found.judged(), strict=True):
+        if judged.gap is not None:
+            groups.setdefault(f"n = {row.run.source['n']}", []).append(judged)
+    return groups
+
+
+def gaps(runs: Sequence[Judged]) -> dict[str, list[float]]:
+    """Return the gaps in percent by method."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        found.setdefault(run.run.column, []).append(_PERCENT * (run.gap or 0.0))
+    return found
+
+
+def section(part: str, found: StudyRows) -> list[str]:
+    """Return the tables of a part of the study."""
+    groups = by_n(found)
+    optima = {run.run.batch_key for runs in groups.values() for run in runs if run.outcome.status == "optimal"}
+    batches = {run.run.batch_key for runs in groups.values() for run in runs}
+    lines = [f"## {PARTS[part].capitalize()}", "", *missing_rows(found), *mixed_sources(found)]
+    lines += [f"Optima are proven for {len(optima)} of {len(batches)} batches.", ""]
+    for title, cell in (
+        ("mean gap in %, and the worst", _gap_cell),
+        ("runs that found the best known makespan", _best_cell),
+        ("mean seconds", _seconds_cell),
+    ):
+        lines += [*_table(title, groups, cell), ""]
+    return lines
+
+
+def mixed_sources(found: StudyRows) -> list[str]:
+    """Return a remark if some rows were made with other sources or versions than most of them."""
+    counts = Counter(row.fingerprint for row in found.rows)
+    few = sum(counts.values()) - max(counts.values(), default=0)
+    return [f"**{few} of these runs were made with other sources or versions than the others.**", ""] if few else []
+
+
+def _table(title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[Sequence[Judged]], str]) -> list[str]:
+    names = dict.fromkeys(run.run.column for runs in groups.values() for run in runs)
+    rows = []
+    for name in names:
+        of = ([run for run in runs if run.run.column == name] for runs in groups.values())
+        rows.append([f"`{name}`", *(cell(runs) if runs else "" for runs in of)])
+    return markdown([title, *groups], rows)
+
+
+def _gap_cell(runs: Sequence[Judged]) -> str:
+    figures = Figures.of(run.gap for run in runs)
+    return "" if figures is None else f"{figures.mean:.2%} ({figures.worst:.1%})".replace("%", "")
+
+
+def _best_cell(runs: Sequence[Judged]) -> str:
+    return f"{sum(run.above_best == 0 for run in runs)} of {len(runs)}"
+
+
+def _seconds_cell(runs: Sequence[Judged]) -> str:
+    return f"{sum(run.outcome.seconds for run in runs) / len(runs):.3f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
+    from bench.batch.gap_figures import box_plots, profiles
+    from bench.figures import save_figure
+
+    parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
+    parser.add_argument("--only", type=some_of(PARTS), default=tuple(PARTS), help=f"some of {','.join(PARTS)}")
+    options = parser.parse_args(arguments)
+    lines = [
+        "# Gaps to the optimum",
+        "",
+        describe("mig-opt", "ortools"),
+        "",
+        "The gap is (makespan - best bound) / makespan, to the greatest lower bound that any method found; where an"
+        " optimum is proven, that is the true distance to it. One thread each, A100, `p_sup` 0.5.",
+        "",
+    ]
+    wrong: list[str] = []
+    panels: dict[str, dict[str, list[float]]] = {}
+    for part, title in PARTS.items():
+        study, rows = planned(part, cut=options.cut), options.results / f"gaps_{part}.jsonl"
+        if part in options.only and not options.table:
+            run_study(study, rows, keep=options.keep, progress=Told(part))
+        found = study_rows(study, rows, keep=options.keep or options.table)
+        pack(rows)
+        if not found.rows:
+            continue
+        wrong += [*found.contradictions, *found.failures]
+        lines += section(part, found)
+        groups = by_n(found)
+        panels[title] = gaps([run for runs in groups.values() for run in runs])
+        boxes = box_plots({n: gaps(runs) for n, runs in groups.items()}, "gap in %")
+        save_figure(boxes, options.results / f"gaps_{part}.svg")
+    if panels:
+        save_figure(profiles(panels, "gap in %"), options.results / "gaps_profiles.svg")
+    save("gaps", "\n".join([*lines, *something_wrong(wrong)]), options.results)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    start(main)

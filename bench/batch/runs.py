@@ -1,0 +1,177 @@
+"""One run of one method on one batch of the study of exactness, here or in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
+from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.bundled import load_instance
+from mig_opt.studies.batch import measure, tolerance, violations, warm_up
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.workers import alone
+
+Variant = Literal["plain", "no operation costs", "memory", "impossible", "handover"]
+PYJOBSHOP = "pyjobshop"
+
+_SEEDS_BEFORE = 1000
+"""From the seed of a batch to that of the batch before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A batch by name: one of the generator's with WideTimes and p_sup 0.5, or a bundled one.
+
+    ``memory`` gives the tasks random needs of memory; ``impossible`` lets the first need a size that it has no time on.
+    ``handover`` begins with the live instances that FAR's schedule for another batch of this size has left.
+    """
+
+    n: int
+    scaling: ScalingName = "MixedScaling"
+    seed: int = 0
+    gpu: str = "A100"
+    gpus: int = 1
+    variant: Variant = "plain"
+    bundled: str = ""
+
+    def batch(self) -> Batch:
+        """Return the batch."""
+        if self.bundled:
+            return load_instance(self.bundled)
+        batch = generate_batch(self.n, scaling=self.scaling, seed=self.seed, gpu=self.gpu, gpus=self.gpus)
+        if self.variant == "no operation costs":
+            return batch.replace(operations=OperationCosts.zero(batch.gpu))
+        if self.variant == "memory":
+            chance = random.Random(self.seed)
+            needs = [None, *sorted({profile.memory_gb for profile in batch.gpu.profiles_of("double-memory")})]
+            tasks = (dataclasses.replace(task, memory_gb=chance.choice(needs)) for task in batch.tasks)
+            return batch.replace(tasks=tuple(tasks))
+        if self.variant == "impossible":
+            first = Task("nowhere", {batch.gpu.sizes[0]: 1.0}, memory_gb=batch.gpu.memory_gb)
+            return batch.replace(tasks=(first, *batch.tasks[1:]))
+        if self.variant == "handover":
+            before = dataclasses.replace(self, seed=self.seed + _SEEDS_BEFORE, variant="plain").batch()
+            schedule = solve(before, "far").schedule
+            assert schedule is not None
+            return handover(before, schedule, batch)[0]
+        return batch
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A method on an instance; ``fresh`` in a process of its own, where start-up counts and memory is measured.
+
+    ``interrupt_after`` presses Ctrl-C after so many seconds (in a process of its own only).
+    """
+
+    instance: Instance
+    method: str = "auto"
+    time_limit: float | None = None
+    workers: int = 2
+    gap: float = 0.0
+    fresh: bool = False
+    interrupt_after: float | None = None
+
+    @property
+    def key(self) -> str:
+        """All of it, as a line of JSON."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @property
+    def batch_key(self) -> str:
+        """Text that tells the batch from others."""
+        return str(self.instance)
+
+    @property
+    def label(self) -> str:
+        """Name of the run in messages."""
+        return f"{self.method} on {self.instance}"
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the run with these fields."""
+        return cls(**{**fields, "instance": Instance(**fields["instance"])})
+
+
+def perform(run: Run) -> Outcome:
+    """Do a run.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, unless it belongs to the run: what was cut short is no measurement.
+    """
+    if run.fresh:
+        outcome = alone(perform_here, run)
+    else:
+        if run.method == PYJOBSHOP:
+            _warm_up_pyjobshop()
+        else:
+            warm_up(run.method)
+        outcome = perform_here(run)
+    if outcome.status == "interrupted" and run.interrupt_after is None:
+        raise KeyboardInterrupt
+    return outcome
+
+
+@functools.cache
+def _warm_up_pyjobshop() -> None:
+    perform_here(Run(Instance(2, variant="no operation costs"), PYJOBSHOP, time_limit=10))
+
+
+def perform_here(run: Run) -> Outcome:
+    """Do a run in this process."""
+    batch = run.instance.batch()
+    if run.method == PYJOBSHOP:
+        return shielded(functools.partial(_run_pyjobshop, run, batch))
+    return measure(
+        batch,
+        run.method,
+        time_limit=run.time_limit,
+        workers=run.workers,
+        gap=run.gap,
+        callbacks=_CtrlC(run.interrupt_after),
+        memory=run.fresh,
+    )
+
+
+def _run_pyjobshop(run: Run, batch: Batch) -> Outcome:
+    from bench.batch import pyjobshop_model
+
+    answer = pyjobshop_model.solve(batch, run.time_limit, run.workers)
+    makespan = None if answer.schedule is None else answer.schedule.makespan
+    return Outcome(
+        status=answer.status,
+        seconds=answer.seconds,
+        makespan=makespan,
+        lower_bound=answer.lower_bound,
+        tolerance=tolerance(batch, makespan),
+        error=violations(batch, answer.schedule),
+    )
+
+
+class _CtrlC(Callbacks):
+    """Sends this process what Ctrl-C sends, some seconds after the start of the run."""
+
+    def __init__(self, after: float | None) -> None:
+        self._timer = None if after is None else threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+
+    def on_start(self, batch: Batch, method: str) -> None:
+        if self._timer:
+            if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell runs in the background
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._timer.start()
+
+    def on_end(self, result: ScheduleResult) -> None:
+        if self._timer:
+            self._timer.cancel()

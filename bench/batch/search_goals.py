@@ -1,0 +1,296 @@
+"""The goals of the method `search`: how close to the best known schedules it has to be, and after how many seconds.
+
+Run: python -m bench.batch.search_goals, which does what is missing and takes hours, or with --seeds 3 a tenth of it;
+with --cut it takes seconds. A goal is one of the distance to the best known makespan, the optimum where that is proven;
+the distance to the best lower bound is an upper limit of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.report import Told, describe, foreign_rows, markdown, resumable, save, some_of, something_wrong, start
+from mig_opt.instances.batch import SCALINGS, TIME_RANGES
+from mig_opt.method.result import Status
+from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows, run_study, study_rows
+from mig_opt.studies.rows import pack
+from mig_opt.studies.summary import Figures, Judged
+
+SEEDS = 30
+"""Batches of each number of tasks, scaling and range of times."""
+
+_WORKERS = (2,)
+_CUT = {"small": 10, "100": 100, "real": 8}
+"""The parts of a cut, and how many tasks their batches have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Batches with the same goal.
+
+    Attributes
+    ----------
+    title : str
+        What they are.
+    sizes : tuple of int
+        Numbers of tasks; none for the bundled instances.
+    limit : float
+        Seconds that `search` has, and FAR beside it.
+    gap : float
+        The goal: the mean distance to the best known makespan in each cell, as a share.
+    reference_limit : float
+        Seconds that `cp` has to find the optimum, or bounds.
+    until : float
+        The gap to its own bound at which `search` ends, and FAR as well, as a share.
+    """
+
+    title: str
+    sizes: tuple[int, ...]
+    limit: float
+    gap: float
+    reference_limit: float
+    until: float = 0.0
+
+    def study(self, seeds: int) -> Study:
+        """Return what is run, with so many batches for a cell."""
+        batches: tuple[GeneratedBatches | BundledBatch, ...] = tuple(
+            GeneratedBatches(n=(n,), seeds=tuple(range(seeds)), scaling=SCALINGS, times=tuple(TIME_RANGES))
+            for n in self.sizes
+        )
+        return Study(
+            batches or tuple(BundledBatch(name) for name in REAL),
+            (
+                MethodSettings("cp", (self.reference_limit,), workers=_WORKERS, label="cp"),
+                MethodSettings("far", (self.limit,), (self.until,), _WORKERS, label="far"),
+                MethodSettings("search", (self.limit,), (self.until,), _WORKERS, label="search"),
+            ),
+        )
+
+
+REAL = {"rodinia-a30": 0.0, "miso-a100-32": 0.005, "miso-a100-100": 0.005}
+"""The bundled instances with measured times, and the goal of each."""
+
+PARTS: Mapping[str, Part] = {
+    "small": Part("10 to 35 tasks", (10, 15, 20, 25, 30, 35), limit=0.2, gap=0.005, reference_limit=3),
+    "100": Part("100 tasks", (100,), limit=1, gap=0.002, reference_limit=5),
+    "1000": Part("1000 tasks", (1000,), limit=2, gap=0.001, reference_limit=5),
+    "10000": Part("10,000 tasks", (10_000,), limit=20, gap=0.001, reference_limit=3, until=0.0005),
+    "real": Part("Measured times", (), limit=1, gap=0.005, reference_limit=20),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The batches of one kind on which all three methods were run.
+
+    Attributes
+    ----------
+    search, far, cp : tuple of Judged
+        The runs of each method, batch by batch.
+    """
+
+    search: tuple[Judged, ...]
+    far: tuple[Judged, ...]
+    cp: tuple[Judged, ...]
+
+    @classmethod
+    def of(cls, runs: Iterable[Judged]) -> Cell:
+        """Return the cell of these runs; batches that lack one are left out."""
+        found: dict[str, dict[str, Judged]] = {}
+        for run in runs:
+            found.setdefault(run.run.batch_key, {})[run.run.column] = run
+        whole = [by_method for by_method in found.values() if len(by_method) == 3]
+        return cls(*(tuple(by_method[name] for by_method in whole) for name in ("search", "far", "cp")))
+
+    @property
+    def proven(self) -> int:
+        """On how many batches one of them proved its schedule optimal."""
+        batches = zip(self.search, self.far, self.cp, strict=True)
+        return sum(any(run.outcome.status == Status.OPTIMAL for run in runs) for runs in batches)
+
+    @property
+    def worse(self) -> int:
+        """On how many batches `search` has no schedule as good as FAR's."""
+        return sum(_worse(ours, theirs) for ours, theirs in zip(self.search, self.far, strict=True))
+
+    def overrun(self, limit: float) -> float:
+        """Return the most seconds beyond the limit; negative if none was needed."""
+        return max(run.outcome.seconds for run in self.search) - limit
+
+
+def _worse(ours: Judged, theirs: Judged) -> bool:
+    mine, other = ours.outcome, theirs.outcome
+    if not mine.answered or mine.makespan is None:
+        return True
+    return other.answered and other.makespan is not None and mine.makespan > other.makespan + other.tolerance
+
+
+def mean(values: Iterable[float | None]) -> float:
+    """Return the mean; infinite if a value is missing or there is none."""
+    found = list(values)
+    figures = Figures.of(found)
+    return float("inf") if figures is None or None in found else figures.mean
+
+
+def cells_of(found: StudyRows) -> dict[tuple[str, ...], Cell]:
+    """Return the cells by number of tasks, scaling and range of times, or by the name of the instance."""
+    groups: dict[tuple[str, ...], list[Judged]] = {}
+    for row, run in zip(found.rows, found.judged(), strict=True):
+        source = row.run.source
+        key = (source["instance"],) if "instance" in source else (str(source["n"]), source["scaling"], source["times"])
+        groups.setdefault(key, []).append(run)
+    cells = {key: Cell.of(runs) for key, runs in groups.items()}
+    return {key: cell for key, cell in cells.items() if cell.search}
+
+
+_FIGURES = (
+    "proven optima",
+    "mean seconds",
+    "worst overrun",
+    "mean gap",
+    "worst gap",
+    "mean above best known",
+    "FAR: mean gap",
+    "worse than FAR",
+)
+
+
+def _figures(cell: Cell, limit: float) -> list[str]:
+    return [
+        str(cell.proven),
+        f"{mean(run.outcome.seconds for run in cell.search):.2f}",
+        f"{max(0.0, cell.overrun(limit)):.2f}",
+        _percent(mean(map(_gap, cell.search))),
+        _percent(max(float("inf") if run.gap is None else run.gap for run in cell.search)),
+        _percent(mean(map(_above_best, cell.search))),
+        _percent(mean(map(_gap, cell.far))),
+        str(cell.worse),
+    ]
+
+
+def section(part: Part, seeds: int, found: StudyRows) -> list[str]:
+    """Return the tables of a part: one line for each number of tasks, one for each cell."""
+    cells = cells_of(found)
+    lines = [f"## {part.title}", "", *foreign_rows(found.foreign)]
+    ends = f" or at a gap of {_percent(part.until)}" if part.until else ""
+    lines += [
+        f"`search` and FAR end after {part.limit:g} s{ends}, `cp` has {part.reference_limit:g} s for the bound.",
+        "",
+    ]
+    if not part.sizes:
+        rows = [
+            [name, _percent(REAL[name]), *_figures(cell, part.limit), verdict([cell], REAL[name])]
+            for (name,), cell in cells.items()
+        ]
+        return [*lines, *_table(["instance", "goal", *_figures_head()], rows), ""]
+    rows = []
+    for n in dict.fromkeys(key[0] for key in cells):
+        of = [cell for key, cell in cells.items() if key[0] == n]
+        together = Cell(*(tuple(run for cell in of for run in getattr(cell, name)) for name in ("search", "far", "cp")))
+        worst = [max(mean(map(figure, cell.search)) for cell in of) for figure in (_gap, _above_best)]
+        count = f"{len(together.search)} of {seeds * len(SCALINGS) * len(TIME_RANGES)}"
+        figures = _figures(together, part.limit)
+        rows.append([n, count, _percent(part.gap), *map(_percent, worst), *figures, verdict(of, part.gap)])
+    lines += [
+        *_table(["n", "batches", "goal", "worst cell: gap", "above best known", *_figures_head()], rows),
+        "",
+    ]
+    rows = [
+        [*key, f"{len(cell.search)} of {seeds}", *_figures(cell, part.limit), verdict([cell], part.gap)]
+        for key, cell in cells.items()
+    ]
+    return [*lines, *_table(["n", "scaling", "times", "batches", *_figures_head()], rows), ""]
+
+
+def verdict(cells: Sequence[Cell], goal: float) -> str:
+    """Return whether the goal is met in each of the cells: mean distance to the best known, and never worse than FAR.
+
+    Where the mean gap to the bound is small enough there is no doubt; else the best makespan of all methods decides.
+    """
+    doubtful = [cell for cell in cells if mean(map(_gap, cell.search)) > goal]
+    missed = sum(mean(map(_above_best, cell.search)) > goal for cell in doubtful)
+    reasons = [f"{missed} of {len(cells)} cells" if len(cells) > 1 else "too far"] if missed else []
+    worse = sum(cell.worse for cell in cells)
+    reasons += [f"worse than FAR on {worse}"] if worse else []
+    if reasons:
+        return f"**missed**: {'; '.join(reasons)}"
+    return "met, to the best known" if doubtful else "met"
+
+
+def _gap(run: Judged) -> float | None:
+    return run.gap
+
+
+def _above_best(run: Judged) -> float | None:
+    return run.above_best
+
+
+def _figures_head() -> list[str]:
+    return [*_FIGURES, ""]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    texts = [index for index, title in enumerate(head) if title in ("instance", "scaling", "times", "")]
+    return markdown(head, rows, texts)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.3%}".replace("%", " %")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is missing and write the tables; return 1 if a run failed or results contradict each other."""
+    options = _parser().parse_args(arguments)
+    parts, seeds = PARTS, SEEDS
+    if options.cut:
+        parts, seeds = {name: _cut(PARTS[name], n) for name, n in _CUT.items()}, 1
+    wanted = options.only or tuple(parts)
+    rows = options.results / "search_goals.jsonl"
+    lines = [
+        "# The goals of `search`",
+        "",
+        describe("mig-opt", "ortools"),
+        "",
+        "Batches of the generator (A100, `p_sup` 0.5); two threads. A cell is one number of tasks, one scaling and one"
+        " range of times. The gap is (makespan - bound) / makespan, to the greatest lower bound that any of the methods"
+        " found: the distance to the optimum where that is proven, else more than that. The best known makespan is the"
+        " shortest of all methods, and for bundled instances of those on record. A goal is one of the mean distance to"
+        " the best known makespan in a cell: *met* says that even the gap is no greater.",
+        "",
+    ]
+    wrong: list[str] = []
+    for name, part in parts.items():
+        if name in wanted and not options.table:
+            run_study(part.study(min(options.seeds, seeds)), rows, keep=options.keep, progress=Told(name))
+        found = study_rows(part.study(seeds), rows, keep=options.keep or options.table)
+        if found.rows:
+            wrong += [*found.contradictions, *found.failures]
+            lines += section(part, seeds, found)
+    pack(rows)
+    save("search_goals", "\n".join([*lines, *something_wrong(wrong)]), options.results)
+    return 1 if wrong else 0
+
+
+def _cut(part: Part, n: int) -> Part:
+    return dataclasses.replace(part, sizes=(n,) if part.sizes else (), limit=part.limit / 4, reference_limit=0.3)
+
+
+def _parser() -> argparse.ArgumentParser:
+    cut = "one batch for a cell of 10 and of 100 tasks, brief limits"
+    parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
+    parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"run so many batches of each cell, not {SEEDS}")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= SEEDS:
+        raise argparse.ArgumentTypeError(f"must be from 1 to {SEEDS}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    start(main)

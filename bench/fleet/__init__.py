@@ -1,0 +1,1 @@
+"""Studies of jobs that arrive over time, and of defragmentation."""

@@ -1,0 +1,245 @@
+"""The figures that the paper of the fragmentation-aware scheduler prints, beside those of the simulator.
+
+Run: python -m bench.fleet.fragmentation. It takes about ten minutes; with --cut seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from bench.fleet.fragmentation_figures import ablation, instance_figure
+from bench.fleet.fragmentation_tables import concurrency, instance_counts, instances, migration, spread
+from bench.fleet.fragmentation_worlds import (
+    ALL,
+    CONTENTION,
+    OFF,
+    STEPS,
+    WORKLOADS,
+    Bench,
+    Way,
+    World,
+    execution,
+    make_trace,
+    moves,
+    total,
+    wait,
+)
+from bench.report import describe, markdown, parser_of, save
+from mig_opt import simulate
+from mig_opt.simulation import Metrics
+
+
+def waits(bench: Bench) -> Iterator[str]:
+    """Yield the table for the paper's Figure 7."""
+    yield "## Waits (Figure 7; printed: dynamic at least 30 % less than the best static configuration)"
+    yield ""
+    yield "Mean seconds of a wait, mean and standard deviation over the seeds; less: by how much the mean over all"
+    yield "seeds is less than that of static. Static is the better of two placements of the same instances. With one"
+    yield "queue the first job in it holds up all others; with a queue per size only those of its size."
+    yield ""
+    rows = []
+    for workload in WORKLOADS:
+        static, passing = (bench.static(workload, queues=queues) for queues in (False, True))
+        both = dataclasses.replace(ALL, queues=True)
+        rows.append(
+            [
+                workload,
+                *(spread(bench.values(workload, way, wait)) for way in (static, passing, ALL, both)),
+                *(
+                    f"{bench.saved(workload, way, rival, wait):.0f} %"
+                    for way, rival in ((ALL, static), (ALL, passing), (both, passing))
+                ),
+            ]
+        )
+    heads = ["workload", "static, one queue", "static, per size", "dynamic, one queue", "dynamic, per size"]
+    yield from markdown([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
+
+
+def executions(bench: Bench) -> Iterator[str]:
+    """Yield the table for the paper's Figures 8 and 9."""
+    yield "## Migration (Figures 8 and 9; printed: execution more than 10 % less at gap 50, more than 6 % at gap 25)"
+    yield ""
+    rows = []
+    still = dataclasses.replace(ALL, migration=False)
+    packed = dataclasses.replace(ALL, balancing=False)
+    for workload in WORKLOADS:
+        fragmentation = [
+            f"{100 * statistics.fmean(bench.values(workload, way, lambda m: m.fragmentation)):.1f} %"
+            for way in (still, ALL)
+        ]
+        rows.append(
+            [
+                workload,
+                "6 %" if workload.endswith("25") else "10 %",
+                spread(bench.values(workload, still, execution), 1),
+                spread(bench.values(workload, ALL, execution), 1),
+                f"{bench.saved(workload, ALL, still, execution):.1f} %",
+                f"{bench.saved(workload, packed, dataclasses.replace(packed, migration=False), execution):.1f} %",
+                f"{statistics.fmean(bench.values(workload, ALL, moves)):.2f}",
+                " to ".join(fragmentation),
+            ]
+        )
+    heads = ["workload", "printed", "without s", "with s", "less", "less without balancing", "migrations per job"]
+    yield from markdown([*heads, "fragmentation without to with"], rows)
+    yield ""
+    yield "By how many percent execution is less with migration, depending on who is held up by PCIe and how much:"
+    yield ""
+    rows = []
+    for contention in CONTENTION:
+        own = dataclasses.replace(bench, world=dataclasses.replace(bench.world, contention=contention))
+        for name, way in (("balancing", ALL), ("no balancing", packed)):
+            rival = dataclasses.replace(way, migration=False)
+            saved = [f"{own.saved(workload, way, rival, execution):.1f}" for workload in WORKLOADS]
+            rows.append([f"{contention}, {name}", *saved])
+    yield from markdown(["held up by PCIe", *WORKLOADS], rows)
+
+
+def ratios(bench: Bench, workload: str, way: Way, *, queues: bool, of: Callable[[Metrics], float]) -> list[float]:
+    """Return a figure as a share of the baseline's, seed by seed."""
+    own, base = (dataclasses.replace(each, queues=queues) for each in (way, OFF))
+    pairs = zip(bench.values(workload, own, of), bench.values(workload, base, of), strict=True)
+    return [mine / other for mine, other in pairs]
+
+
+def steps(bench: Bench) -> Iterator[str]:
+    """Yield the tables for the paper's Figure 10."""
+    yield "## Ablation (Figure 10; printed: wait + execution 13 to 35 % less than the baseline)"
+    yield ""
+    yield "Mean of wait + execution, the paper's *makespan*, as a share of the baseline's, which is first fit on static"
+    yield "partitions: mean and standard deviation over the seeds. Last line: the end of the last job, with all three."
+    for queues, heading in ((False, "One queue, first come first served"), (True, "A queue for each size")):
+        yield ""
+        yield f"### {heading}, also for the baseline"
+        yield ""
+        rows = [
+            [name, *(spread(ratios(bench, workload, way, queues=queues, of=total), 2) for workload in WORKLOADS)]
+            for name, way in STEPS
+        ]
+        last = (
+            spread(ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan), 2) for workload in WORKLOADS
+        )
+        rows.append(["all three, last end", *last])
+        yield from markdown(["techniques", *WORKLOADS], rows)
+
+
+def variations(cut: bool) -> Iterator[tuple[str, World]]:
+    """Yield other assumptions."""
+    base = World()
+    yield "as above", base
+    changes: list[tuple[str, str, Sequence[object]]] = [
+        ("held up by PCIe", "contention", list(CONTENTION)),
+        ("gaps x", "gap", (0.5, 0.75, 1.5, 2.0)),
+        ("threshold", "threshold", (0.0, 0.2, 0.6, 0.8, 1.0)),
+        ("operations x", "costs", (0.0, 10.0, 50.0)),
+        ("sigma of the lengths", "sigma", (0.5, 1.5)),
+        ("jobs", "jobs", (50, 400)),
+        ("sizes equally likely", "uniform", (True,)),
+    ]
+    for name, field, values in changes[:1] if cut else changes:
+        for value in values:
+            world = dataclasses.replace(base, **{field: value})  # type: ignore[arg-type]  # one of its fields
+            if world != base:
+                yield _named(name, value), world
+
+
+def _named(name: str, value: object) -> str:
+    if value is True:
+        return name
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name}: {value}"
+
+
+def sensitivity(bench: Bench, *, cut: bool) -> Iterator[str]:
+    """Yield the table of other assumptions."""
+    yield "## Other assumptions"
+    yield ""
+    yield "The least and the most of the four workloads, each of the mean over all seeds. Negative: more."
+    yield "Static instances are in the first of the two placements."
+    yield ""
+    rows = []
+    for name, world in variations(cut):
+        own = bench if world == bench.world else dataclasses.replace(bench, world=_as_large(world, bench.world))
+        queued = dataclasses.replace(ALL, queues=True)
+        still = dataclasses.replace(ALL, migration=False)
+        base = dataclasses.replace(OFF, queues=True)
+        rows.append(
+            [
+                name,
+                _range(own.saved(workload, ALL, OFF, wait) for workload in WORKLOADS),
+                _range(own.saved(workload, queued, base, wait) for workload in WORKLOADS),
+                _range((own.saved(workload, ALL, still, execution) for workload in WORKLOADS), 1),
+                _range(own.saved(workload, ALL, OFF, total) for workload in WORKLOADS),
+                _range(own.saved(workload, queued, base, total) for workload in WORKLOADS),
+                _range((statistics.fmean(own.values(workload, ALL, moves)) for workload in WORKLOADS), 2),
+            ]
+        )
+    heads = ["assumption", "wait, one queue %", "wait, per size %", "execution by migration %"]
+    yield from markdown([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
+    yield ""
+    yield "Printed: at least 30, at least 30, 6 to 10, 13 to 35, 13 to 35, nothing."
+
+
+def _as_large(world: World, other: World) -> World:
+    """Return a world with the number of jobs of a cut."""
+    return dataclasses.replace(world, jobs=min(world.jobs, other.jobs)) if other.jobs < World().jobs else world
+
+
+def _range(values: Iterable[float], digits: int = 0) -> str:
+    found = list(values)
+    return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
+
+
+def report(bench: Bench, *, cut: bool) -> str:
+    """Return the page."""
+    parts: list[Iterable[str]] = [
+        [
+            "# The fragmentation-aware scheduler's paper",
+            "",
+            describe("mig-opt"),
+            "",
+            f"{bench.seeds} seeds, {bench.world.jobs} jobs each, 4 A100-40GB. `bench/fleet/fragmentation.py` made "
+            "this page; [The simulation of a fleet](../../docs/explanation/simulation.md) says what it means and what "
+            "is assumed.",
+        ],
+        waits(bench),
+        executions(bench),
+        steps(bench),
+        concurrency(bench.seeds),
+        instances(bench.seeds, bench.world.jobs),
+        migration(min(bench.seeds, 10), bench.world.jobs),
+        sensitivity(bench, cut=cut),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
+    """Return for the first three steps the shares of the baseline, by workload and seed."""
+    return {
+        name: [ratios(bench, workload, way, queues=queues, of=total) for workload in WORKLOADS]
+        for name, way in STEPS[:3]
+    }
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = parser_of(__doc__, "online_fragmentation.md and two .svg", "one seed, 25 jobs, fewer assumptions")
+    parser.add_argument("--seeds", type=int, default=20, help="traces of each workload (20)")
+    options = parser.parse_args(arguments)
+    bench = Bench(1, World(jobs=25)) if options.cut else Bench(options.seeds, World())
+    save("online_fragmentation", report(bench, cut=options.cut), options.results)
+    ablation(
+        WORKLOADS,
+        {
+            "one queue": figure_data(bench, queues=False),
+            "a queue for each size": figure_data(bench, queues=True),
+        },
+        options.results / "online_fragmentation.svg",
+    )
+    shown = simulate(make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
+    instance_figure(instance_counts(shown), options.results / "online_fragmentation_instances.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

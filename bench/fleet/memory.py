@@ -1,0 +1,418 @@
+"""The memory-aware scheduler MIGM in the simulator, beside what its paper prints.
+
+Run: python -m bench.fleet.memory. It takes some minutes; with --cut (one seed, few rows) seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.fleet import memory_tables
+from bench.report import describe, parser_of, save
+from mig_opt import Trace, generate_trace, simulate
+from mig_opt.simulation import PowerModel
+
+PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory.toml").read_text(encoding="utf-8"))
+GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
+LANGUAGE = ("flan-t5-train", "flan-t5", "qwen2", "llama3")
+SEEDS = 20
+
+Options = tuple[tuple[str, Any], ...]
+SCHEMES: dict[str, tuple[str, Options]] = {
+    "A": ("memory-aware-a", ()),
+    "A, one queue": ("memory-aware-a", (("division", "shared"),)),
+    "B": ("memory-aware-b", ()),
+}
+
+
+class MemoryFigures(NamedTuple):
+    """Figures of a scheduler on a trace: ratios to the whole GPU, more is better, and how often jobs began again."""
+
+    throughput: float
+    energy: float
+    memory: float
+    turnaround: float
+    failures: float
+    stops: float
+
+
+class _Figures(NamedTuple):
+    makespan: float
+    energy: float
+    memory: float
+    turnaround: float
+    failures: int
+    stops: int
+
+
+@cache
+def _run(family: str, seed: int, parameters: Options, policy: str, options: Options) -> _Figures:
+    trace = generate_trace(f"migm-{family}", seed=seed, **dict(parameters))
+    done = simulate(trace, policy, **dict(options))
+    assert not done.unfinished
+    found = done.metrics
+    turnaround = found.completion.mean
+    return _Figures(found.makespan, found.energy, found.memory_utilisation, turnaround, found.failures, found.stops)
+
+
+def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> MemoryFigures:
+    """Run a scheduler and the whole GPU on the same trace."""
+    base = _run(family, seed, parameters, "whole-gpu", ())
+    own = _run(family, seed, parameters, policy, options)
+    return MemoryFigures(
+        base.makespan / own.makespan,
+        base.energy / own.energy,
+        own.memory / base.memory,
+        base.turnaround / own.turnaround,
+        own.failures,
+        own.stops,
+    )
+
+
+def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[MemoryFigures]:
+    """Return what a scheme makes of a mix for each seed."""
+    policy, options = SCHEMES[scheme]
+    return [outcome(family, seed, tuple(parameters.items()), policy, options) for seed in range(seeds)]
+
+
+def mean(values: Iterable[float]) -> str:
+    """Return the mean of some ratios."""
+    return f"{statistics.fmean(values):.2f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the mean of some ratios, with the range if they differ."""
+    low, high = min(values), max(values)
+    return mean(values) if high - low < 0.005 else f"{mean(values)} ({low:.2f}-{high:.2f})"
+
+
+def printed(table: str, mix: str) -> str:
+    """Return what the paper prints for schemes A and B."""
+    found = PRINTED[table].get(mix, {})
+    return " / ".join(f"{found[scheme]:.2f}" if scheme in found else "-" for scheme in "ab")
+
+
+def general_table(seeds: int) -> list[str]:
+    """Return the throughput, energy, memory and turnaround of the mixes whose memory is known."""
+    lines = [
+        "| mix | ceiling | printed A / B | A | A, one queue | B | A at least B | energy A / B (printed) "
+        "| memory A / B | turnaround A / B |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for mix in GENERAL:
+        found = {scheme: outcomes(mix, seeds, scheme) for scheme in SCHEMES}
+        above = sum(a.throughput >= b.throughput - 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
+        ceiling = PRINTED["ceiling"].get(mix)
+        pairs = [
+            " / ".join(mean(getattr(one, name) for one in found[scheme]) for scheme in "AB")
+            for name in ("energy", "memory", "turnaround")
+        ]
+        energy = f"{pairs[0]} ({printed('energy', mix)})" if mix in PRINTED["energy"] else pairs[0]
+        cells = [
+            mix.capitalize(),
+            f"{ceiling:.0f}" if ceiling else "-",
+            printed("throughput", mix),
+            *(spread([one.throughput for one in found[scheme]]) for scheme in SCHEMES),
+            f"{above} of {seeds}",
+            energy,
+            *pairs[1:],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def second_kind(trace: Trace, ratio: float) -> Trace:
+    """Return Ml2 with its 4.7 GB jobs so many times as long as those with 3.5 GB, and the same seconds in the mean."""
+    factors = {3.5: 2 / (1 + ratio), 4.7: 2 * ratio / (1 + ratio)}
+    jobs = (
+        dataclasses.replace(job, times={size: factors[job.memory_gb or 0] * time for size, time in job.times.items()})
+        for job in trace.jobs
+    )
+    return trace.replace(jobs=tuple(jobs))
+
+
+def similar_throughputs(seeds: int, sigma: float, ratio: float) -> dict[str, list[float]]:
+    """Return the throughput of each scheme on Ml2, by the spread of its runtimes and the ratio of its two kinds."""
+    found: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        trace = second_kind(generate_trace("migm-ml2", seed=seed, sigma=sigma), ratio)
+        base = simulate(trace, "whole-gpu").metrics.makespan
+        for scheme, (policy, options) in SCHEMES.items():
+            makespan = simulate(trace, policy, **dict(options)).metrics.makespan
+            found.setdefault(scheme, []).append(base / makespan)
+    return found
+
+
+SIGMAS, RATIOS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3), (1.0, 1.1, 1.25, 1.5, 2.0)
+
+
+def similar_table(seeds: int, rows: int) -> list[str]:
+    """Return when scheme A beats B on Ml2: by the spread of the runtimes, and by those of the two kinds of jobs."""
+    lines = [
+        f"| spread | {' | '.join(f'{ratio:g} times' for ratio in RATIOS)} |",
+        f"|{'---|' * (len(RATIOS) + 1)}",
+        f"| printed | {' | '.join([printed('throughput', 'ml2')] * len(RATIOS))} |",
+    ]
+    for sigma in SIGMAS[:rows]:
+        cells = []
+        for ratio in RATIOS:
+            found = similar_throughputs(seeds, sigma, ratio)
+            above = sum(a > b + 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
+            cells.append(f"{mean(found['A'])} / {mean(found['B'])} ({above})")
+        lines.append(f"| {sigma:g} | {' | '.join(cells)} |")
+    return lines
+
+
+def own_energy(mix: str, scheme: str, seeds: int, share: float) -> float:
+    """Return the energy of a scheme, relative to the whole GPU, if a share of the whole GPU's power is a constant.
+
+    The rest is what the jobs cost themselves, the same wherever they run.
+    """
+    power = PowerModel()
+    policy, options = SCHEMES[scheme]
+    ratios = []
+    for seed in range(seeds):
+        drawn = generate_trace(f"migm-{mix}", seed=seed)
+        watts = power.idle * (1 - share) / share
+        whole = drawn.gpu.compute_slices
+        jobs = (dataclasses.replace(job, energy_j=watts * job.times[whole]) for job in drawn.jobs)
+        trace = drawn.replace(jobs=tuple(jobs))
+        base = simulate(trace, "whole-gpu").metrics.energy
+        ratios.append(base / simulate(trace, policy, **dict(options)).metrics.energy)
+    return statistics.fmean(ratios)
+
+
+VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("as it is", {}),
+    ("all jobs of a kind equally long", {"sigma": 0.0}),
+    ("lengths spread twice as much (0.6)", {"sigma": 0.6}),
+    ("10 times as long (operations weigh less)", {"slower": 10.0}),
+    ("a tenth as long (operations weigh more)", {"slower": 0.1}),
+    ("2/3 of the seconds on one slice (Ht: no loss there)", {"stretch": 0.667}),
+    ("1.5 times the seconds on one slice (Ht: 2.25 times those of the whole GPU)", {"stretch": 1.5}),
+    ("four times the jobs", {"jobs": 4}),
+)
+
+
+def variation_table(seeds: int, rows: int) -> list[str]:
+    """Return how the throughput of A and B moves with what is assumed."""
+    mixes = ("hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
+    lines = [
+        f"| changed | {' | '.join(mix.capitalize() for mix in mixes)} |",
+        f"|{'---|' * (len(mixes) + 1)}",
+        f"| printed | {' | '.join(printed('throughput', mix) for mix in mixes)} |",
+    ]
+    for label, change in VARIED[:rows]:
+        cells = []
+        for mix in mixes:
+            parameters = dict(change)
+            if "jobs" in parameters:
+                parameters["jobs"] = 4 * len(generate_trace(f"migm-{mix}").jobs)
+            found = [outcomes(mix, seeds, scheme, **parameters) for scheme in "AB"]
+            cells.append(" / ".join(mean(one.throughput for one in own) for own in found))
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return lines
+
+
+def language_table(seeds: int) -> list[str]:
+    """Return what prediction does for the language models, with the printed number of jobs and with more."""
+    variants: list[tuple[str, Options]] = [
+        ("prediction", ()),
+        ("failure only", (("prediction", False),)),
+        ("prediction, from 10 GB", (("start_gb", 10.0),)),
+        ("failure only, from 10 GB", (("start_gb", 10.0), ("prediction", False))),
+    ]
+    lines = [
+        "| model | jobs | scheme A with | throughput | energy | memory | turnaround | failures | early restarts |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    totals: dict[tuple[bool, str], list[MemoryFigures]] = {}
+    for model in LANGUAGE:
+        given = len(generate_trace(f"migm-{model}").jobs)
+        for jobs in (given, 8):
+            for label, options in variants:
+                found = [
+                    outcome(model, seed, (("jobs", jobs), ("noise_gb", 0.01)), "memory-aware-a", options)
+                    for seed in range(seeds)
+                ]
+                totals.setdefault((jobs == given, label), []).extend(found)
+                lines.append(f"| {model} | {jobs} | {label} | {_cells(found)} |")
+    for (as_given, label), found in totals.items():
+        lines.append(f"| mean | {'as printed' if as_given else 8} | {label} | {_cells(found)} |")
+    language = PRINTED["language"]
+    lines.append(
+        f"| printed mean | | prediction | {language['throughput']:.2f} | {language['energy']:.2f} "
+        f"| {language['memory']:.2f} | | | |"
+    )
+    return lines
+
+
+def _cells(found: Sequence[MemoryFigures]) -> str:
+    return " | ".join(mean(values) for values in zip(*found, strict=True))
+
+
+def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
+    """Return the throughput of scheme A with prediction, and without."""
+    given = (("jobs", 8), *parameters.items())
+    found = [
+        [outcome(model, seed, given, "memory-aware-a", options) for seed in range(seeds)]
+        for options in ((), (("prediction", False),))
+    ]
+    return " / ".join(mean(one.throughput for one in own) for own in found)
+
+
+def _for_all(**parameters: float) -> Callable[[str], dict[str, Any]]:
+    """Return a function that gives every model these parameters."""
+    return lambda _: parameters
+
+
+def restart_table(seeds: int) -> list[str]:
+    """Return how noise and what else is assumed of the language models decide what early restart is worth."""
+    rows: list[tuple[str, Callable[[str], dict[str, Any]]]] = [
+        (f"noise {noise:g} GB", _for_all(noise_gb=noise)) for noise in memory_tables.NOISES
+    ]
+    rows += [
+        ("no slower on one slice", _for_all(noise_gb=0.01, stretch=1.0)),
+        ("3 times as slow on one slice", _for_all(noise_gb=0.01, stretch=3.0)),
+        ("10 GB run out at 9/10 (memory is flat first, then steep)", lambda model: _iterations(model, 1.1)),
+        ("10 GB run out at 1/4", lambda model: _iterations(model, 4.0)),
+    ]
+    lines = ["| assumed | " + " | ".join(LANGUAGE) + " |", f"|{'---|' * (len(LANGUAGE) + 1)}"]
+    for label, change in rows:
+        cells = [_early_and_late(model, seeds, **change(model)) for model in LANGUAGE]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return lines
+
+
+def _iterations(model: str, factor: float) -> dict[str, Any]:
+    return {"noise_gb": 0.01, "iterations": round(factor * PRINTED["forecast"][model]["fails"])}
+
+
+def link_table(seeds: int) -> list[str]:
+    """Return the throughput of Needleman-Wunsch by how much of its slowdown is due to the link."""
+    lines = ["| pcie | printed | A | B |", "|---|---|---|---|"]
+    for share in (0.0, 0.5, 1.0):
+        found = [outcomes("nw", seeds, scheme, pcie=share) for scheme in "AB"]
+        cells = (mean(one.throughput for one in own) for own in found)
+        lines.append(f"| {share:g} | {PRINTED['throughput']['nw']['a']:.2f} | {' | '.join(cells)} |")
+    return lines
+
+
+def own_energy_table(seeds: int) -> list[str]:
+    """Return the energy of the printed pairs if jobs say what they cost."""
+    lines = ["| mix | scheme | constant | printed | measured |", "|---|---|---|---|---|"]
+    for mix, scheme, share, value in OWN_ENERGY:
+        lines.append(
+            f"| {mix.capitalize()} | {scheme} | {share:.0%} | {value:.2f} "
+            f"| {own_energy(mix, scheme, seeds, share):.2f} |"
+        )
+    return lines
+
+
+OWN_ENERGY = (
+    ("hm3", "A", 0.99, PRINTED["best"]["energy"]),
+    ("ml2", "A", 0.29, PRINTED["energy"]["ml2"]["a"]),
+    ("ml2", "B", 0.29, PRINTED["energy"]["ml2"]["b"]),
+)
+
+
+def energy_table() -> list[str]:
+    """Return which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
+    best, language = PRINTED["best"], PRINTED["language"]
+    pairs = [
+        ("best homogeneous mix", best["throughput"], best["energy"]),
+        ("Ml2, scheme A", PRINTED["throughput"]["ml2"]["a"], PRINTED["energy"]["ml2"]["a"]),
+        ("Ml2, scheme B", PRINTED["throughput"]["ml2"]["b"], PRINTED["energy"]["ml2"]["b"]),
+        ("language models, mean", language["throughput"], language["energy"]),
+        ("language models, best", language["best_throughput"], language["best_energy"]),
+    ]
+    lines = ["| printed for | throughput | energy | share of the whole GPU's power at rest |", "|---|---|---|---|"]
+    for label, throughput, energy in pairs:
+        share = (1 - 1 / energy) / (1 - 1 / throughput)
+        lines.append(f"| {label} | {throughput:.2f} | {energy:.2f} | {share:.0%} |")
+    return lines
+
+
+Section = tuple[str, str, Callable[[], list[str]]]
+
+
+def sections(cut: bool) -> list[Section]:
+    """Return the tables with their headings and what there is to know about them."""
+    seeds = 1 if cut else SEEDS
+    return [
+        ("Throughput and energy of the mixes", _MIXES, lambda: general_table(seeds)),
+        ("How the throughput moves with what is assumed", _VARIATION, lambda: variation_table(seeds, 2 if cut else 99)),
+        ("Ml2: similar runtimes", _SIMILAR, lambda: similar_table(seeds, 2 if cut else 99)),
+        ("Needleman-Wunsch: how much is due to the link", _LINK, lambda: link_table(seeds)),
+        ("Language models: prediction against failure", _LANGUAGE, lambda: language_table(seeds)),
+        ("Early restart and what is assumed", _RESTART, lambda: restart_table(seeds)),
+        ("When the predictor knows", _FORECAST, lambda: memory_tables.forecast_table(PRINTED, 2 if cut else 100)),
+        ("How large the peak is", _PEAK, lambda: memory_tables.peak_table(PRINTED, 2 if cut else 100)),
+        ("Energy", _ENERGY, energy_table),
+        ("Energy that jobs cost themselves", _OWN_ENERGY, lambda: own_energy_table(seeds)),
+        ("The first experiment, on an A30 (section 1)", _FIRST, lambda: memory_tables.first_table(2 if cut else 100)),
+        ("Reachability of each slice", _REACHABILITY, lambda: memory_tables.reachability_table(PRINTED)),
+    ]
+
+
+_MIXES = """Ratios to one job at a time on the whole GPU (`whole-gpu`), mean and range over the seeds; memory is the
+share of the GPU's memory that jobs use. The best homogeneous mix is printed with 6.20 (throughput) and 5.93 (energy).
+How much longer jobs take on small instances is set from the printed throughput of Hm1 to Hm4, Ml2 and Ml3, so these
+show what scheduling loses, and nothing else."""
+_VARIATION = "Throughput of A / B, mean over the seeds; `stretch` and `slower` are factors on the trace family's."
+_SIMILAR = """Throughput of A / B, mean over the seeds, and in how many of them A is strictly better; by the spread of
+the runtimes (sigma of a lognormal distribution; the paper calls them similar, the family's default is 0.05) and by how
+many times as long as a job with 3.5 GB one with 4.7 GB takes (longer sequences; not printed, the family's default is
+1). A sorts by memory, so it begins with the shorter ones and deals equal parts; B takes them in any order."""
+_LINK = """Throughput of A; `pcie` is the part of the printed slowdown of 2.24 that is due to the link: with 0 a job on
+1g.5gb takes the printed 1.17 s whatever runs beside it, with 1 so long only if seven run."""
+_OWN_ENERGY = """Energy of the whole GPU over that of the scheme if jobs cost the same wherever they run (`energy_j`)
+and the GPU draws a constant power besides. The constant's share of the whole GPU's power was searched for until one
+printed pair fits (99 % the best homogeneous mix, 29 % Ml2 with A): one constant for networks, one for Rodinia."""
+_FIRST = """14 jobs drawn from the eight Rodinia kernels with measured times on an A30 (`rodinia-a30`); the paper's
+sample, from 23 benchmarks with parameters, is not published. Tight: the smallest instance on which a kernel runs;
+next: one size larger. Mean and range over 100 draws of how much more throughput and how much less energy tight
+instances have; energy by compute slices (33 to 165 W: the board power of an A30, and a fifth of it at idle)."""
+_LANGUAGE = """Memory with noise of 0.01 GB around its line. One job alone cannot gain: it would have to be faster
+on a part of the GPU than on the whole."""
+_RESTART = """Throughput of scheme A, 8 jobs: with prediction / by failure only. In the last four rows the noise is 0.01
+GB."""
+_FORECAST = """Iteration at which a job on 10 GB is known to need more (the forecast has converged above 10 GB): median
+over the seeds, and how many knew before it failed. Not before the sixth with the default of three steady
+predictions."""
+_PEAK = "Mean error of the peak that is predicted after a tenth of the iterations, whether converged or not."
+_ENERGY = """If a job costs the same energy wherever it runs, and the GPU draws a constant power besides, printed
+throughput and energy together say how large a part of the power that constant is: (1 - 1 / energy) / (1 - 1 /
+throughput). No single model fits: 99 % for Rodinia, a sixth to a third for networks. `PowerModel` counts busy compute
+slices instead, and a job on the whole GPU keeps all seven busy, so its energy follows the throughput."""
+_REACHABILITY = """Configurations that can be reached when a 5 GB instance (1g.5gb) is on a slice of an empty A100, by
+what counts as a configuration. The definition (valid full configurations) is the first row."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    options = parser_of(__doc__, "online_memory.md", "one seed and few rows: does it run?").parse_args(arguments)
+    lines = [
+        "# The memory-aware scheduler (MIGM)",
+        "",
+        describe("mig-opt", "networkx"),
+        "",
+        "By `python -m bench.fleet.memory`, one A100 40 GB, "
+        + ("one seed." if options.cut else f"seeds 0 to {SEEDS - 1}.")
+        + " [The memory-aware scheduler (MIGM)](../../docs/explanation/memory-aware.md) says what it means.",
+        "",
+    ]
+    for title, text, table in sections(options.cut):
+        lines += [f"## {title}", "", text, "", *table(), ""]
+    save("online_memory", "\n".join(lines), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

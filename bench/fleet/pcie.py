@@ -1,0 +1,382 @@
+"""The PCIe-aware scheduler beside what its paper printed, and how that moves with what the paper does not say.
+
+Run: python -m bench.fleet.pcie. It takes about three minutes on one core; with --cut (few seeds, short traces) some
+seconds. All traces are generated (pcie-4, pcie-60): the paper's are not public.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.figures import save_figure
+from bench.fleet import pcie_figure as online_pcie_figure
+from bench.report import describe, markdown, parser_of, save
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
+from mig_opt.fleet.trace import PCIE_LIMIT
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
+from mig_opt.instances.fleet.poisson import TABLE_2
+from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
+
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+INSTANCES = (7, 10, 14, 21, 28)
+DELAYS = (1.0, 1.25, 1.5, 2.0, 2.6, None)
+WAITS = (0.0, 30.0, 60.0, 120.0, None)
+NOISE = (0.0, 0.02, 0.05, 0.1)
+WRONG = (0.0, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0)
+PRINTED_4 = {0.2: "slightly better", 0.6: "up to 18"}
+PRINTED_60 = {0.6: "up to 17"}
+UNAWARE, AWARE = "pcie-unaware", "pcie-aware"
+RIVALS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "first fit": ("first-fit", {}),
+    "load balancing": ("load-balancing", {}),
+    "without delay threshold": (AWARE, {"delay_threshold": None}),
+    "without wait threshold": (AWARE, {"wait_threshold": None}),
+    "aware": (AWARE, {}),
+}
+VARIED: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("as above: 93 jobs, load 0.9, 25 to 75 s, half of the PCIe-bound are Bloom7b1", {}),
+    ("load 0.3", {"load": 0.3}),
+    ("load 0.6", {"load": 0.6}),
+    ("load 1.2", {"load": 1.2}),
+    ("all jobs at once (load 1000)", {"load": 1000.0}),
+    ("30 jobs", {"jobs": 30}),
+    ("300 jobs", {"jobs": 300}),
+    ("1000 jobs", {"jobs": 1000}),
+    ("no Bloom7b1", {"bloom7b1_share": 0.0}),
+    ("a quarter Bloom7b1", {"bloom7b1_share": 0.25}),
+    ("all Bloom7b1", {"bloom7b1_share": 1.0}),
+    ("all jobs take 50 s", {"spread": 0.0}),
+    ("0 to 100 s", {"spread": 1.0}),
+    ("5 s in the mean", {"mean_s": 5.0}),
+    ("500 s in the mean", {"mean_s": 500.0}),
+    ("sizes 1g and 2g", {"sizes": "1,2"}),
+    ("sizes 1g, 2g and 3g", {"sizes": "1,2,3"}),
+    ("sizes 1g to 4g and 7g", {"sizes": "1,2,3,4,7"}),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Extent of the study."""
+
+    seeds: int = 20
+    large_seeds: int = 10
+    cut: int = 1
+
+    def jobs(self, jobs: int) -> int:
+        """Return how many jobs a trace has that is to have so many."""
+        return max(2, jobs // self.cut)
+
+
+@dataclass(frozen=True)
+class DelayFigures:
+    """Figures of one simulation, in mean seconds.
+
+    ``short`` is the share of PCIe-bound jobs that ran up to 50 s, ``larger`` that of all jobs that ran on a larger
+    instance than they asked for.
+    """
+
+    completion: float
+    wait: float
+    execution: float
+    short: float
+    larger: float
+
+
+@functools.cache
+def hypothetical(instances: int) -> GpuModel:
+    """Return a GPU that can have so many instances of 1g.5gb and no others, like the paper's for its Figure 9."""
+    if instances == 7:
+        return get_gpu("A100")
+    costs = get_gpu("A100").operation_costs
+    profile = Profile("1g.5gb", 19, 1, 1, 5.0, instances, tuple(range(instances)))
+    operations = OperationCosts({1: costs.create[1]}, {1: costs.destroy[1]})
+    return GpuModel(f"{instances} x 1g", "", 5.0 * instances, instances, instances, (profile,), operations)
+
+
+def run(trace: Trace, policy: str, options: Mapping[str, Any]) -> DelayFigures:
+    """Return what a policy makes of a trace."""
+    done = simulate(trace, policy, **options)
+    assert not done.unfinished
+    metrics, log = done.metrics, done.log
+    bound = [index for index, job in enumerate(trace.jobs) if job.pcie_gbps]
+    short = sum(log.finished[index] - log.scheduled[index] <= 50 for index in bound)
+    larger = sum(run.placement.profile.name != trace.jobs[run.job].profile for run in log.runs())
+    return DelayFigures(
+        metrics.completion.mean,
+        metrics.wait.mean,
+        metrics.execution.mean,
+        short / len(bound) if bound else math.nan,
+        larger / len(trace.jobs),
+    )
+
+
+def traces_of(family: str, seeds: int, **changes: Any) -> list[Trace]:
+    """Return a trace for each seed."""
+    return [generate_trace(family, seed=seed, **changes) for seed in range(seeds)]
+
+
+def lower(traces: Sequence[Trace], policy: str, base: Sequence[DelayFigures], **options: object) -> list[float]:
+    """Return by how many percent the mean flow time is lower than in the base, for each trace."""
+    found = [run(trace, policy, options) for trace in traces]
+    return [100 * (1 - one.completion / two.completion) for one, two in zip(found, base, strict=True)]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean, standard deviation and range."""
+    if len(values) < 2:
+        return f"{values[0]:.1f}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def mean(found: Sequence[DelayFigures], name: str) -> float:
+    """Return the mean of a figure."""
+    return float(statistics.mean(getattr(one, name) for one in found))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table, and a blank line."""
+    return [*markdown(header, rows, range(len(header))), ""]
+
+
+def by_share(family: str, seeds: int, plan: Plan, jobs: int, printed: Mapping[float, str]) -> Any:
+    """Compare all policies for each share of PCIe-bound jobs; return lines, and the reductions of the aware one."""
+    rows, seconds, reductions = [], [], []
+    for share in SHARES:
+        traces = traces_of(family, seeds, pcie_share=share, jobs=plan.jobs(jobs))
+        base = [run(trace, UNAWARE, {}) for trace in traces]
+        aware = [run(trace, AWARE, {}) for trace in traces]
+        bound = statistics.mean(trace_bounds(trace).mean_completion for trace in traces)
+        saved = {name: lower(traces, policy, base, **options) for name, (policy, options) in RIVALS.items()}
+        reductions.append(saved["aware"])
+        rivals = (f"{statistics.mean(saved[name]):.1f}" for name in list(RIVALS)[:-1])
+        rows.append([f"{share:.0%}", printed.get(share, ""), spread(saved["aware"]), *rivals])
+        seconds.append(
+            [
+                f"{share:.0%}",
+                *(f"{mean(base, name):.1f} / {mean(aware, name):.1f}" for name in ("completion", "wait", "execution")),
+                f"{bound:.1f}",
+                f"{mean(base, 'short'):.0%} / {mean(aware, 'short'):.0%}" if share else "",
+            ]
+        )
+    header = ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", "first fit"]
+    lines = table([*header, "load balancing", "without delay threshold", "without wait threshold"], rows)
+    lines += ["Seconds, unaware / aware:", ""]
+    lines += table(
+        ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"],
+        seconds,
+    )
+    return lines, reductions
+
+
+def by_instances(plan: Plan) -> Any:
+    """Compare for GPUs with more instances; return lines, and the reductions with proportional arrivals."""
+    rows, drawn = [], {}
+    for share in (0.2, 0.4, 0.6):
+        for instances in INSTANCES:
+            gpu = hypothetical(instances)
+            found = []
+            for jobs, load in ((93 * instances // 7, 0.9), (93, 0.9 * 7 / instances)):
+                traces = traces_of(
+                    "pcie-4", plan.large_seeds, gpu=gpu, pcie_share=share, jobs=plan.jobs(jobs), load=load
+                )
+                base = [run(trace, UNAWARE, {}) for trace in traces]
+                found.append(lower(traces, AWARE, base))
+                found.append(lower(traces, "load-balancing", base))
+            drawn[share, instances] = found[0], found[2]
+            rows.append([f"{share:.0%}", f"{instances}", *map(spread, (found[0], found[2]))])
+            rows[-1][3:3] = [f"{statistics.mean(found[1]):.1f}"]
+            rows[-1] += [f"{statistics.mean(found[3]):.1f}"]
+    header = ["PCIe-bound", "instances", "more arrivals: % lower", "load balancing", "same arrivals: % lower"]
+    return table([*header, "load balancing"], rows), drawn
+
+
+def by_thresholds(plan: Plan) -> Any:
+    """Compare thresholds; return lines, and the mean reductions."""
+    found: dict[tuple[float, float | None, float | None], float] = {}
+    lines: list[str] = []
+    for share in (0.4, 0.6, 0.8):
+        traces = traces_of("pcie-4", plan.seeds, pcie_share=share, jobs=plan.jobs(93))
+        base = [run(trace, UNAWARE, {}) for trace in traces]
+        for wait in WAITS:
+            for delay in DELAYS:
+                saved = lower(traces, AWARE, base, delay_threshold=delay, wait_threshold=wait)
+                found[share, wait, delay] = statistics.mean(saved)
+        shown = [[_named(wait, " s"), *(f"{found[share, wait, delay]:.1f}" for delay in DELAYS)] for wait in WAITS]
+        lines += [f"{share:.0%} PCIe-bound; by wait threshold (rows) and delay threshold (columns):", ""]
+        lines += table(["", *(_named(delay, "") for delay in DELAYS)], shown)
+    return lines, found
+
+
+def by_assumption(plan: Plan) -> list[str]:
+    """Change one thing at a time, with 60 % PCIe-bound jobs."""
+    rows = []
+    for name, changes in VARIED:
+        settings = {"pcie_share": 0.6, "jobs": 93, **changes}
+        seeds = plan.seeds if settings["jobs"] < 1000 else plan.large_seeds
+        traces = traces_of("pcie-4", seeds, **{**settings, "jobs": plan.jobs(settings["jobs"])})
+        base = [run(trace, UNAWARE, {}) for trace in traces]
+        rows.append([name, f"{mean(base, 'completion'):.0f}", spread(lower(traces, AWARE, base))])
+        rows[-1].append(f"{statistics.mean(lower(traces, AWARE, base, wait_threshold=None)):.1f}")
+    return table(["", "unaware, s", "% lower", "without wait threshold"], rows)
+
+
+LARGER_SIZES = ("1,2", "1,2,3", "1,2,3,4,7")
+LARGER: Mapping[str, Mapping[str, float]] = {
+    "no other size": {},
+    "all larger sizes, as fast": {"larger": 1.0},
+    "all larger sizes, twice as fast on twice the slices": {"larger": 1.0, "larger_gain": 1.0},
+}
+
+
+def best_fit_figures(sizes: str, changes: Mapping[str, float], plan: Plan) -> dict[str, list[DelayFigures]]:
+    """Return what both schedulers make of traces in which jobs can, or cannot, run on larger instances."""
+    traces = traces_of("pcie-4", plan.seeds, pcie_share=0.6, jobs=plan.jobs(93), sizes=sizes, **changes)
+    return {policy: [run(trace, policy, {}) for trace in traces] for policy in (UNAWARE, AWARE)}
+
+
+def by_larger(plan: Plan) -> list[str]:
+    """Let starving jobs run on larger instances: the paper's principle 4."""
+    rows = []
+    for sizes in LARGER_SIZES:
+        for name, changes in LARGER.items():
+            found = best_fit_figures(sizes, changes, plan)
+            pairs = zip(found[AWARE], found[UNAWARE], strict=True)
+            saved = [100 * (1 - one.completion / two.completion) for one, two in pairs]
+            cells = [f"{mean(own, 'completion'):.0f}" for own in found.values()]
+            rows.append([sizes, name, *cells, spread(saved), f"{mean(found[AWARE], 'larger'):.0%}"])
+    header = ["sizes asked for", "jobs can also run on", "unaware, s", "aware, s", "% lower"]
+    return table([*header, "ran on a larger instance"], rows)
+
+
+def profile(kind: str, noise: float, seed: int) -> SensitivityFit:
+    """Profile a kind of job as the paper does: one to seven of them on one GPU, with a relative error of each run."""
+    rng = np.random.default_rng(seed)
+    demand, sensitivity = TABLE_2[kind]
+    runs = []
+    for count in range(1, 8):
+        jobs = tuple(
+            Job(f"{number}", 0.0, {1: 50.0}, "1g.5gb", pcie_gbps=demand, sensitivity=sensitivity)
+            for number in range(count)
+        )
+        free = OperationCosts.zero(get_gpu("A100"))
+        log = simulate(Trace(jobs, get_gpu("A100"), operations=free), "first-fit").log
+        runs += [ProfiledRun(end * (1 + noise * float(rng.standard_normal())), count) for end in log.finished]
+    return fit_sensitivity(runs, demand, pcie_limit=PCIE_LIMIT)
+
+
+def by_estimate(plan: Plan) -> list[str]:
+    """Fit sensitivities to noisy profiles, and let the scheduler believe in wrong ones."""
+    rows = []
+    for kind in ("bloom560m", "bloom7b1"):
+        for noise in NOISE:
+            fits = [profile(kind, noise, seed) for seed in range(plan.seeds)]
+            alphas, worst = [fit.sensitivity for fit in fits], min(fit.r_squared for fit in fits)
+            shown = f"{statistics.mean(alphas):.3f} ({min(alphas):.3f} to {max(alphas):.3f})"
+            rows.append([kind, f"{TABLE_2[kind][1]}", f"{noise:.0%}", shown, f"{worst:.3f}"])
+    lines = table(["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows)
+    traces = traces_of("pcie-4", plan.seeds, pcie_share=0.6, jobs=plan.jobs(93))
+    base = [run(trace, UNAWARE, {}) for trace in traces]
+    rows = []
+    for factor in WRONG:
+        saved = [
+            lower([trace], AWARE, [one], sensitivities={job.name: factor * job.sensitivity for job in trace.jobs})[0]
+            for trace, one in zip(traces, base, strict=True)
+        ]
+        rows.append([f"{factor:g}", spread(saved)])
+    return [*lines, *table(["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows)]
+
+
+def by_fleet(plan: Plan) -> list[str]:
+    """Measure the time for the decisions."""
+    rows = []
+    for gpus, load in ((10, 0.8), (1000, 0.8), (10_000, 0.8), (10_000, 1.5)):
+        jobs = 100_000 // plan.cut**2
+        trace = generate_trace("pcie-60", gpus=gpus, jobs=jobs, load=load, sizes="1,2,3,4,7", pcie_share=0.3, seed=1)
+        for policy in (UNAWARE, AWARE):
+            begin = time.process_time()
+            done = simulate(trace, policy)
+            seconds = time.process_time() - begin
+            assert not done.unfinished
+            each = f"{1e6 * seconds / jobs:.0f}"
+            wait = f"{done.metrics.wait.mean:.1f}"
+            rows.append([f"{gpus:,}", f"{jobs:,}", f"{load:g}", policy, f"{seconds:.1f}", each, wait])
+    return table(["GPUs", "jobs", "load", "policy", "seconds of the processor", "us per job", "mean wait, s"], rows)
+
+
+def _named(value: float | None, unit: str) -> str:
+    return "none" if value is None else f"{value:g}{unit}"
+
+
+def study(plan: Plan, results: Path) -> list[str]:
+    """Do everything, and return the lines of the page."""
+    small, small_lower = by_share("pcie-4", plan.seeds, plan, 93, PRINTED_4)
+    large, large_lower = by_share("pcie-60", plan.large_seeds, plan, 1400, PRINTED_60)
+    more, more_lower = by_instances(plan)
+    thresholds, threshold_lower = by_thresholds(plan)
+    figure = online_pcie_figure.reductions(SHARES, small_lower, large_lower, more_lower, threshold_lower)
+    save_figure(figure, results / "online_pcie.svg")
+    return [
+        f"{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.",
+        "*% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the",
+        "same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.",
+        "",
+        "![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)",
+        "",
+        "## 4 GPUs (the paper's Figures 6 and 7)",
+        "",
+        *small,
+        "## 60 GPUs, 1400 jobs (Figure 8; printed: up to 17 % at 60 %)",
+        "",
+        *large,
+        "## More instances on each of 4 GPUs (Figure 9; printed: up to 20 %)",
+        "",
+        "*More arrivals*: jobs and arrivals grow with the instances. *Same arrivals*: the jobs of 7 instances for all.",
+        "",
+        *more,
+        "## Thresholds, which are not printed: mean % lower",
+        "",
+        *thresholds,
+        "## Other assumptions, 60 % PCIe-bound jobs on 4 GPUs",
+        "",
+        *by_assumption(plan),
+        "## Larger instances for starving jobs (principle 4), 60 % PCIe-bound",
+        "",
+        "A job that has waited for 60 s without an instance of its profile takes the smallest larger one that is idle,",
+        "if it can run there. Jobs that ask for one size alone, as above, never do.",
+        "",
+        *by_larger(plan),
+        "## Sensitivity by regression (Figure 4)",
+        "",
+        *by_estimate(plan),
+        "## Time for decisions",
+        "",
+        "Jobs of 1g to 4g and 7g, 30 % PCIe-bound.",
+        "",
+        *by_fleet(plan),
+    ]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    options = parser_of(__doc__, "online_pcie.md", "two seeds, a tenth of the jobs").parse_args(arguments)
+    begin = time.process_time()
+    lines = study(Plan(2, 1, 10) if options.cut else Plan(), options.results)
+    seconds = time.process_time() - begin
+    head = ["# PCIe-aware scheduling", "", describe("mig-opt"), f"The study took {seconds:.0f} s of the processor.", ""]
+    save("online_pcie", "\n".join([*head, *lines]), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,208 @@
+"""Every scheduler on every family of traces: distances to the lower bounds, and who is best where.
+
+Run: python -m bench.fleet.policies, which does what is missing of the study online/policies.toml, as mig-opt bench
+would, and writes its tables and its figure; or with --cut, which takes seconds. The study names traces; whatever
+schedulers and families of traces mig_opt has beside those that it names are run as well, as they usually are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bench.fleet.policy_results import PolicyResult, ratio, winning
+from bench.report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
+from mig_opt import methods
+from mig_opt.files.fleet.openb import import_trace
+from mig_opt.files.fleet.traces import write_trace
+from mig_opt.instances.fleet.registry import trace_families
+from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
+from mig_opt.studies.rows import pack
+from mig_opt.studies.summary import GOALS, Goal, grouped
+
+FOLDER = Path(__file__).with_name("online")
+_OTHER_SEEDS = (0, 1, 2, 3)
+_CUT_TRACE = {"jobs": (6,)}
+_CUT_STREAM = {"batches": (2,), "tasks": (4,)}
+_DAY_S = 86_400.0
+_DAYS = (116, 120, 124, 131, 133, 141)
+
+_NOTES = {
+    "language models": "The fragmentation-aware scheduler's workloads: `normal-*` and `long-*`, 60 jobs on 4 GPUs.",
+    "PCIe-bound jobs": "The PCIe-aware scheduler's: `pcie-4` with 20, 60 and 100 % PCIe-bound jobs, and `pcie-60` on 20"
+    " GPUs.",
+    "memory mixes": "The memory-aware scheduler's mixes of jobs whose memory is known, on one GPU.",
+    "growing memory": "Its language models, whose memory grows beyond 10 GB, on one GPU; two of them are a single job.",
+    "FAR streams": "Five batches of 15 tasks with times for every size, one after the other, on one GPU.",
+    "openb days": "Six days of Alibaba's trace, 150 to 199 jobs each, most of them for a whole GPU, on 8 GPUs.",
+}
+
+
+def planned(*, cut: bool = False) -> Study:
+    """Return the study with every scheduler, in the order of the registry, and every family of traces.
+
+    Schedulers that the file does not name have their usual options; families join the group of those whose names begin
+    alike (``migm-``), with four seeds.
+    """
+    study = read_study(FOLDER / "policies.toml")
+    names = [entry.name for entry in methods("simulate")]
+    listed = {settings.policy for settings in study.policies}
+    others = tuple(PolicySettings(name) for name in names if name not in listed)
+    ordered = sorted(study.policies + others, key=lambda settings: names.index(settings.policy))
+    study = dataclasses.replace(study, policies=tuple(ordered), traces=(*study.traces, *_other_families(study)))
+    return dataclasses.replace(study, traces=tuple(_cut(study))) if cut else study
+
+
+def _other_families(study: Study) -> Iterator[GeneratedTraces]:
+    groups: dict[str, str] = {}
+    listed = {}
+    for source in study.traces:
+        for family in source.family if isinstance(source, GeneratedTraces) else ():
+            listed[family] = groups.setdefault(family.partition("-")[0], source.group)
+    for name in (family.name for family in trace_families()):
+        if name not in listed:
+            yield GeneratedTraces((name,), _OTHER_SEEDS, group=groups.get(name.partition("-")[0], "other families"))
+
+
+def _cut(study: Study) -> Iterator[GeneratedTraces]:
+    """Yield the generated traces with one seed and few jobs."""
+    for source in study.traces:
+        if isinstance(source, GeneratedTraces):
+            lists = {name: values[:1] for name, values in source.parameters.items()}
+            fewer = _CUT_STREAM if "far-stream" in source.family else _CUT_TRACE
+            yield dataclasses.replace(source, seeds=source.seeds[:1], parameters={**lists, **fewer})
+
+
+def sections(results: Sequence[PolicyResult]) -> dict[str, list[str]]:
+    """Return the winners, a table for each regime, and one by families for each goal, by the name of the section."""
+    regimes = grouped(results, lambda result: result.regime)
+    results = [result for own in regimes.values() for result in own]
+    heads = [f"shortest {title}" if goal == "makespan" else f"least {title}" for goal, title in GOALS.items()]
+    rows = [
+        [name, str(len({run.trace for run in own})), *(_names(winning(own, goal), own) for goal in GOALS)]
+        for name, own in regimes.items()
+    ]
+    winners = markdown(["regime", "traces", *heads], rows, texts=(0, 2, 3))
+    by_family = []
+    for goal, title in GOALS.items():
+        means = f"Mean {title}, as a multiple of the lower bound"
+        by_family += [f"{means}; bold: the best and those that tie with it, unless all do; empty: jobs were left.", ""]
+        by_family += [*family_table(results, goal), ""]
+    return {
+        "Winners": ["Those that tie with the first one stand behind it.", "", *winners, ""],
+        **{
+            f"{name[0].upper()}{name[1:]}": [_NOTES.get(name, ""), "", *regime_table(own), ""]
+            for name, own in regimes.items()
+        },
+        "By family": by_family,
+    }
+
+
+def regime_table(results: Sequence[PolicyResult]) -> list[str]:
+    """Return a line for each scheduler, with its means on the traces of a regime."""
+    won = {goal: winning(results, goal) for goal in GOALS}
+    rows = []
+    for policy, own in grouped(results, lambda result: result.policy).items():
+        done = [result for result in own if result.values]
+        rows.append(
+            [
+                f"`{policy}`",
+                f"{len(done)} of {len(own)}",
+                _ratio_cell(own, "mean_completion", policy in won["mean_completion"]),
+                f"{statistics.fmean(result.wait for result in done):.1f}" if len(done) == len(own) else "",
+                _ratio_cell(own, "makespan", policy in won["makespan"]),
+                f"{statistics.fmean(result.seconds for result in own):.3f}",
+            ]
+        )
+    head = ["policy", "all jobs done", "flow time / bound", "wait s", "makespan / bound", "seconds of a simulation"]
+    return markdown(head, rows)
+
+
+def family_table(results: Sequence[PolicyResult], goal: Goal) -> list[str]:
+    """Return a line for each family, with a column for each scheduler."""
+    names = list(dict.fromkeys(result.policy for result in results))
+    rows = []
+    for family, own in grouped(results, lambda result: result.family).items():
+        by_policy = grouped(own, lambda result: result.policy)
+        won = winning(own, goal)
+        bold = won if len(won) < len(by_policy) else ()
+        cells = (_ratio_cell(by_policy.get(name, []), goal, name in bold, spread=False) for name in names)
+        rows.append([f"`{family}`", *cells])
+    return markdown(["family", *(f"`{name}`" for name in names)], rows)
+
+
+def _ratio_cell(results: Sequence[PolicyResult], goal: Goal, bold: bool, *, spread: bool = True) -> str:
+    found = ratio(results, goal) if results else None
+    if found is None:
+        return ""
+    text = f"{found[0]:.3f}" + (f" ± {found[1]:.3f}" if spread else "")
+    return f"**{text}**" if bold else text
+
+
+def _names(names: Sequence[str], results: Iterable[PolicyResult]) -> str:
+    if len(names) == len({result.policy for result in results}):
+        return "all alike"
+    if not names:
+        return "none"
+    return ", ".join([f"**`{names[0]}`**", *(f"`{name}`" for name in names[1:])])
+
+
+def write_days(pods: Path, folder: Path = FOLDER) -> None:
+    """Write the days of the openb trace that the study uses, with arrivals from midnight."""
+    whole = import_trace(pods).trace
+    for day in _DAYS:
+        midnight = day * _DAY_S
+        jobs = tuple(
+            dataclasses.replace(job, arrival=job.arrival - midnight)
+            for job in whole.jobs
+            if midnight <= job.arrival < midnight + _DAY_S
+        )
+        write_trace(whole.replace(jobs=jobs), folder / f"openb-{day}.csv")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is missing, write the tables and the figure; return 1 if a run failed or contradicts a bound."""
+    from bench.figures import save_figure
+    from bench.fleet.policy_figure import side_by_side
+
+    parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
+    parser.add_argument("--jobs", type=int, help="runs at the same time")
+    parser.add_argument("--openb", type=Path, metavar="PODS", help="only write the days of openb_pod_list_default.csv")
+    options = parser.parse_args(arguments)
+    if options.openb:
+        write_days(options.openb)
+        return 0
+    study, rows = planned(cut=options.cut), options.results / "online_policies.jsonl"
+    if not options.table:
+        run_study(study, rows, folder=FOLDER, jobs=options.jobs, keep=options.keep, progress=Told("simulations"))
+    found = study_rows(study, rows, folder=FOLDER, keep=options.keep or options.table)
+    pack(rows)
+    lines = [
+        "# Schedulers on every family of traces",
+        "",
+        describe("mig-opt", "ortools"),
+        "",
+        'Every scheduler of `mig_opt.methods("simulate")`, with its usual options, on the traces of'
+        " [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds from"
+        " arrival to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler"
+        " beats (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A"
+        " scheduler"
+        " ties with the best one, the one of the least geometric mean, if their ratio, trace by trace, could be 1"
+        " on the average for all that its spread says (95 %, Student's t, paired). Where a scheduler leaves jobs"
+        " waiting for ever it has no figures.",
+        "",
+    ]
+    wrong = [*found.contradictions, *found.failures]
+    lines += [*remarks(found), *something_wrong(wrong)]
+    if found.rows:
+        results = [PolicyResult.of(row) for row in found.rows]
+        lines += [line for name, own in sections(results).items() for line in (f"## {name}", "", *own)]
+        save_figure(side_by_side(results), options.results / "online_policies.svg")
+    save("online_policies", "\n".join(lines), options.results)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    start(main)

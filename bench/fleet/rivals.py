@@ -1,0 +1,175 @@
+"""The planner beside the best of the simple schedulers: on saturated fleets, on every family, and on MIGBench.
+
+Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is missing and writes the tables; or with
+--cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from bench.report import describe, markdown, parser_of, save
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.files.fleet.migbench import import_migbench, read_published
+from mig_opt.fleet.bounds import trace_bounds
+from mig_opt.instances.fleet.registry import trace_families
+
+SIMPLE: tuple[tuple[str, dict[str, Any]], ...] = (
+    *((name, {}) for name in ("memory-aware-a", "memory-aware-b", "pcie-aware")),
+    *(
+        (name, {"backfill": True, "patience": None})
+        for name in ("first-fit", "best-fit", "load-balancing", "fragmentation-aware")
+    ),
+)
+"""The simple schedulers, in their better form."""
+
+SEEDS = range(1, 11)
+FAMILY_SEEDS = (0, 1)
+PROFILES = {"1g.10gb": (14, 35), "2g.20gb": (28, 25), "3g.40gb": (42, 25), "7g.80gb": (100, 5)}
+"""Percent of a GPU, and weight, of each profile of a saturated trace."""
+
+
+def saturated(seed: int, free: bool, *, jobs: int = 500) -> Trace:
+    """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, ten minutes each or so."""
+    draw, gpu = random.Random(seed), get_gpu("H100-80GB")
+    now, made = 0.0, []
+    for number in range(jobs):
+        name = "1g.10gb"
+        if number >= 56:
+            now += draw.expovariate(1 / 15)
+            name = draw.choices(list(PROFILES), [weight for _, weight in PROFILES.values()])[0]
+        work = draw.lognormvariate(0, 0.8) * 600 * PROFILES[name][0]
+        fitting = [own for own in PROFILES if gpu.profile(own).memory_gb >= gpu.profile(name).memory_gb]
+        times = {gpu.profile(own).compute_slices: work / PROFILES[own][0] for own in fitting}
+        if free:
+            made.append(Job(f"j{number}", now, times, memory_gb=gpu.profile(name).memory_gb))
+        else:
+            size = gpu.profile(name).compute_slices
+            made.append(Job(f"j{number}", now, {size: times[size]}, name))
+    return Trace(tuple(made), gpu, 8)
+
+
+def figures(trace: Trace) -> dict[str, Any]:
+    """Return makespan, mean flow time and wait of the planner and of each simple scheduler, and the bounds."""
+    bounds = trace_bounds(trace)
+    found: dict[str, Any] = {"bounds": [bounds.makespan[0].value, bounds.mean_completion]}
+    for name, options in (*SIMPLE, ("planner", {})):
+        begin = time.process_time()
+        done = simulate(trace, name, **options)
+        seconds = time.process_time() - begin
+        if not done.unfinished:
+            metrics = done.metrics
+            found[name] = [metrics.makespan, metrics.completion.mean, metrics.wait.mean, metrics.wait.p95, seconds]
+    return found
+
+
+def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Callable[[], Trace]]]:
+    """Yield the name of each trace, and a function that makes it."""
+    for free in (False, True):
+        sizes: Literal["any", "smallest"] = "any" if free else "smallest"
+        if migbench:
+            path = migbench[0]
+            yield f"MIGBench, {sizes}", functools.partial(import_migbench, path, sizes=sizes)
+    for family in trace_families():
+        for seed in FAMILY_SEEDS[: 1 if cut else None]:
+            few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
+            yield (
+                f"{family.name}, {seed}",
+                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few),
+            )
+    for seed in SEEDS[: 1 if cut else None]:
+        for free in (False, True):
+            name = f"saturated {seed}, {'any' if free else 'smallest'}"
+            yield name, functools.partial(saturated, seed, free, jobs=60 if cut else 500)
+
+
+def simple_best(row: Mapping[str, Any], at: int) -> tuple[float, str]:
+    """Return the least figure of the simple schedulers, and whose it is."""
+    return min((row[name][at], name) for name, _ in SIMPLE if name in row)
+
+
+def comparison(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a table with the planner as a multiple of the best simple scheduler, for each measure."""
+    table, worst = [], [0.0, 0.0]
+    for name, row in rows.items():
+        cells = [name]
+        for at in (0, 1):
+            least, who = simple_best(row, at)
+            ratio = row["planner"][at] / least
+            worst[at] = max(worst[at], ratio)
+            cells += [f"{ratio:.3f}", f"`{who}`"]
+        table.append([*cells, f"{row['planner'][2]:,.0f}", f"{row['planner'][0]:,.0f}", f"{row['planner'][4]:.1f}"])
+    heads = ["trace", "makespan", "beside", "flow time", "beside", "wait s", "makespan s", "processor s"]
+    texts = (0, 2, 4)
+    summary = f"The worst of {len(rows)} traces: makespan {worst[0]:.3f}, flow time {worst[1]:.3f}."
+    return [*markdown(heads, table, texts=texts), "", summary, ""]
+
+
+def published_table(rows: Mapping[str, Mapping[str, Any]], published: Sequence[Sequence[Any]]) -> list[str]:
+    """Return MIGBench's published figures beside those of our schedulers on the real geometry."""
+    table = [[f"published: {who}", "", *(f"{value:,.0f}" for value in values)] for who, *values in published]
+    for name, row in rows.items():
+        sizes = name.partition(", ")[2]
+        for who in ("first-fit", "fragmentation-aware", "planner"):
+            makespan, _, wait, p95, _ = row[who]
+            table.append([f"`{who}`", sizes, f"{makespan:,.0f}", f"{wait:,.0f}", f"{p95:,.0f}"])
+        table.append(["lower bound", sizes, f"{row['bounds'][0]:,.0f}", "", ""])
+    return [*markdown(["scheduler", "sizes", "makespan s", "mean wait s", "p95 wait s"], table, texts=(0, 1)), ""]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what is missing, and write the tables."""
+    parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
+    parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
+    options = parser.parse_args(arguments)
+    path = Path(options.results) / "online_rivals.jsonl"
+    rows: dict[str, Any] = {}
+    if path.exists():
+        rows = {row["trace"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+    begin = time.monotonic()
+    for name, make in planned(options.cut, options.migbench):
+        if name not in rows and time.monotonic() < begin + options.seconds:
+            rows[name] = {"trace": name, **figures(make())}
+            with path.open("a", encoding="utf-8") as file:
+                print(json.dumps(rows[name]), file=file)
+            print(name, rows[name]["planner"], flush=True)
+    if options.migbench and "published" not in rows:
+        found = [
+            [own.scheduler, own.makespan, own.mean_wait, own.p95_wait] for own in read_published(options.migbench[1])
+        ]
+        rows["published"] = {"trace": "published", "results": found}
+        with path.open("a", encoding="utf-8") as file:
+            print(json.dumps(rows["published"]), file=file)
+    published = rows.pop("published", {}).get("results", [])
+    real = {name: row for name, row in rows.items() if name.startswith("MIGBench")}
+    own = {name: row for name, row in rows.items() if name.startswith("saturated")}
+    others = {name: row for name, row in rows.items() if name not in real and name not in own}
+    lines = ["# The planner beside the best simple scheduler", "", describe("mig-opt"), ""]
+    lines += [
+        "Makespan and mean flow time of `planner` as multiples of the best of seven simple schedulers, for each measure"
+        " another one: `memory-aware-a`, `memory-aware-b`, `pcie-aware`, and with `backfill=True` and `patience=None`"
+        " `first-fit`, `best-fit`, `load-balancing`, `fragmentation-aware`. Seconds of the processor are those of the"
+        " whole simulation of `planner`.",
+        "",
+    ]
+    if real:
+        lines += ["## MIGBench", "", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry.", ""]
+        lines += [*published_table(real, published), *comparison(real)]
+    if own:
+        lines += ["## Traces of that shape", "", "500 jobs on 8 H100s; the number is the seed.", "", *comparison(own)]
+    if others:
+        lines += ["## Families", "", "Their usual sizes on A100s; the number is the seed.", "", *comparison(others)]
+    save("online_rivals", "\n".join(lines), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,135 @@
+"""Time and memory of a simulation, as they grow with the fleet and the number of jobs.
+
+Run: python -m bench.fleet.speed. It takes about a quarter of an hour; with --cut 10 (a tenth of the jobs) two minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+from bench.report import describe, markdown, parser_of, save
+from mig_opt import Job, Trace, get_gpu, methods, simulate
+
+SIZES = {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4}
+GROWTH = (10, 100, 1_000, 10_000)
+"""Fleets on which a tenth of the most jobs run."""
+MOST_JOBS, MOST_GPUS = 1_000_000, 10_000
+PLANNED_JOBS, PLANNED_GPUS = 10_000, 100
+BOUND = 0.5
+"""Share of PCIe-bound jobs."""
+LOAD = 0.85
+
+
+def make_trace(jobs: int, gpus: int, seed: int, bound: float) -> Trace:
+    """Return Poisson arrivals of jobs of 20 to 100 s on four sizes that keep 85 % of the fleet's slices busy."""
+    draw = random.Random(seed)
+    rate = LOAD * gpus * 7 / (2.5 * 60.0)
+    now, made = 0.0, []
+    for number in range(jobs):
+        now += draw.expovariate(rate)
+        profile = draw.choice(list(SIZES))
+        pcie = 9.0 if draw.random() < bound else 0.0
+        made.append(
+            Job(f"j{number}", now, {SIZES[profile]: draw.uniform(20, 100)}, profile, pcie_gbps=pcie, sensitivity=0.9)
+        )
+    return Trace(tuple(made), get_gpu("A100"), gpus)
+
+
+def measure(jobs: int, gpus: int, policy: str, bound: float) -> dict[str, float]:
+    """Return the seconds for one simulation and for its metrics, and the memory of the process."""
+    trace = make_trace(jobs, gpus, 1, bound)
+    begin = time.process_time()
+    done = simulate(trace, policy)
+    processor = time.process_time() - begin
+    begin = time.perf_counter()
+    metrics = done.metrics
+    return {
+        "seconds": done.runtime_s,
+        "processor": processor,
+        "metrics": time.perf_counter() - begin,
+        "events": done.events,
+        "migrations": metrics.migrations,
+        "unfinished": len(done.unfinished),
+        "gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
+def in_a_process_of_its_own(
+    jobs: int, gpus: int, policy: str, bound: float, through: Sequence[str] = ()
+) -> dict[str, float]:
+    """Measure where no other trace is in memory."""
+    command = [*through, sys.executable, "-m", "bench.fleet.speed", "--one", str(jobs), str(gpus), policy, str(bound)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, float] = json.loads(answer.stdout)
+    return result
+
+
+def table(cases: Iterable[tuple[int, int, str]], options: argparse.Namespace) -> list[str]:
+    """Measure simulations, each of so many GPUs, jobs and a scheduler."""
+    rows = []
+    for gpus, jobs, policy in cases:
+        many = jobs // options.cut
+        found = in_a_process_of_its_own(many, gpus, policy, BOUND, shlex.split(options.through))
+        assert not found["unfinished"]
+        rows.append(
+            [
+                *(f"{gpus:,}", f"{many:,}", f"`{policy}`", f"{found['seconds']:.1f} s", f"{found['processor']:.1f} s"),
+                *(f"{found['processor'] / many * 1e6:.0f} us", f"{found['metrics']:.1f} s"),
+                *(f"{found['migrations']:,.0f}", f"{found['gib']:.2f} GiB"),
+            ]
+        )
+        print(*rows[-1], file=sys.stderr, flush=True)
+    heads = ["GPUs", "jobs", "policy", "simulation", "processor", "per job", "metrics", "migrations", "memory"]
+    return markdown(heads, rows, texts=(2,))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = parser_of(__doc__, "online_speed.md")
+    parser.add_argument("--cut", type=int, default=1, help="divide the numbers of jobs by this (1)")
+    parser.add_argument("--through", default="", help="run each measurement through this command, such as nice -n -5")
+    parser.add_argument("--one", nargs=4, metavar=("JOBS", "GPUS", "POLICY", "BOUND"), help="measure one, as JSON")
+    options = parser.parse_args(arguments)
+    if options.one:
+        jobs, gpus, policy, bound = options.one
+        print(json.dumps(measure(int(jobs), int(gpus), policy, float(bound))))
+        return
+    names = [entry.name for entry in methods("simulate") if entry.name != "planner"]
+    growing = [(gpus, MOST_JOBS // 10, policy) for policy in ("first-fit", "fragmentation-aware") for gpus in GROWTH]
+    lines = [
+        "# Speed of the simulator",
+        "",
+        describe("mig-opt"),
+        "",
+        "Poisson arrivals on A100s, 85 % of the compute slices asked for, jobs of 20 to 100 s on 1g to 4g in equal",
+        "parts, half of them PCIe-bound. Goals: a million jobs on 10,000 GPUs in under a minute for each simple",
+        "scheduler; `planner` with 10,000 jobs on 100 GPUs in under ten minutes. The memory is that of the whole",
+        "process, with trace and metrics. The machine is shared: seconds of the processor are the better",
+        "measure, also per job.",
+        "",
+        "## A million jobs on 10,000 GPUs",
+        "",
+        *table([(MOST_GPUS, MOST_JOBS, name) for name in names], options),
+        "",
+        "## The planner",
+        "",
+        *table([(PLANNED_GPUS, PLANNED_JOBS, "planner")], options),
+        "",
+        "## Growth with the fleet",
+        "",
+        *table(growing, options),
+        "",
+    ]
+    save("online_speed", "\n".join(lines), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,138 @@
+"""The picture of the page "Which scheduler for my cluster?", and its table: all schedulers, with a queue and without.
+
+Run: python -m bench.fleet.which_scheduler, after online_policies.py and admission.py, whose stored results it reads.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bench.figures import save_figure
+from bench.fleet import admission
+from bench.fleet.policies import FOLDER, planned
+from bench.fleet.policy_results import PolicyResult
+from bench.report import RESULTS, markdown, parser_of, save, start
+from mig_opt.studies import study_rows
+from mig_opt.studies.summary import grouped
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00", "#E69F00", "#555555")
+_MARKERS = "os^Dv<>Ph"
+_FARTHEST = 6.0
+"""Multiples beyond which a point stands at the edge."""
+
+Figures = Mapping[str, Mapping[str, float]]
+"""By regime or group, then by scheduler."""
+
+
+def queues(results: Sequence[PolicyResult]) -> tuple[Figures, Figures]:
+    """Return by regime and scheduler the mean wait as a multiple of that of first fit, and makespan / bound.
+
+    Who leaves jobs waiting for ever has no figures, nor has a regime in which nobody waits.
+    """
+    waits: dict[str, dict[str, float]] = {}
+    makespans: dict[str, dict[str, float]] = {}
+    for regime, own in grouped(results, lambda result: result.regime).items():
+        by_policy = grouped(own, lambda result: result.policy)
+        done = {name: found for name, found in by_policy.items() if all(each.ratios for each in found)}
+        wait = {name: statistics.fmean(each.wait for each in found) for name, found in done.items()}
+        base = wait.get("first-fit", 0.0)
+        waits[regime] = {name: value / base for name, value in wait.items()} if base else {}
+        makespans[regime] = {
+            name: statistics.fmean(each.ratios["makespan"] for each in found) for name, found in done.items()
+        }
+    return waits, makespans
+
+
+def acceptance(found: Sequence[admission.Ratios]) -> Figures:
+    """Return by group and scheduler the accepted jobs as a share of the upper bound of all schedulers."""
+    shares: dict[str, dict[str, float]] = {}
+    for group, own in grouped(found, lambda each: each.group).items():
+        mean = {
+            name: statistics.fmean(each.jobs for each in runs)
+            for name, runs in grouped(own, lambda each: each.policy).items()
+        }
+        bound = mean["upper bound"]
+        shares[group] = {name: ratio / bound for name, ratio in mean.items() if " " not in name and ":" not in name}
+    return shares
+
+
+def picture(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> Figure:
+    """Return a figure with a panel for each measure: a point for each regime, a line at the mean of all of them."""
+    figure = Figure(figsize=(11.5, 1.9 + 0.3 * len(names)), layout="constrained")
+    line = figure.subplots(1, len(panels), sharey=True)
+    for axes, (title, unit, figures) in zip(line, panels, strict=True):
+        _panel(axes, names, figures)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel(unit, fontsize=9)
+    line[0].set_yticks(range(len(names)), names, fontsize=9)
+    line[0].set_ylim(len(names) - 0.5, -0.5)
+    return figure
+
+
+def _panel(axes: Axes, names: Sequence[str], figures: Figures) -> None:
+    for number, (regime, values) in enumerate(figures.items()):
+        shown = [(min(values[name], _FARTHEST), at) for at, name in enumerate(names) if name in values]
+        style: dict[str, Any] = {
+            "color": _COLOURS[number % 9],
+            "marker": _MARKERS[number % 9],
+            "markerfacecolor": "none",
+        }
+        axes.plot([x for x, _ in shown], [y for _, y in shown], linestyle="none", markersize=6, label=regime, **style)
+    for at, name in enumerate(names):
+        known = [values[name] for values in figures.values() if name in values]
+        if len(known) == len([values for values in figures.values() if values]):
+            mean = min(statistics.fmean(known), _FARTHEST)
+            axes.plot([mean, mean], [at - 0.32, at + 0.32], color="black", linewidth=2.2)
+    axes.axvline(1.0, color="#888888", linewidth=1.0, zorder=0)
+    axes.grid(visible=True, axis="both", color="#e4e4e4")
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
+
+
+def table(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> list[str]:
+    """Return the means of the picture as a table."""
+    rows = []
+    for name in names:
+        cells = []
+        for _, _, figures in panels:
+            known = [values[name] for values in figures.values() if name in values]
+            whole = len(known) == len([values for values in figures.values() if values])
+            cells.append(f"{statistics.fmean(known):.2f}" if known and whole else "")
+        rows.append([f"`{name}`", *cells])
+    return markdown(["scheduler", *(f"{title}, {unit}" for title, unit, _ in panels)], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw the picture, and write the table."""
+    parser = parser_of(__doc__, "the picture and the table")
+    parser.add_argument("--from", dest="source", type=Path, default=RESULTS, help="folder of the stored results")
+    options = parser.parse_args(arguments)
+    rows = study_rows(planned(), options.source / "online_policies.jsonl", folder=FOLDER, keep=True).rows
+    waits, makespans = queues([PolicyResult.of(row) for row in rows])
+    accepted = acceptance(admission.read(options.source))
+    names = list(dict.fromkeys(name for figures in (*waits.values(), *accepted.values()) for name in figures))
+    panels = (
+        ("Mean wait, with a queue", "multiple of that of first fit", waits),
+        ("Makespan, with a queue", "multiple of the lower bound", makespans),
+        ("Accepted jobs, without a queue", "share of the upper bound", accepted),
+    )
+    save_figure(picture(names, panels), options.results / "which_scheduler.svg")
+    text = [
+        "# Schedulers with a queue and without",
+        "",
+        "Means over the regimes of [online_policies.md](online_policies.md) and the groups of",
+        "[admission.md](admission.md); empty where jobs were left waiting for ever, or where a scheduler has no part.",
+        "",
+        *table(names, panels),
+    ]
+    save("which_scheduler", "\n".join(text) + "\n", options.results)
+
+
+if __name__ == "__main__":
+    start(main)

@@ -1,0 +1,1 @@
+"""The claims of the papers, measured one by one."""

@@ -1,0 +1,285 @@
+"""Claims of papers: what is printed, what is measured, the verdict, and the pages that show them.
+
+A paper is a module beside this one with a :class:`Paper` called ``PAPER``. Its groups (a table, a figure, a
+section) are measured one by one by ``papers.py`` and kept in ``results/papers/<name>.json``;
+``docs/explanation/papers/<name>.md`` shows them between marks, and what is written by hand outside of the marks stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from bench.report import RESULTS, markdown
+
+STORED = RESULTS / "papers"
+PAGES = Path(__file__).parents[2] / "docs" / "explanation" / "papers"
+INDEX = "README.md"
+
+
+class Verdict(StrEnum):
+    """Outcome of a comparison of a printed figure with a measured one, see docs/explanation/papers/README.md."""
+
+    AGREES = "agrees"
+    DIRECTION = "agrees in direction"
+    DOES_NOT = "does not"
+    CANNOT = "cannot be had"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A printed figure, or a sentence that can be checked.
+
+    Attributes
+    ----------
+    what : str
+        What the figure is, so that it is clear within its group.
+    printed, measured : str
+        Both as a reader should see them; ``measured`` is empty if it cannot be had.
+    verdict : Verdict
+        How they compare.
+    note : str
+        A few words about this claim alone.
+    """
+
+    what: str
+    printed: str
+    measured: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A way to understand what the paper leaves open, and what comes out with it.
+
+    ``searched`` says that its setting was searched for until it fits: then it shows what would be needed, and is no
+    evidence that the paper did so.
+    """
+
+    name: str
+    outcome: str
+    searched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Claims of one table, figure or section, with what they share.
+
+    Attributes
+    ----------
+    where : str
+        Place in the paper: ``Table 4``, ``Section 6.1``.
+    title : str
+        What its figures are.
+    claims : tuple of Claim
+        At least one.
+    command : str
+        What computes them; empty for ``python -m bench.papers.measure <paper> --only <group>``.
+    assumed : str
+        What the paper does not say and was decided here, and the tolerance within which figures agree.
+    reason : str
+        Why figures differ, or cannot be had, as far as it is known.
+    readings : tuple of Reading
+        What was tried. Needed where a verdict is "does not".
+
+    Raises
+    ------
+    ValueError
+        If a "does not" has no reading, or what cannot be had has no reason.
+    """
+
+    where: str
+    title: str
+    claims: tuple[Claim, ...]
+    command: str = ""
+    assumed: str = ""
+    reason: str = ""
+    readings: tuple[Reading, ...] = ()
+
+    def __post_init__(self) -> None:
+        verdicts = {claim.verdict for claim in self.claims}
+        if not verdicts:
+            raise ValueError(f"{self.where}: a group needs a claim")
+        if Verdict.DOES_NOT in verdicts and not self.readings:
+            raise ValueError(f"{self.where}: a verdict 'does not' needs the readings that were tried")
+        if Verdict.CANNOT in verdicts and not self.reason:
+            raise ValueError(f"{self.where}: what cannot be had needs a reason")
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Group:
+        """Return the group with these fields, as they are stored."""
+        claims = tuple(Claim(**{**claim, "verdict": Verdict(claim["verdict"])}) for claim in fields["claims"])
+        readings = tuple(Reading(**reading) for reading in fields["readings"])
+        return cls(**{**fields, "claims": claims, "readings": readings})
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper and the functions that measure its groups.
+
+    Attributes
+    ----------
+    name : str
+        What the command line, the result file and the page call it.
+    title : str
+        Heading of the page and of its row in the index.
+    source : str
+        Authors, title, where it is published.
+    groups : mapping of str to callable
+        In the order of the paper. Each takes ``cut`` (True for a quick run of the least size) and returns its group.
+    """
+
+    name: str
+    title: str
+    source: str
+    groups: Mapping[str, Callable[[bool], Group]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A group as it was measured: when, on which machine, with which versions and sources."""
+
+    group: Group
+    made: str
+
+
+def compare(
+    printed: float, measured: float, *, within: float, digits: int = 2, direction: bool | None = None
+) -> tuple[str, str, Verdict]:
+    """Return the texts and the verdict of two figures.
+
+    They agree if they differ by at most ``within``; else in direction, if ``direction`` says so; else they do not.
+    """
+    if abs(measured - printed) <= within + 1e-12:
+        verdict = Verdict.AGREES
+    else:
+        verdict = Verdict.DIRECTION if direction else Verdict.DOES_NOT
+    return f"{printed:.{digits}f}", f"{measured:.{digits}f}", verdict
+
+
+class Store:
+    """The measured groups of one paper, in a file."""
+
+    def __init__(self, name: str, folder: Path = STORED) -> None:
+        self.path = folder / f"{name}.json"
+        self._found: dict[str, Measured] = {}
+        if self.path.exists():
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            self._found = {
+                key: Measured(Group.read(entry["group"]), entry["made"]) for key, entry in stored["groups"].items()
+            }
+
+    def in_order(self, keys: Iterable[str]) -> dict[str, Measured]:
+        """Return those of the groups that are known, in this order."""
+        return {key: self._found[key] for key in keys if key in self._found}
+
+    def put(self, key: str, measured: Measured, order: Sequence[str]) -> None:
+        """Keep a group; when this returns it is in the file. Groups that are not in ``order`` are dropped."""
+        self._found[key] = measured
+        groups = {
+            name: {"made": entry.made, "group": dataclasses.asdict(entry.group)}
+            for name, entry in self.in_order(order).items()
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        whole = self.path.with_suffix(".new")
+        whole.write_text(
+            json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+        )
+        whole.replace(self.path)
+
+
+def counts(found: Mapping[str, Measured]) -> Counter[Verdict]:
+    """Return how many claims have which verdict."""
+    return Counter(claim.verdict for entry in found.values() for claim in entry.group.claims)
+
+
+def block(paper: str, key: str, measured: Measured) -> list[str]:
+    """Return the lines of a group on its page, without the marks."""
+    group = measured.group
+    head = ["what", "printed", "measured", "verdict"]
+    notes = any(claim.note for claim in group.claims)
+    rows = [
+        [claim.what, claim.printed, claim.measured or "-", str(claim.verdict), *([claim.note] if notes else [])]
+        for claim in group.claims
+    ]
+    texts = {0, 3, 4}
+    lines = [f"## {group.where}: {group.title}", ""]
+    lines += markdown([*head, *(["note"] if notes else [])], rows, texts)
+    lines.append("")
+    if group.assumed:
+        lines += [f"**Assumed.** {group.assumed}", ""]
+    if group.reason:
+        lines += [f"**Why.** {group.reason}", ""]
+    if group.readings:
+        lines += ["**Tried.**", ""]
+        for reading in group.readings:
+            searched = " (searched for until it fits)" if reading.searched else ""
+            lines.append(f"* {reading.name}{searched}: {reading.outcome}")
+        lines.append("")
+    command = group.command or f"python -m bench.papers.measure {paper} --only {key}"
+    return [*lines, f"`{command}`; {measured.made}"]
+
+
+def page(paper: Paper, found: Mapping[str, Measured], text: str = "") -> str:
+    """Return the page of a paper: ``text`` with the blocks of its groups put in; missing ones go to the end.
+
+    Raises
+    ------
+    ValueError
+        If the text has marks of a group that does not exist.
+    """
+    blocks = {"verdicts": _verdicts(counts(found))}
+    blocks |= {key: block(paper.name, key, entry) for key, entry in found.items()}
+    if not text:
+        text = f"# {paper.title}\n\n{paper.source}\n\n{_marked('verdicts', [])}\n"
+    unknown = [key for key in marks(text) if key not in blocks]
+    if unknown:
+        raise ValueError(f"the page has marks of {', '.join(unknown)}, which no group is called")
+    return filled(text, blocks)
+
+
+def index(papers: Sequence[tuple[Paper, Mapping[str, Measured]]], text: str = "") -> str:
+    """Return the index of all papers, with one row of counts for each."""
+    rows, total = [], Counter[Verdict]()
+    for paper, found in papers:
+        counted = counts(found)
+        total += counted
+        rows.append([f"[{paper.title}]({paper.name}.md)", *_numbers(counted)])
+    rows.append(["all", *_numbers(total)])
+    table = markdown(["paper", *map(str, Verdict), "claims"], rows)
+    return filled(text or f"# Papers\n\n{_marked('verdicts', [])}\n", {"verdicts": table})
+
+
+def _numbers(counted: Counter[Verdict]) -> list[str]:
+    return [*(str(counted[verdict]) for verdict in Verdict), str(counted.total())]
+
+
+def _verdicts(counted: Counter[Verdict]) -> list[str]:
+    return markdown([*map(str, Verdict), "claims"], [_numbers(counted)], texts=())
+
+
+def _marked(key: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"<!-- begin {key} -->", *lines, f"<!-- end {key} -->"])
+
+
+def marks(text: str) -> list[str]:
+    """Return the names of the blocks in a page."""
+    return re.findall(r"^<!-- begin (\S+) -->$", text, flags=re.MULTILINE)
+
+
+def filled(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
+    """Return a page with these lines between the marks of their names; those without marks go to the end."""
+    for key, lines in blocks.items():
+        new = _marked(key, lines)
+        pattern = rf"^<!-- begin {re.escape(key)} -->$.*?^<!-- end {re.escape(key)} -->$"
+        there = re.search(pattern, text, flags=re.MULTILINE | re.DOTALL)
+        text = text[: there.start()] + new + text[there.end() :] if there else f"{text.rstrip()}\n\n{new}\n"
+    return text

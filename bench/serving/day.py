@@ -1,0 +1,108 @@
+"""A day of 48 half hours: GPU-hours and changes of a plan with lookahead, and of each half hour planned for itself.
+
+Run: python -m bench.serving.day. It takes about three minutes; with --cut, a day of six steps, half a minute. With
+--only "8 exact" only rows with that in their GPUs and method are measured, and others stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.figures import save_figure
+from bench.report import describe, parser_of, save
+from mig_opt import Demand, GpuPool, RateTable, deploy_day
+from mig_opt.instances.bundled import load_demand
+from mig_opt.views import plot_day
+
+SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
+GPUS = 8
+"""Needed at the peak."""
+LIMIT = 45.0
+"""Seconds for the plan with lookahead."""
+RUNS = (
+    (GPUS + 1, "exact, lookahead", "exact", LIMIT),
+    (GPUS + 1, "exact, step by step", "exact", None),
+    (GPUS + 1, "search, step by step", "search", None),
+    (GPUS + 1, "parvagpu, step by step", "parvagpu", None),
+    (GPUS, "exact, lookahead", "exact", LIMIT),
+    (GPUS, "exact, step by step", "exact", None),
+)
+"""GPUs that there are, a label, the method, and its time limit if it looks ahead."""
+
+
+def day(
+    steps: int, services: Sequence[str] = SERVICES, seed: int = 1, count: int | None = None
+) -> tuple[Demand, RateTable]:
+    """Return services of the scenario S4, and rates between a fifth and about three times of those there.
+
+    Each has its own busy hour between 9:00 and 22:00, and rates that differ by up to 5 % from a smooth curve.
+    """
+    base = load_demand("parvagpu-s4")
+    chosen = tuple(service for service in base.services if service.name in services)
+    random = np.random.default_rng(seed)
+    hours = np.arange(steps) * 24 / steps
+    rows = {}
+    for service in chosen:
+        wave = 0.5 + 0.5 * np.cos((hours - random.uniform(9, 22)) / 24 * 2 * np.pi)
+        rates = 2.75 * service.rate * (0.25 + 0.75 * wave**1.5) * random.uniform(0.95, 1.05, steps)
+        rows[service.name] = tuple(float(rate) for rate in rates.round(1))
+    times = tuple(float(second) for second in np.arange(steps + 1) * 86_400 / steps)
+    return base.replace(services=chosen, pools=(GpuPool(base.pools[0].gpu, count),)), RateTable(times, rows)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows with this in GPUs and method; others stay")
+    options = parser.parse_args(arguments)
+    steps = 6 if options.cut else 48
+    before = options.results / "serving_day.md"
+    rows = earlier(before.read_text(encoding="utf-8")) if options.only and before.is_file() else {}
+    lines = [
+        f"# A day of {steps} steps with {4 if options.cut else len(SERVICES)} services",
+        "",
+        describe("mig-opt", "highspy", "ortools", "numpy"),
+        "",
+        "A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole day",
+        f"in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.",
+        "The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second is",
+        "that of the cost, changes included. Every plan has passed the validator.",
+        "",
+        "| there | method | GPU-hours | bound | in use | changes | created | interrupted | cost | bound | gap | time |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for count, label, method, limit in RUNS:
+        if options.only not in f"{count} {label}":
+            continue
+        demand, rates = day(steps, SERVICES[:4] if options.cut else SERVICES, count=count)
+        lookahead = limit is not None
+        result = deploy_day(demand, rates, method, lookahead=lookahead, time_limit=limit)
+        plan, cost, gap = result.plan, result.objective, result.gap
+        cells = [str(count), label]
+        if plan is None or cost is None or gap is None:
+            cells += ["none", *["-"] * 8, f"{result.runtime_s:.0f} s"]
+        else:
+            cells += [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
+            cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]
+            cells += [f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", f"{result.runtime_s:.0f} s"]
+        rows[count, label] = f"| {' | '.join(cells)} |"
+        print(rows[count, label], flush=True)
+        if (count, lookahead) == (GPUS + 1, True) and plan is not None:
+            assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
+            save_figure(plot_day(result), options.results / "serving_day.svg")
+    ordered = [rows[count, label] for count, label, *_ in RUNS if (count, label) in rows]
+    save("serving_day", "\n".join([*lines, *ordered]), options.results)
+
+
+def earlier(text: str) -> dict[tuple[int, str], str]:
+    """Return the rows of a table that was saved before, by the GPUs that there are and the label."""
+    lines = [line for line in text.splitlines() if line[:3] in {f"| {count}" for count, *_ in RUNS}]
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {(int(own[1]), own[2]): line for own, line in zip(cells, lines, strict=True)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

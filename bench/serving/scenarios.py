@@ -1,0 +1,217 @@
+"""Fleets for inference services: every method on the scenarios of ParvaGPU, beside the published and the exact counts.
+
+Run: python -m bench.serving.scenarios. It takes a few minutes; with --cut seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.figures import save_figure
+from bench.report import describe, parser_of, save
+from bench.serving.scenario_figures import fleets
+from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate_change, validate_deployment
+
+SCENARIOS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
+PRINTED = Path(__file__).with_name("printed_serving.toml")
+RULES = {
+    "half": ("latency within half the SLO, 3 processes (the paper's text)", SloRule(0.5), 3),
+    "program3": ("latency below 0.45 of the SLO in whole ms, 3 processes (the published program)", None, 3),
+    "program5": ("the same with 5 processes", None, 5),
+}
+_PUBLISHED = SloRule(0.45, whole_ms=True)
+
+
+def scenario(name: str, rule: str) -> Demand:
+    """Return a bundled scenario under one of :data:`RULES`."""
+    _, slo_rule, processes = RULES[rule]
+    return load_demand(name).replace(rule=slo_rule or _PUBLISHED, max_processes=processes)
+
+
+def copies(demand: Demand, number: int, *, spread: float = 0.0, seed: int = 0) -> Demand:
+    """Return a demand with every service ``number`` times, rates changed by up to ``spread`` of them."""
+    rng = random.Random(seed)
+    services = tuple(
+        dataclasses.replace(
+            service, name=f"{service.name}-{copy}", rate=service.rate * rng.uniform(1 - spread, 1 + spread)
+        )
+        for copy in range(number)
+        for service in demand.services
+    )
+    return demand.replace(services=services)
+
+
+def measured(
+    demand: Demand, method: str, repeats: int = 5, time_limit: float | None = None
+) -> tuple[DeploymentResult, float]:
+    """Return a result that the validator has seen again, and the least seconds of some runs."""
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        result = deploy(demand, method, time_limit=time_limit)
+        taken.append(time.perf_counter() - begin)
+    if result.deployment is not None:
+        assert validate_deployment(demand, result.deployment).valid
+    return result, min(taken)
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a duration for a table."""
+    return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.1f} s"
+
+
+def counts(rule: str, names: Sequence[str], printed: dict[str, Any]) -> tuple[list[str], dict[str, list[int]]]:
+    """Return a table of the GPUs of every method on the scenarios, with what is expected, and the counts."""
+    goals = {
+        "exact": {"half": (2, 3, 5, 7, 12, 15), "program3": (2, 3, 5, 7, 12, 16)}.get(rule),
+        **{entry["method"]: tuple(entry["gpus"]) for entry in printed["rows"] if entry["rule"] == rule},
+    }
+    rows = [
+        f"| method | {' | '.join(name[-2:].upper() for name in names)} | expected or theirs | slices | fragmentation "
+        "| internal slack | least slack | time |",
+        "|---|" + "---|" * (len(names) + 6),
+    ]
+    found: dict[str, list[int]] = {}
+    for method in methods("deploy"):
+        results = [(scenario(name, rule), *measured(scenario(name, rule), method.name)) for name in names]
+        cells, slices, fragments, idle, slack = [], 0, [], [], 1.0
+        for demand, result, _ in results:
+            assert result.deployment is not None
+            assert result.gpus is not None
+            proof = "*" if result.status is Status.OPTIMAL else ""
+            cells.append(f"{result.gpus}{proof}")
+            slices += result.deployment.compute_slices
+            fragments.append(result.deployment.external_fragmentation)
+            idle.append(result.deployment.internal_slack(demand))
+            slack = min(slack, *result.deployment.slack(demand).values())
+            found.setdefault(method.name, []).append(result.gpus)
+        goal = goals.get(method.name)
+        expected = "" if goal is None else ", ".join(map(str, goal[: len(names)]))
+        seconds = max(taken for *_, taken in results)
+        rows.append(
+            f"| {method.name} | {' | '.join(cells)} | {expected} | {slices} | {statistics.mean(fragments):.1%} "
+            f"| {statistics.mean(idle):.1%} | {slack:.2%} | {milliseconds(seconds)} |"
+        )
+    return rows, found
+
+
+def scaling(multiples: Sequence[int]) -> tuple[list[str], dict[str, list[int]]]:
+    """Compare ``search`` and ParvaGPU with the exact count on multiples of S5 (the published program's rule)."""
+    rows = [
+        "| copies of S5 | exact | proven in | search | time | parvagpu | time | mig-serving | time |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    found: dict[str, list[int]] = {}
+    for number in multiples:
+        demand = copies(scenario("parvagpu-s5", "program3"), number)
+        cells = []
+        for method in ("exact", "search", "parvagpu", "mig-serving"):
+            result, seconds = measured(demand, method, 1 if method == "exact" else 3, 30.0)
+            assert result.gpus is not None
+            proof = "" if method != "exact" or result.status is Status.OPTIMAL else f" (bound {result.lower_bound})"
+            cells.append(f"{result.gpus}{proof} | {milliseconds(seconds)}")
+            found.setdefault(method, []).append(result.gpus)
+        rows.append(f"| {number} | {' | '.join(cells)} |")
+    return rows, found
+
+
+def thousands(sizes: Sequence[int], limit: float) -> list[str]:
+    """Measure what is known of a thousand services and more, with rates that all differ."""
+    rows = [
+        "| services | rates | method | GPUs | lower bound | gap | goal | time |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for number in sizes:
+        for label, spread in (("as in S5", 0.0), ("50 to 150 %", 0.5)):
+            demand = copies(scenario("parvagpu-s5", "program3"), number, spread=spread, seed=number)
+            for method, seconds_limit in (("exact", limit), ("search", limit), ("parvagpu", limit)):
+                result, seconds = measured(demand, method, 1, seconds_limit)
+                assert result.gpus is not None
+                gap = 1 - result.lower_bound / result.gpus
+                goal = {"exact": "gap <= 0.5 % in 60 s", "parvagpu": "S5 x 100 in < 1 s"}.get(method, "")
+                rows.append(
+                    f"| {len(demand.services)} | {label} | {method} | {result.gpus} | {result.lower_bound} "
+                    f"| {gap:.2%} | {goal} | {milliseconds(seconds)} |"
+                )
+    return rows
+
+
+def changes(names: Sequence[str]) -> list[str]:
+    """Go from one scenario's fleet to the next one's, and check every step."""
+    rows = [
+        "| from | to | GPUs | segments that stay | changed | fewest changes | interrupted | steps | operations take "
+        "| planned in |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    running = None
+    for before, name in zip(["nothing", *names], names, strict=False):
+        demand = scenario(name, "half")
+        result = deploy(demand, running=running, time_limit=60)
+        assert result.deployment is not None
+        if running is not None:
+            begin = time.perf_counter()
+            plan = plan_change(running, result.deployment, demand=demand)
+            taken = time.perf_counter() - begin
+            assert validate_change(running, result.deployment, plan, demand=demand).valid
+            changed = running.changes_to(result.deployment)
+            fewest = "proven" if "changes" in result.proven else "not proven"
+            rows.append(
+                f"| {before[-2:].upper()} | {name[-2:].upper()} | {running.used_gpus} -> {result.gpus} "
+                f"| {len(plan.kept)} of {len(running.segments)} | {changed} | {fewest} "
+                f"| {len(plan.interrupted)} ({'fewest' if 'interruptions' in plan.proven else 'not proven'}) "
+                f"| {len(plan.steps)} "
+                f"| {plan.duration:.2f} s | {milliseconds(taken)} |"
+            )
+        running = result.deployment
+    return rows
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = parser_of(__doc__, "serving.md and its figure", "two scenarios and small fleets, in seconds")
+    options = parser.parse_args(arguments)
+    printed = tomllib.loads(PRINTED.read_text(encoding="utf-8"))
+    names = SCENARIOS[:2] if options.cut else SCENARIOS
+    multiples = (1, 2) if options.cut else (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    lines = ["# Fleets for inference services", "", describe("mig-opt", "highspy", "pulp", "numpy"), ""]
+    by_rule = {}
+    for rule, (title, _, _) in RULES.items():
+        table, by_rule[rule] = counts(rule, names, printed)
+        lines += [
+            f"## GPUs, {title}",
+            "",
+            "A star: the lower bound, which every method is given, proves the count. Slices: of all scenarios.",
+            "Fragmentation and internal slack: mean. Time: that of the slowest scenario, the least of five runs, with",
+            "the validator.",
+            "",
+            *table,
+            "",
+        ]
+    table, scaled = scaling(multiples)
+    lines += ["## Copies of S5 (the published program's rule)", "", *table, ""]
+    lines += [
+        "## A thousand services and more",
+        "",
+        *thousands((3,) if options.cut else (100, 300), 5.0 if options.cut else 60.0),
+        "",
+    ]
+    lines += ["## From one scenario to the next", "", *changes(names), ""]
+    save("serving", "\n".join(lines), options.results)
+    figure = fleets(
+        {name[-2:].upper(): index for index, name in enumerate(names)}, by_rule["program3"], multiples, scaled
+    )
+    save_figure(figure, options.results / "serving.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""The verbs that a caller calls, one place each, with what only they need."""

@@ -1,0 +1,77 @@
+"""The part of a running deployment that stays if only some services may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules import entries_of
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.validation.serving.deployments import validate_deployment
+from mig_opt.validation.violations import DeploymentViolationCode as Code
+from mig_opt.validation.violations import Violation
+
+
+def standing_of(running: Deployment, only: Iterable[str], demand: Demand) -> Deployment:
+    """Return the running fleet with the segments that stay, those of all services but some.
+
+    Parameters
+    ----------
+    running : Deployment
+        What is running; its instances can exist.
+    only : iterable of str
+        Names of the services whose segments may change: of the demand, or running and no longer demanded.
+    demand : Demand
+        What is to be served.
+
+    Returns
+    -------
+    Deployment
+        All GPUs of ``running``, with the other services' segments.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or the segments that stay break a rule, so that no deployment has them; each service that
+        has to be named as well is told.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
+    >>> running = deploy(demand, "parvagpu").deployment
+    >>> [len(kept.segments) for kept in (running, standing_of(running, ["vgg19"], demand))]
+    [6, 5]
+    """
+    names = set(entries_of("only", only, str, "the name of a service"))
+    demanded = [service.name for service in demand.services]
+    known = dict.fromkeys([*demanded, *(segment.service for segment in running.segments)])
+    problems = [
+        Problem("only", f"there is no service {name!r}; {nearest(name, known)}")
+        for name in sorted(names.difference(known))
+    ]
+    standing = running.replace(segments=(one for one in running.segments if one.service not in names))
+    ended = dict.fromkeys(one.service for one in standing.segments if one.service not in set(demanded))
+    problems += [
+        Problem("only", f"{name!r} is running and no longer demanded; name it as well, so that it ends")
+        for name in ended
+    ]
+    others = tuple(service for service in demand.services if service.name not in names)
+    if others:
+        found = validate_deployment(demand.replace(services=others), standing)
+        problems += _broken(found.violations)
+    if problems:
+        raise InputError(problems)
+    return standing
+
+
+def _broken(violations: Iterable[Violation]) -> Iterator[Problem]:
+    """Yield a problem for each rule that what stays breaks."""
+    for violation in violations:
+        if violation.code is Code.UNKNOWN_SERVICE:
+            continue  # it has ended, which is told already
+        if violation.path.startswith("services"):
+            yield Problem("only", f"{violation.message}; name this service as well")
+        else:
+            yield Problem(f"running.{violation.path}", f"stays, but {violation.message}")

@@ -1,0 +1,298 @@
+"""Entry point for fragmented fleets: :func:`defragment`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from mig_opt.api.defragment.plans import Planner
+from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
+from mig_opt.api.defragment.rounds import rounds_of
+from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
+from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.registry import Method
+from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.validation import validate_migrations
+
+_ROUNDING = 1e-9
+_MOST = 1_000_000
+
+_METHOD = Method(
+    "defragment",
+    "exact",
+    "columns of GPU states by integer programming, then an order of the migrations",
+    "this package",
+    "mig_opt.api.defragment.plans:Planner",
+    packages=("highspy", "pulp"),
+)
+
+
+def defragment(
+    state: FleetState,
+    room: Iterable[str] | None = None,
+    *,
+    fragmentation: float | None = None,
+    free: Literal["gpus", "nodes"] | None = None,
+    within_gpus: bool = False,
+    most_migrations: int | None = None,
+    per_owner: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+) -> DefragmentationResult:
+    """Find the fewest migrations that make room for profiles, free GPUs or nodes, or leave the least fragmentation.
+
+    A migration creates a replica on a free place beside everything that is there, and then destroys the old instance,
+    so nothing is ever interrupted. The migrations of a plan are in an order in which each can be done, one after the
+    other; where an instance has to make a detour over a third place, that is two migrations.
+
+    Of a single GPU, and if instances stay on their GPUs, every sequence of migrations is taken into account. Else an
+    integer program finds what the fleet should look like at the end, which takes at least so many migrations, and then
+    an order is looked for that takes no more; if there is none, a small fleet is searched state by state. Where that
+    leaves a doubt the status is ``feasible``, and ``lower_bound`` says how much might be saved at most.
+
+    Where instances have weights, the sum of these is least, not the number of migrations; weights do not count if
+    instances stay on their GPUs.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is. Idle instances are left out: whoever migrates destroys those that are in the way.
+    room : iterable of str, optional
+        Profiles of instances that it must be possible to create, all of them together; one that comes twice counts
+        twice. By default the goal is the least mean fragmentation of the GPUs.
+    fragmentation : float, optional
+        In place of ``room``: the mean fragmentation that is low enough.
+    free : str, optional
+        In place of ``room``: ``gpus`` or ``nodes``, of which as many as possible are to be free.
+    within_gpus : bool
+        Whether instances stay on their GPUs.
+    most_migrations : int, optional
+        How many migrations there may be.
+    per_owner : int, optional
+        How many instances of one owner may migrate at a time. Disruption budgets of the state hold, too.
+    time_limit : float, optional
+        Seconds; by default the run takes as long as it needs.
+    seed : int
+        Seed of the solver.
+    workers : int, optional
+        Threads, as for :func:`mig_opt.solve`; one is used today.
+    callbacks, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the mean fragmentation, with ``free`` the number of GPUs or nodes
+        that are not free, or if room was asked for the number of migrations.
+    gap : float
+        Share of the objective by which the lower bound may miss it for the run to end. With 0, fewer migrations are
+        looked for even where nothing has less fragmentation.
+
+    Returns
+    -------
+    DefragmentationResult
+        Its plan has passed the validator.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, with all that is.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "1g.5gb", 0, "a"), HeldInstance(0, "2g.10gb", 4, "b")))
+    >>> result = defragment(state, ["4g.20gb"])
+    >>> result.status.value, [str(migration) for migration in result.migrations]
+    ('optimal', ['1g.5gb@0 of GPU 0 to 6 of GPU 0'])
+    """
+    check_run(
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=defragment_problems(
+            *(state, room),
+            fragmentation=fragmentation,
+            free=free,
+            within_gpus=within_gpus,
+            most_migrations=most_migrations,
+            per_owner=per_owner,
+        ),
+    )
+    state = state.busy()
+    units = len(set(state.nodes)) if free == "nodes" else state.gpus
+    wanted = Counter(() if room is None else room)
+    plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
+    fleet = FleetMasks.of(state, all_profiles=not plain.issuperset(wanted), by_node=free == "nodes")
+    geometry = fleet.geometry
+    most_cost = None
+    if fragmentation is not None:
+        # The validator allows for as much rounding.
+        most_cost = math.floor((fragmentation + _ROUNDING) * geometry.unit * state.gpus)
+    profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
+    goal = DefragmentationGoal(geometry, profiles, tuple(wanted.values()), most_cost, free is not None)
+
+    control = Control[MigrationPlan](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=partial(_worth, goal, units),
+    )
+
+    def report() -> None:
+        found = planner.found
+        if found.infeasible:
+            control.refute(found.infeasible)
+        least = found.least_cost if free else fleet.mean(found.least_cost)
+        control.raise_bound(least if goal.least else found.lower_bound)
+        if found.moves is not None:
+            control.offer(_plan(state, planner, free, per_owner))
+
+    planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
+
+    def violations(plan: MigrationPlan) -> Sequence[object]:
+        validation = validate_migrations(
+            *(state, plan.migrations),
+            room=plan.room,
+            fragmentation=fragmentation,
+            within_gpus=within_gpus,
+            most_migrations=most_migrations,
+            rounds=plan.rounds,
+            per_owner=per_owner,
+        )
+        found: list[object] = list(validation.violations)
+        if abs(validation.fragmentation - plan.fragmentation) > _ROUNDING:
+            found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
+        return [*found, *_wrong_statements(state, plan, planner.found.lower_bound, wanted, free)]
+
+    def conclude(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+        found = planner.found
+        # The bound of the run may be one on the fragmentation; that of the result is one on the migrations.
+        known |= {"lower_bound": 0 if found.infeasible else found.lower_bound, "proven": planner.proven}
+        return DefragmentationResult(
+            plan=plan,
+            reason="" if plan else reason,
+            state=state,
+            fragmentation_before=fleet.mean(fleet.cost(fleet.masks)),
+            least_fragmentation=fleet.mean(found.least_cost) if goal.least and not free else 0.0,
+            freeing=free or "",
+            free_before=state.free(free) if free else (),
+            most_free=units - found.least_cost if free else 0,
+            **known,
+        )
+
+    return run(
+        control,
+        state,
+        _METHOD,
+        planner.run,
+        violations=violations,
+        optimal=lambda: "migrations" in planner.proven,
+        same=lambda bound, value: bound - value <= _ROUNDING,
+        conclude=conclude,
+    )
+
+
+def _worth(goal: DefragmentationGoal, units: int, plan: MigrationPlan) -> tuple[float, ...]:
+    """Return the objectives of a plan for a fleet of so many GPUs or nodes, the first one first."""
+    if not goal.least:
+        return (plan.weight,)
+    return (units - len(plan.free) if goal.free else plan.fragmentation, plan.weight)
+
+
+def _wrong_statements(
+    state: FleetState, plan: MigrationPlan, bound: int, wanted: Counter[str], free: str | None
+) -> Iterator[str]:
+    """Yield what a plan states about itself and is not so, beside what the validator says about it."""
+    if Counter(profile for _, profile, _ in plan.room) != wanted:
+        yield f"there is room for other instances than wanted: {plan.room}"
+    if plan.weight < bound:
+        yield f"its migrations have less weight than the lower bound, {bound}"
+    if free and plan.free != state.after(plan.migrations).free(free):
+        yield f"other {free} are free in the end than stated"
+
+
+def _plan(state: FleetState, planner: Planner, free: str | None, per_owner: int | None) -> MigrationPlan:
+    """Return the best plan that a planner knows."""
+    fleet, goal, found = planner.fleet, planner.goal, planner.found
+    room = []
+    for gpu, place in (goal.places(found.masks) or ()) if goal.wanted else ():
+        placement = fleet.geometry.placements[place]
+        room.append((gpu, placement.profile.name, placement.start))
+    migrations = fleet.migrations(state, found.moves or [])
+    return MigrationPlan(
+        migrations,
+        fleet.mean(fleet.cost(found.masks)),
+        tuple(room),
+        rounds_of(state, migrations, per_owner),
+        found.weight,
+        state.after(migrations).free(free) if free else (),
+    )
+
+
+def defragment_problems(
+    state: object = None,
+    room: object = None,
+    *,
+    fragmentation: object = None,
+    free: object = None,
+    within_gpus: object = False,
+    most_migrations: object = None,
+    per_owner: object = None,
+) -> list[Problem]:
+    """Return what is wrong with arguments of :func:`defragment`, whatever their type; None is not looked at."""
+    problems: list[Problem] = []
+    if state is not None and not isinstance(state, FleetState):
+        problems.append(wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')"))
+    if room is not None:
+        try:
+            names = entries_of("room", room, str, "the name of a profile")
+        except InputError as error:
+            problems += error.problems
+        else:
+            problems += _room_problems(state, names)
+    if fragmentation is not None:
+        problems += wrong_share("fragmentation", fragmentation)
+        if room is not None:
+            problems.append(Problem("fragmentation", "is another goal than room; give one of the two"))
+    problems += wrong_flag("within_gpus", within_gpus)
+    problems += _free_problems(state, free, within_gpus, other=room is not None or fragmentation is not None)
+    if per_owner is not None:
+        problems += wrong_integer("per_owner", per_owner, 1, _MOST)
+    if most_migrations is not None:
+        problems += wrong_integer("most_migrations", most_migrations, 0, _MOST)
+    return problems
+
+
+def _free_problems(state: object, free: object, within_gpus: object, *, other: bool) -> Iterator[Problem]:
+    if free is None:
+        return
+    if free not in ("gpus", "nodes"):
+        yield Problem("free", f"must be gpus or nodes, is {free!r:.60}")
+    elif other:
+        yield Problem("free", "is a goal of its own; give no room and no fragmentation")
+    elif free == "nodes" and isinstance(state, FleetState) and not state.nodes:
+        yield Problem("free", "the state does not say which GPUs are on which node; add its nodes")
+    elif within_gpus is True:
+        yield Problem("within_gpus", f"leaves no way to free {free}; leave one of the two out")
+
+
+def _room_problems(state: object, names: tuple[str, ...]) -> Iterator[Problem]:
+    if not names:
+        yield Problem("room", "names no profile; leave it out for least fragmentation")
+    if isinstance(state, FleetState):
+        for index, name in enumerate(names):
+            yield from (Problem(f"room[{index}]", wrong.message) for wrong in problems_of(state.gpu.profile, name))

@@ -1,0 +1,95 @@
+"""A quick plan that empties GPUs or nodes one after the other, those with the least weight first; and quick bounds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate
+
+from mig_opt.api.defragment.problem import FleetMasks, Place, Relocation
+from mig_opt.gpu.geometry import members
+
+
+def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation]:
+    """Return migrations that empty GPUs, or nodes where these are told apart; each step can be done.
+
+    Instances go to free places of GPUs that stay in use, where they cost the least fragmentation; nothing else moves.
+    """
+    nodes = fleet.nodes or tuple(range(len(fleet.masks)))
+    units = _units(fleet)
+    masks, moves = list(fleet.masks), list[Relocation]()
+    closed: set[int] = set()
+    for unit in sorted(units, key=lambda unit: _weight(fleet, units[unit])):
+        gpus = units[unit]
+        if any(fleet.pinned[gpu] or masks[gpu] != fleet.masks[gpu] for gpu in gpus) or not any(masks[g] for g in gpus):
+            continue  # it cannot be emptied, others have come to it, or it is empty
+        used = {node for gpu, node in enumerate(nodes) if masks[gpu]} - {unit} - closed
+        found = _emptied(fleet, masks, gpus, [gpu for gpu, node in enumerate(nodes) if node in used])
+        if found is None or (most_moves is not None and len(moves) + len(found) > most_moves):
+            continue
+        moves += found
+        closed.add(unit)
+        for source, target in found:
+            masks[source[0]] ^= 1 << source[1]
+            masks[target[0]] |= 1 << target[1]
+    return moves
+
+
+def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
+    """Return a lower bound on the GPUs or nodes that are used after so many migrations.
+
+    Every instance of a GPU or node has to leave it, so only so many can be emptied. All instances need their slices.
+    """
+    units = _units(fleet).values()
+    leaving = sorted(
+        sum(fleet.masks[gpu].bit_count() for gpu in gpus)
+        for gpus in units
+        if any(fleet.masks[gpu] for gpu in gpus) and not any(fleet.pinned[gpu] for gpu in gpus)
+    )
+    emptied = (
+        sum(total <= (most_moves or 0) for total in accumulate(leaving)) if most_moves is not None else len(leaving)
+    )
+    gpu = fleet.geometry.gpu
+    held = list(zip(fleet.geometry.profiles, fleet.totals, strict=True))
+    compute = sum(profile.compute_slices * number for profile, number in held)
+    memory = sum(profile.memory_slices * number for profile, number in held)
+    needed = max(-(-compute // gpu.compute_slices), -(-memory // gpu.memory_slices))
+    roomy = accumulate(sorted(map(len, units), reverse=True))
+    return max(fleet.used(fleet.masks) - emptied, sum(total < needed for total in roomy) + (needed > 0))
+
+
+def least_weight(fleet: FleetMasks, used: int) -> int:
+    """Return a lower bound on the weight of migrations after which so many GPUs or nodes are used."""
+    weights = sorted(_weight(fleet, gpus) for gpus in _units(fleet).values() if any(fleet.masks[gpu] for gpu in gpus))
+    return sum(weights[: max(0, len(weights) - used)])
+
+
+def _units(fleet: FleetMasks) -> dict[int, list[int]]:
+    """Return the GPUs of each node, or each on its own."""
+    units: dict[int, list[int]] = defaultdict(list)
+    for gpu, node in enumerate(fleet.nodes or range(len(fleet.masks))):
+        units[node].append(gpu)
+    return units
+
+
+def _weight(fleet: FleetMasks, gpus: list[int]) -> int:
+    return sum(fleet.weights.get((gpu, place), 1) for gpu in gpus for place in members(fleet.masks[gpu]))
+
+
+def _emptied(fleet: FleetMasks, masks: list[int], gpus: list[int], targets: list[int]) -> list[Relocation] | None:
+    """Return migrations that empty some GPUs; None if there is no room for all of their instances."""
+    geometry, now = fleet.geometry, dict(enumerate(masks))
+    sources: list[Place] = [(gpu, place) for gpu in gpus for place in members(masks[gpu])]
+    slices = [profile.memory_slices for profile in geometry.profiles]
+    found = []
+    for source in sorted(sources, key=lambda source: -slices[geometry.profile_of[source[1]]]):
+        options = [
+            (geometry.usage(now[gpu] | 1 << place).cost - geometry.usage(now[gpu]).cost, gpu, place)
+            for gpu in targets
+            for place in geometry.usage(now[gpu]).available[geometry.profile_of[source[1]]]
+        ]
+        if not options:
+            return None
+        _, gpu, place = min(options)
+        now[gpu] |= 1 << place
+        found.append(Relocation(source, (gpu, place)))
+    return found

@@ -1,0 +1,172 @@
+"""References for schedulers and plans: the greedy migration rules of a paper, and the least fragmentation."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from functools import lru_cache
+
+from mig_opt.api.defragment.problem import FleetMasks, Relocation, layouts_of
+from mig_opt.errors import InputError
+from mig_opt.fleet.log import Log
+from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.geometry import members
+from mig_opt.gpu.model import GpuModel, ProfileSet
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
+from mig_opt.method.control import Limits
+from mig_opt.models.fleet.defragmentation import TargetColumn, TargetProblem, choose_targets
+from mig_opt.rules import wrong_type
+from mig_opt.simulation.fleet.instances import GpuStates
+from mig_opt.simulation.fleet.metrics import fragmentation_series
+
+
+def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migration, ...]:
+    """Return the migrations of the fragmentation-aware scheduler if a job departs from each GPU, one by one.
+
+    The rules are those of the paper, section IV-D, GPU by GPU: within a busy one single migrations that lower its
+    fragmentation most, to a lazy one jobs of busy ones with more load.
+
+    Parameters
+    ----------
+    state : FleetState
+        The instances; none is pinned.
+    threshold : float
+        Share of the compute slices from which on a GPU is busy.
+
+    Returns
+    -------
+    tuple of Migration
+        In order.
+
+    Raises
+    ------
+    InputError
+        If an instance is pinned or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> held = HeldInstance(0, "2g.10gb", 2), HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "1g.5gb", 6)
+    >>> [str(migration) for migration in greedy_migrations(FleetState(get_gpu("A100"), 1, held))]
+    ['1g.5gb@6 of GPU 0 to 1 of GPU 0']
+    """
+    if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
+        raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
+    fleet = FleetMasks.of(state)
+    return fleet.migrations(state, greedy_moves(fleet, threshold))
+
+
+def greedy_moves(fleet: FleetMasks, threshold: float = 0.4) -> list[Relocation]:
+    """Return the migrations of :func:`greedy_migrations` in numbers."""
+    standing = _StandingFleet(fleet)
+    rules = FragmentationAware(threshold=threshold)
+    rules.watch(standing)
+    for gpu in range(len(fleet.masks)):
+        rules.migrate_to_repair(standing, gpu)
+    return standing.moves
+
+
+class _StandingFleet(GpuStates):
+    """A fleet in which jobs never end, and migrations take no time."""
+
+    def __init__(self, fleet: FleetMasks) -> None:
+        super().__init__(fleet.geometry, fleet.masks)
+        self.moves: list[Relocation] = []
+        self._places = [(gpu, place) for gpu, mask in enumerate(fleet.masks) for place in members(mask)]
+        self._jobs = {place: job for job, place in enumerate(self._places)}
+
+    def job_at(self, gpu: int, placement: int) -> int | None:
+        """Return the job on an instance."""
+        return self._jobs.get((gpu, placement))
+
+    def movable(self, job: int) -> bool:
+        """Return True for every job."""
+        return job < len(self._places)
+
+    def migrate(self, job: int, gpu: int, placement: int) -> None:
+        """Move a job."""
+        source, target = self._places[job], (gpu, placement)
+        self.moves.append(Relocation(source, target))
+        del self._jobs[source]
+        self._places[job] = target
+        self._jobs[target] = job
+        self._become(source[0], self.states[source[0]].busy & ~(1 << source[1]), 0)
+        self._become(gpu, self.states[gpu].busy | 1 << placement, 0)
+
+
+def least_fragmentation(state: FleetState) -> float:
+    """Return the least mean fragmentation that any arrangement of the instances on the GPUs has.
+
+    Migrations between GPUs could bring the fragmentation down to it, if there is always a free place to migrate to: the
+    measure for a scheduler. Only pinned instances stay where they are. Results are kept, and depend only on the number
+    of instances of each profile.
+
+    Raises
+    ------
+    InputError
+        If it is no FleetState.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "2g.10gb", 0), HeldInstance(0, "1g.5gb", 5)))
+    >>> least_fragmentation(state)  # 2g@4 and 1g@6, so that 4g, 3g, 2g (two of them) and 1g (four) find room
+    0.0
+    """
+    if not isinstance(state, FleetState):
+        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
+    fleet = FleetMasks.of(state)
+    groups = tuple(sorted(Counter(fleet.pinned).items()))
+    return fleet.mean(_least_cost(state.gpu, fleet.profiles, groups, fleet.totals))
+
+
+def excess_fragmentation(log: Log) -> float:
+    """Return by how much the fleet of a simulation was more fragmented than it had to be, as the mean over time.
+
+    At each moment the least is that of :func:`least_fragmentation` for the jobs that run; the scheduler could have
+    reached it by migrations between GPUs, if there had always been a free place. Times count from the first second of
+    the trace to the last end of a run.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu, simulate
+    >>> jobs = Job("a", 0.0, {1: 10.0}, "1g.5gb"), Job("b", 0.0, {2: 10.0}, "2g.10gb")
+    >>> trace = Trace(jobs, get_gpu("A100"))
+    >>> logs = [simulate(trace, policy).log for policy in ("first-fit", "fragmentation-aware")]
+    >>> [round(excess_fragmentation(log), 3) for log in logs]
+    [0.244, 0.0]
+    """
+    geometry, gpus = log.geometry, log.trace.gpus
+    changes: dict[float, Counter[int]] = defaultdict(Counter)
+    for place, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True):
+        changes[begin][geometry.profile_of[place]] += 1
+        changes[end][geometry.profile_of[place]] -= 1
+    profiles: ProfileSet = "double-memory"
+    if len(geometry.profiles) != len(log.trace.gpu.profiles_of(profiles)):
+        profiles = "all"
+    held, area = Counter(range(0)), 0.0
+    moments, levels = fragmentation_series(log)
+    for (moment, level), (until, _) in itertools.pairwise(zip(moments, levels, strict=True)):
+        held.update(changes[moment])
+        totals = tuple(held[profile] for profile in range(len(geometry.profiles)))
+        least = _least_cost(log.trace.gpu, profiles, ((0, gpus),), totals) / geometry.unit / gpus
+        area += (level - least) * (until - moment)
+    return area / moments[-1] if moments[-1] > 0 else 0.0
+
+
+@lru_cache(maxsize=65536)
+def _least_cost(
+    gpu: GpuModel, profiles: ProfileSet, groups: tuple[tuple[int, int], ...], totals: tuple[int, ...]
+) -> int:
+    """Return the least fragmentation cost of so many instances; groups are pinned instances and numbers of GPUs."""
+    best: dict[tuple[int, tuple[int, ...]], TargetColumn] = {}
+    for group, (pinned, _) in enumerate(groups):
+        for layout in layouts_of(gpu, profiles):
+            if layout.mask & pinned == pinned and all(map(int.__le__, layout.counts, totals)):
+                known = best.get((group, layout.counts))
+                if known is None or layout.cost < known.cost:
+                    best[group, layout.counts] = TargetColumn(group, layout.mask, layout.counts, 0, 0, layout.cost)
+    problem = TargetProblem(tuple(size for _, size in groups), totals)
+    return choose_targets(list(best.values()), problem, Limits(), "cost").cost

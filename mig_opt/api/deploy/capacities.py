@@ -1,0 +1,198 @@
+"""Capacities of all ways to serve the services of a demand, and the demand that has them in place of throughputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.serving.demand import Demand, Service
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable, smallest_profile
+from mig_opt.simulation.serving.capacity import Capacity, Promise, held_rate
+from mig_opt.simulation.serving.requests import worker_at, worker_of
+from mig_opt.simulation.serving.service_capacity import LITTLE, capacity_in_service
+
+_SIMILAR = 0.85
+"""Of the points of a size those with so much of the greatest throughput are tried, unless they have little capacity."""
+
+
+def rounded_up(seconds: float) -> float:
+    """Return so many seconds or a few more, in three digits."""
+    step = 10.0 ** (math.floor(math.log10(seconds)) - 2)
+    return float(f"{math.ceil(seconds / step * (1 - 1e-9)) * step:.6g}")
+
+
+_PROCESSES = {"parvagpu-single": 1}
+"""Most processes of an instance, where a method has fewer than the demand allows."""
+
+
+def usable(demand: Demand, method: str) -> Demand:
+    """Return a demand with what a method uses of it: capacities are for that."""
+    return demand.replace(max_processes=_PROCESSES.get(method, demand.max_processes))
+
+
+class _Way(NamedTuple):
+    """Point that keeps the promise at the greatest rate, on instances of one size."""
+
+    gpu: str
+    memory_gb: float | None
+    point: Point
+    capacity: float  # before it is corrected
+
+
+class CapacityTables:
+    """Capacities under a promise, with a correction for each service.
+
+    Parameters
+    ----------
+    demand : Demand
+        Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.api.deploy.unkept`).
+    promise : Promise
+        The promise that the capacities are for.
+
+    Attributes
+    ----------
+    corrections : dict of str to float
+        What the capacities of each service are multiplied by.
+    """
+
+    def __init__(self, demand: Demand, promise: Promise) -> None:
+        self._demand, self._promise = demand, promise
+        self._ways = {service.name: list(self._best_ways(service)) for service in demand.services}
+        self.corrections = dict.fromkeys(self._ways, 1.0)
+
+    def _best_ways(self, service: Service) -> Iterator[_Way]:
+        """Yield the way of greatest capacity for each kind of GPU and instance size."""
+        demand = self._demand
+        tables = ((pool.gpu, table) for pool in demand.pools for table in demand.tables)
+        for gpu, table in tables:
+            if (table.model, table.gpu) != (service.model, gpu.name):
+                continue
+            for size in gpu.sizes:
+                if smallest_profile(gpu, size, table.memory_gb) is not None:
+                    points = [
+                        point
+                        for point in table.points
+                        if point.size == size
+                        and (demand.max_processes is None or point.processes <= demand.max_processes)
+                        and demand.rule.allows(point.latency, service.slo)
+                    ]
+                    best, chosen = self._best(service, points)
+                    if chosen is not None:
+                        yield _Way(table.gpu, table.memory_gb, chosen, best)
+
+    def _best(self, service: Service, points: list[Point]) -> tuple[float, Point | None]:
+        best, chosen = 0.0, None
+        most = max((point.throughput for point in points), default=0.0)
+        for point in sorted(points, key=lambda point: -point.throughput):
+            # No capacity is above the throughput. Where those of large batches are little, small ones may have more.
+            if point.throughput > max(best, _SIMILAR * most if best > LITTLE * most else 0.0):
+                capacity = capacity_in_service(point, service.slo, service.rate, self._promise, best)
+                if capacity > best:
+                    best, chosen = capacity, point
+        return best, chosen
+
+    def demand(self) -> Demand:
+        """Return the demand with corrected capacities in place of throughputs: each service is a model of its own."""
+        tables = []
+        services = []
+        for service in self._demand.services:
+            services.append(dataclasses.replace(service, model=service.name))
+            points: dict[tuple[str, float | None], list[Point]] = {}
+            for way in self._ways[service.name]:
+                corrected = dataclasses.replace(way.point, throughput=self._corrected(service.name, way))
+                points.setdefault((way.gpu, way.memory_gb), []).append(corrected)
+            tables += [ProfileTable(service.name, gpu, tuple(own), memory) for (gpu, memory), own in points.items()]
+        return self._demand.replace(services=tuple(services), tables=tuple(tables))
+
+    def _corrected(self, name: str, way: _Way) -> float:
+        return min(way.capacity * self.corrections[name], way.point.throughput)
+
+    def with_throughputs(self, deployment: Deployment) -> Deployment:
+        """Return a deployment for :meth:`demand` with the throughputs of the profiles."""
+        points = {(name, way.gpu, way.point.size): way.point for name, ways in self._ways.items() for way in ways}
+
+        def measured(segment: Segment) -> Segment:
+            size = deployment.placement(segment).profile.compute_slices
+            point = points[segment.service, deployment.gpus[segment.gpu], size]
+            return dataclasses.replace(segment, throughput=point.throughput)
+
+        return deployment.replace(segments=map(measured, deployment.segments))
+
+    def total(self, service: Service, deployment: Deployment) -> float:
+        """Return the requests per second that the capacities of the segments of a service add up to, uncorrected."""
+        capacities = {(way.gpu, way.point.size): way.capacity for way in self._ways[service.name]}
+        own = [segment for segment in deployment.segments if segment.service == service.name]
+        kinds = [(deployment.gpus[s.gpu], deployment.placement(s).profile.compute_slices) for s in own]
+        return sum(capacities.get(kind, 0.0) for kind in kinds)
+
+    def correct(
+        self, service: Service, deployment: Deployment, choose: Callable[[float, float], float], *, kept: bool = True
+    ) -> None:
+        """Correct the capacities of a service by the rate at which its segments in a deployment keep the promise.
+
+        Parameters
+        ----------
+        service : Service
+            One of the demand.
+        deployment : Deployment
+            With the throughputs of the profiles.
+        choose : callable
+            Takes the correction until now and the one with which the capacities of these segments add up to that rate;
+            returns the new one.
+        kept : bool
+            False if the deployment is known to break the promise to the service: it holds less than its rate, then.
+        """
+        own = [segment for segment in deployment.segments if segment.service == service.name]
+        workers = [worker_of(self._demand, service, deployment, segment, self._promise.batching) for segment in own]
+        held = max(held_rate(workers, service.slo, self._promise), service.rate * 1e-3)
+        if not kept:
+            held = min(held, service.rate * (1 - 1e-6))
+        total = self.total(service, deployment)
+        if total > 0:
+            self.corrections[service.name] = choose(self.corrections[service.name], held / total)
+
+    def why_little(self) -> list[str]:
+        """Return a line for each service that has little capacity wherever it runs, with an SLO that has more."""
+        lines = []
+        for service in self._demand.services:
+            way = max(self._ways[service.name], key=lambda way: way.capacity)
+            point, capacity = way.point, self._corrected(service.name, way)
+            if capacity > LITTLE * point.throughput:
+                continue
+            seconds = worker_at(point, service.slo, 0.0).answer[-1]
+            longer = rounded_up(2 * (seconds if seconds > 0.51 * service.slo else service.slo))
+            more = capacity_in_service(point, longer, service.rate, self._promise)
+            if more <= capacity:
+                continue
+            lines.append(
+                f"{service.name!r} keeps it up to {capacity:.3g} requests per second for each {_profile(way)}, which "
+                f"answers {point.throughput:.3g}: a batch takes {seconds / service.slo:.2g} of its SLO, so few may "
+                f"wait for one; with an SLO of {longer:g} s it would be up to {more:.3g}"
+            )
+        return lines
+
+    def entries(self) -> tuple[Capacity, ...]:
+        """Return the corrected capacities."""
+        return tuple(
+            Capacity(
+                name,
+                way.gpu,
+                _profile(way),
+                way.point.batch,
+                way.point.processes,
+                way.point.throughput,
+                self._corrected(name, way),
+            )
+            for name, ways in self._ways.items()
+            for way in ways
+        )
+
+
+def _profile(way: _Way) -> str:
+    profile = smallest_profile(get_gpu(way.gpu), way.point.size, way.memory_gb)
+    assert profile is not None
+    return profile.name

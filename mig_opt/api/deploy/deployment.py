@@ -1,0 +1,299 @@
+"""Entry point for services: :func:`deploy` runs any method on a demand."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mig_opt.api.change import align
+from mig_opt.api.change.retained import standing_of
+from mig_opt.errors import InputError, Problem
+from mig_opt.method.control import Callbacks, Control, Stop, call, check_run, run
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
+from mig_opt.method.result import Status
+from mig_opt.rules import wrong_type
+from mig_opt.serving.bounds import Relaxation, shortage
+from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult
+from mig_opt.serving.profile_table import smallest_profile
+from mig_opt.texts import plural
+from mig_opt.validation import validate_deployment
+from mig_opt.validation.serving.instances import check_instances
+
+
+def deploy(
+    demand: Demand,
+    method: str = AUTO,
+    *,
+    running: Deployment | None = None,
+    only: Iterable[str] | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+    initial: Deployment | None = None,
+) -> DeploymentResult:
+    """Find a deployment of fewest GPUs that serves every service in time.
+
+    Among deployments of as few GPUs, ``exact`` looks for one of fewest compute slices, and among these for one of
+    fewest changes to what is running.
+
+    Parameters
+    ----------
+    demand : Demand
+        Services, what their models achieve, and the GPUs that there are.
+    method : str
+        One of :func:`mig_opt.methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``.
+    running : Deployment, optional
+        What is running now. GPUs keep their numbers, and as much as possible stays where it is.
+    only : iterable of str, optional
+        Names of the services whose segments may change; all others of ``running`` stay where they are (ParvaGPU,
+        section III-F). By default every service may change. For the methods ``parvagpu``, ``parvagpu-single`` and
+        ``parvagpu-unoptimized``.
+    time_limit : float, optional
+        Seconds; by default there is no limit.
+    seed : int
+        Seed for whatever is random.
+    workers : int, optional
+        Threads, as for :func:`mig_opt.solve`; the methods of today use one.
+    callbacks, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the number of GPUs.
+    gap : float
+        Share of the GPUs by which the lower bound may miss them for the run to end. With 0, fewer compute slices and
+        changes are looked for even where no deployment has fewer GPUs.
+    initial : Deployment, optional
+        Where the run begins, a valid deployment: the result is no worse. Unlike ``running`` it need not be kept to.
+
+    Returns
+    -------
+    DeploymentResult
+        Also after Ctrl-C, with the best deployment until then.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, the segments that are to stay break a rule, or a demand needs more than
+        a million segments.
+    SolverError
+        If a method breaks its contract.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> result = deploy(load("parvagpu-s1"))
+    >>> result.status.value, result.gpus, result.lower_bound
+    ('optimal', 2, 2)
+
+    One service has twice as many requests, and only its segments change:
+
+    >>> import dataclasses
+    >>> demand = load("parvagpu-s1")
+    >>> running = deploy(demand, "parvagpu").deployment
+    >>> services = list(demand.services)
+    >>> services[5] = dataclasses.replace(services[5], rate=2 * services[5].rate)  # vgg19
+    >>> updated = deploy(demand.replace(services=tuple(services)), running=running, only=["vgg19"])
+    >>> changed = set(updated.deployment.segments) ^ set(running.segments)
+    >>> updated.method, updated.gpus, {segment.service for segment in changed}
+    ('parvagpu', 2, {'vgg19'})
+    """
+    method = updating(method) if only is not None else method
+    problems = list(wrong_demand(demand))
+    for name, given in (("running", running), ("initial", initial)):
+        if given is not None and not isinstance(given, Deployment):
+            problems.append(wrong_type(name, given, "a Deployment (or left out)"))
+    check_run(
+        DEPLOY_METHODS,
+        method,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=problems,
+    )
+    if running is not None:
+        check_instances(running=running)
+    if initial is not None:
+        _check_initial(initial, demand, only)
+    found = get_deploy_method(method)
+    standing = None if only is None else what_stays(found, running, only, demand)
+    unservable = why_unservable(demand)
+    if not unservable:
+        check_size(demand)
+    control = Control[Deployment](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=lambda deployment: deployment.goals(running),
+        adjust=None if running is None or standing is not None else functools.partial(align, running),
+    )
+
+    def optimal() -> bool:
+        return control.objective is not None and control.objective <= control.lower_bound
+
+    def conclude(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
+        proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
+        return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, demand=demand, **known)
+
+    return run(
+        control,
+        demand,
+        found,
+        lambda: _work(demand, found, control, unservable, initial, running=running, standing=standing),
+        violations=lambda deployment: validate_deployment(demand, deployment).violations,
+        optimal=optimal,
+        conclude=conclude,
+    )
+
+
+def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
+    problems = [
+        Problem(f"initial.{violation.path}", violation.message)
+        for violation in validate_deployment(demand, initial).violations
+    ]
+    if only is not None:
+        problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
+    if problems:
+        raise InputError(problems)
+
+
+def _work(
+    demand: Demand,
+    method: Method,
+    control: Control[Deployment],
+    unservable: Sequence[str],
+    initial: Deployment | None,
+    **fleets: Deployment | None,
+) -> None:
+    if unservable:
+        control.refute("; ".join(unservable))
+        return
+    relaxation = Relaxation(demand)
+    best = relaxation.bounds[0]
+    control.raise_bound(best.gpus, best.reason)
+    lacking = shortage(demand, best)
+    if lacking:
+        control.refute(lacking)
+        return
+    if initial is not None:
+        control.offer(initial)
+    for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
+        if not control.done:
+            call(each, demand, control, relaxation=relaxation, **fleets)
+
+
+def updating(method: str) -> str:
+    """Return the method that updates some services: ``parvagpu`` in place of ``auto``."""
+    return "parvagpu" if method == AUTO else method
+
+
+def what_stays(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
+    """Return what stays if only some services change, and the method can leave it there.
+
+    Raises
+    ------
+    InputError
+        If it cannot, nothing is running, or what stays breaks a rule.
+    """
+    if "standing" not in method.options:
+        able = ", ".join(one.name for one in DEPLOY_METHODS.entries if "standing" in one.options)
+        raise InputError([Problem("only", f"method {method.name!r} cannot leave segments where they are; {able} can")])
+    if running is None:
+        message = "nothing is running that could stay; give a running deployment (--from OLD), or leave this out"
+        raise InputError([Problem("only", message)])
+    return standing_of(running, only, demand)
+
+
+def check_size(demand: Demand) -> None:
+    """Refuse a demand, each service of which can be served, that needs too many segments.
+
+    Raises
+    ------
+    InputError
+        Naming the services that need most of them.
+    """
+    least = [
+        max(math.ceil(min(service.rate / _best_throughput(options), 1e300)), service.min_replicas)
+        for service, options in zip(demand.services, demand.options, strict=True)
+    ]
+    if sum(least) > MOST_SEGMENTS:
+        share = MOST_SEGMENTS / len(least)
+        raise InputError(
+            Problem(
+                f"services[{index}].{'rate' if count > service.min_replicas else 'min_replicas'}",
+                f"needs at least {count:.6g} segments; deployments have at most {MOST_SEGMENTS:,}, so give a smaller "
+                "one",
+            )
+            for index, (service, count) in enumerate(zip(demand.services, least, strict=True))
+            if count > share
+        )
+
+
+def why_too_many(demand: Demand) -> str:
+    """Return which rates need more segments than any deployment has; empty if none does."""
+    try:
+        check_size(demand)
+    except InputError as error:
+        return "; ".join(f"{problem.path} {problem.message}" for problem in error.problems)
+    return ""
+
+
+def _best_throughput(options: Iterable[Option]) -> float:
+    return max(option.point.throughput for option in options)
+
+
+def why_unservable(demand: Demand) -> list[str]:
+    """Return a line for each service that no instance can serve, with the best latency that it could have.
+
+    Examples
+    --------
+    >>> from mig_opt import load
+    >>> from mig_opt.serving.demand import SloRule
+    >>> hasty = load("parvagpu-s1").replace(rule=SloRule(0.001))
+    >>> why_unservable(hasty)[0].partition("; ")[2]
+    'the best is 0.013 s, on 1g.10gb'
+    """
+    lines = []
+    for index in demand.unservable():
+        service = demand.services[index]
+        best = demand.best_latency(service)
+        if best is None:
+            lines.append(f"service {service.name!r} fits on no instance: {_why_nowhere(demand, service)}")
+            continue
+        latency, profile = best
+        word = "below" if demand.rule.whole_ms else "of at most"
+        lines.append(
+            f"service {service.name!r} needs a latency {word} {demand.rule.limit(service.slo):.6g} s "
+            f"({demand.rule.share:g} of its SLO of {service.slo:g} s); the best is {latency:g} s, on {profile.name}"
+        )
+    return lines
+
+
+def _why_nowhere(demand: Demand, service: Service) -> str:
+    """Return which of memory and processes keeps a service from every instance."""
+    processes = [
+        point.processes
+        for pool in demand.pools
+        for table in demand.tables
+        if (table.model, table.gpu) == (service.model, pool.gpu.name)
+        for point in table.points
+        if smallest_profile(pool.gpu, point.size, table.memory_gb) is not None
+    ]
+    if not processes:
+        return f"its model {service.model!r} needs more memory than any that it was profiled on has"
+    return (
+        f"where it has enough memory its model {service.model!r} was profiled with "
+        f"{plural(min(processes), 'process', 'processes')} or more, and at most {demand.max_processes} may share an "
+        "instance"
+    )

@@ -1,0 +1,400 @@
+"""Fewest GPUs with which a promise to the requests is kept: :func:`deploy_with_promise`.
+
+Every way to serve a service gets a capacity, the rate at which it keeps the promise, in place of its throughput. The
+methods of :func:`mig_opt.deploy` work with these. What they find is simulated. The capacities are those of equal
+segments; where a mixture keeps the promise at another rate, the capacities of that service are corrected, and the
+method runs again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from mig_opt.api.deploy.capacities import CapacityTables, usable
+from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
+from mig_opt.api.deploy.trials import PromiseTrials
+from mig_opt.api.deploy.unkept import refusal
+from mig_opt.errors import InputError
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
+from mig_opt.method.result import Rows, Status, versions_with
+from mig_opt.rules import entries_of, wrong_type
+from mig_opt.serving.bounds import fleet_bounds
+from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult
+from mig_opt.simulation.serving.capacity import Capacity, Promise
+from mig_opt.simulation.serving.outcome import RequestSimulation
+from mig_opt.texts import plural
+from mig_opt.validation import validate_deployment
+
+_ROUNDS = 12
+"""Times that capacities are corrected at most."""
+_STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
+"""Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
+_LEAST_STEP = 0.5
+"""What a correction multiplies capacities by at least: where segments hold little, one more may hold far more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseResult(DeploymentResult):
+    """Outcome of :func:`mig_opt.deploy_with_promise`.
+
+    The lower bound, and the status ``optimal``, hold under the capacities: fewer GPUs do not have instances whose
+    capacities add up to every rate. That the deployment keeps the promise is not proven but simulated.
+
+    Attributes
+    ----------
+    promise : Promise or None
+        What was promised.
+    simulation : RequestSimulation or None
+        Simulation of the deployment, with other random numbers than those it was found with. A deployment that does
+        not keep the promise in it is not taken.
+    capacities : tuple of Capacity
+        Rate up to which each way to serve a service keeps the promise.
+    headroom : float or None
+        For a heuristic: share by which rates were raised for it, if that took fewer GPUs than capacities.
+    """
+
+    promise: Promise | None = None
+    simulation: RequestSimulation | None = None
+    capacities: tuple[Capacity, ...] = ()
+    headroom: float | None = None
+
+    @property
+    def claim(self) -> str:
+        """Sentence about what is proven and what was simulated; empty without a deployment."""
+        if self.simulation is None or self.promise is None:
+            return ""
+        kept = f"{plural(self.gpus or 0, 'GPU')}, p{100 * self.promise.share:g} kept in simulation"
+        if self.lower_bound == self.gpus and self.lower_bound > 1:
+            return f"{kept}; {self.lower_bound - 1} proven too few under the capacities"
+        return f"{kept}; at least {self.lower_bound} under the capacities"
+
+    def rows(self) -> Rows:
+        """Return method, GPUs, lower bound, compute slices and what is claimed."""
+        return [*DeploymentResult.rows(self), ("claim", self.claim or "-")]
+
+
+def deploy_with_promise(
+    demand: Demand,
+    promise: Promise | float = 0.99,
+    method: str = AUTO,
+    *,
+    running: Deployment | None = None,
+    incumbents: Iterable[Deployment] = (),
+    time_limit: float | None = None,
+    seed: int = 0,
+) -> PromiseResult:
+    """Find a deployment of fewest GPUs with which a share of the requests of every service is in time.
+
+    Parameters
+    ----------
+    demand : Demand
+        Services, what their models achieve, and the GPUs that there are. Latencies stay within its rule.
+    promise : Promise or float
+        The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
+    method : str
+        One of :func:`mig_opt.methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
+        in place of them; the fewest GPUs with which the promise is kept count. ``exact`` never needs more GPUs.
+    running : Deployment, optional
+        What is running now. GPUs keep their numbers, and as much as possible stays where it is.
+    incumbents : iterable of Deployment
+        Deployments that may be enough, from wherever they are: one with fewer GPUs is taken if it keeps the promise.
+    time_limit : float, optional
+        Seconds, the simulations included as far as they can be cut short; by default there is no limit.
+    seed : int
+        Seed for whatever is random.
+
+    Returns
+    -------
+    PromiseResult
+        Also after Ctrl-C, with the best deployment until then. Its deployment has the throughputs of the profiles, so
+        the validator accepts it for the demand as well.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, or a demand needs too many segments.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy_with_promise, load
+    >>> result = deploy_with_promise(load("parvagpu-s1"), 0.99)
+    >>> result.claim
+    '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
+    """
+    problems = list(wrong_demand(demand))
+    if not isinstance(promise, Promise):
+        try:
+            promise = Promise(promise)
+        except InputError as error:
+            problems += error.problems
+    if running is not None and not isinstance(running, Deployment):
+        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
+    try:
+        incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
+    except InputError as error:
+        problems += error.problems
+    check_run(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
+    assert isinstance(promise, Promise)
+    search = _Search(
+        demand,
+        promise,
+        method,
+        running=running,
+        incumbents=tuple(incumbents),
+        time_limit=time_limit,
+        seed=seed,
+    )
+    return search.run()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A deployment that keeps the promise, and how it was found."""
+
+    deployment: Deployment
+    headroom: float | None = None
+
+
+class _Search:
+    """One run: capacities, corrections of them, and the best deployment so far."""
+
+    def __init__(
+        self,
+        demand: Demand,
+        promise: Promise,
+        method: str,
+        *,
+        running: Deployment | None,
+        incumbents: tuple[Deployment, ...],
+        time_limit: float | None,
+        seed: int,
+        fewer_than: float = math.inf,
+        trials: PromiseTrials | None = None,
+    ) -> None:
+        self._fewer_than, self._trials = fewer_than, trials or PromiseTrials(promise, seed)
+        self._begun = time.monotonic()
+        self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
+        self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
+        self._tables: CapacityTables | None = None
+        self._best: _Found | None = None
+        self._last: DeploymentResult | None = None
+        self._floor = 0
+
+    def run(self) -> PromiseResult:
+        if refused := refusal(self._demand, self._promise, self._method.name):
+            return self._result(*refused)
+        check_size(self._demand)
+        try:
+            reason = self._work()
+            return self._result(None, reason)
+        except KeyboardInterrupt:
+            return self._result(Status.INTERRUPTED, "")
+
+    @property
+    def _remaining(self) -> float | None:
+        """Seconds left; None without a limit."""
+        return None if self._time_limit is None else self._time_limit - (time.monotonic() - self._begun)
+
+    @property
+    def _time_left(self) -> float | None:
+        """Half of them for a method, which needs some: what it finds is corrected, and others are tried."""
+        return None if self._remaining is None else max(self._remaining / 2, 0.1)
+
+    @property
+    def _expired(self) -> bool:
+        return self._remaining is not None and self._remaining <= 0
+
+    @property
+    def _done(self) -> bool:
+        """True if there are no fewer GPUs even for the throughputs."""
+        return self._best_gpus <= self._floor
+
+    def _work(self) -> str:
+        """Search; return why nothing was found, if that is so."""
+        self._tables = tables = CapacityTables(usable(self._demand, self._method.name), self._promise)
+        self._floor = fleet_bounds(self._demand)[0].gpus
+        if too_many := why_too_many(tables.demand()):
+            return f"with the capacities of the promise: {too_many}"
+        reason = self._with_capacities(tables)
+        exact = self._method.kind == "exact"
+        if exact:
+            self._raise_capacities(tables)
+        for incumbent in self._incumbents:
+            if incumbent.used_gpus < self._best_gpus:
+                self._try(incumbent)
+        if exact:
+            self._try_rivals()
+        elif not (self._done or self._expired):
+            most = self._with_headroom(self._method.name)
+            reason = f"{reason}; nor is the promise kept with rates raised by {most:.0%}"
+        if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
+            # With capacities with which that deployment is enough there may be a better one still.
+            self._raise_capacities(tables)
+        return "" if self._best is not None else reason
+
+    def _try_rivals(self) -> None:
+        """Take what a heuristic finds under the same promise, if it needs fewer GPUs; others are not simulated."""
+        for rival in (method.name for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
+            if self._done or self._expired:
+                return
+            if refusal(self._demand, self._promise, rival):
+                continue
+            search = _Search(
+                self._demand,
+                self._promise,
+                rival,
+                running=self._running,
+                incumbents=(),
+                time_limit=self._time_left,
+                seed=self._seed,
+                fewer_than=self._best_gpus,
+                trials=self._trials,
+            )
+            search._work()
+            if search._best is not None:
+                self._keep(search._best.deployment, search._best.headroom)
+
+    @property
+    def _best_gpus(self) -> float:
+        """GPUs of the best deployment, or those that it has to be below if there is none."""
+        return self._fewer_than if self._best is None else self._best.deployment.used_gpus
+
+    def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
+        """Take a deployment that keeps the promise, if it is valid and the best so far."""
+        better = self._best is None or deployment.goals(self._running) < self._best.deployment.goals(self._running)
+        if better and validate_deployment(self._demand, deployment).valid:
+            self._best = _Found(deployment, headroom)
+
+    def _with_capacities(self, tables: CapacityTables) -> str:
+        """Let the method work with capacities, which are corrected until the promise is kept; return why it is not."""
+        broken: list[str] = []
+        for _ in range(_ROUNDS):
+            if self._last is not None and self._expired:
+                return "the time was over before the promise was kept"
+            demand = tables.demand()
+            if too_many := why_too_many(demand):
+                return f"with the capacities of the promise: {too_many}"
+            result = deploy(
+                demand,
+                self._method.name,
+                running=self._running,
+                time_limit=self._time_left,
+                seed=self._seed,
+            )
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            self._last = result
+            if result.deployment is None:
+                reason = result.reason or "the method found no deployment"
+                return "; ".join([f"with the capacities of the promise: {reason}", *tables.why_little()])
+            if result.deployment.used_gpus >= self._best_gpus:
+                return ""
+            deployment = tables.with_throughputs(result.deployment)
+            late = self._trials.late(self._demand, deployment)
+            if not late:
+                self._keep(deployment)
+                return ""
+            broken = list(late)
+            for service in self._demand.services:
+                if service.name in late:
+                    lowered = partial(_lowered, self._trials.factor(late[service.name]))
+                    tables.correct(service, deployment, lowered, kept=False)
+        return f"the promise was not kept by {', '.join(broken)} after {_ROUNDS} corrections of the capacities"
+
+    def _raise_capacities(self, tables: CapacityTables) -> None:
+        """Look for fewer GPUs with capacities that are higher where the best deployment keeps the promise beyond.
+
+        It is enough for them itself, so they prove no more GPUs than it has.
+        """
+        if self._best is None or self._done or self._expired:
+            return
+        deployment = self._best.deployment
+        for service in self._demand.services:
+            tables.correct(service, deployment, max)
+        before = dict(tables.corrections), self._last
+        self._with_capacities(tables)
+        if self._last is not None and self._last.deployment is None:
+            tables.corrections, self._last = before
+
+    def _with_headroom(self, method: str) -> float:
+        """Let a heuristic work with raised rates: the least headroom that is enough; return the greatest tried."""
+        low, high = -1, 0
+        while not self._enough(method, high):
+            if high == _MOST_STEPS or self._expired:
+                return high / _STEPS_OF_HEADROOM
+            low, high = high, min(2 * high + 1, _MOST_STEPS)
+        most = high / _STEPS_OF_HEADROOM
+        while high - low > 1 and not self._expired:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._enough(method, middle) else (middle, high)
+        return most
+
+    def _enough(self, method: str, steps: int) -> bool:
+        """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
+        share = steps / _STEPS_OF_HEADROOM
+        raised = self._demand.with_headroom(share)
+        if why_too_many(raised):
+            return True
+        found = deploy(
+            raised,
+            method,
+            time_limit=self._time_left,
+            seed=self._seed,
+            running=self._running,
+        )
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if found.deployment is None:
+            return True
+        if found.deployment.used_gpus >= self._best_gpus:
+            return True
+        return self._try(found.deployment, share)
+
+    def _try(self, deployment: Deployment, headroom: float | None = None) -> bool:
+        """Keep a deployment if its simulation keeps the promise; return whether it does."""
+        kept = not self._trials.late(self._demand, deployment)
+        if kept:
+            self._keep(deployment, headroom)
+        return kept
+
+    def _result(self, status: Status | None, reason: str) -> PromiseResult:
+        best, last = self._best, self._last
+        bound = max(self._floor, 0 if last is None else last.lower_bound)
+        proven: tuple[str, ...] = ()
+        if best is not None:
+            bound = min(bound, best.deployment.used_gpus)
+            if status is None:
+                optimal = bound == best.deployment.used_gpus
+                status = Status.OPTIMAL if optimal else Status.FEASIBLE
+                proven = ("gpus",) if optimal else ()
+            reason = "" if last is None else last.reason
+        elif status is None:
+            refuted = last is None or last.status is Status.INFEASIBLE
+            status = Status.INFEASIBLE if refuted else Status.NO_SOLUTION
+        return PromiseResult(
+            status=status,
+            method=self._method.name,
+            plan=None if best is None else best.deployment,
+            lower_bound=bound,
+            runtime_s=time.monotonic() - self._begun,
+            seed=self._seed,
+            versions=versions_with(self._method.packages),
+            reason=reason,
+            proven=proven,
+            demand=self._demand,
+            promise=self._promise,
+            simulation=None if best is None else self._trials.shown(self._demand, best.deployment),
+            capacities=() if self._tables is None else self._tables.entries(),
+            headroom=None if best is None else best.headroom,
+        )
+
+
+def _lowered(factor: float, old: float, new: float) -> float:
+    """Return the correction of a capacity that is too large."""
+    return max(min(old * factor, new), old * _LEAST_STEP)

@@ -1,0 +1,118 @@
+"""Services whose requests no instance answers in time as often as promised, even if none meets another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mig_opt.api.deploy.capacities import rounded_up, usable
+from mig_opt.api.deploy.deployment import why_unservable
+from mig_opt.gpu.model import Profile
+from mig_opt.method.result import Status
+from mig_opt.serving.demand import Demand, Service
+from mig_opt.serving.profile_table import Point, smallest_profile
+from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
+from mig_opt.simulation.serving.requests import worker_at
+
+_DOUBLED, _HALVED = 10, 6
+"""Times that an SLO is doubled at most to find one that can be kept, and that its distance from one that cannot is
+halved then."""
+
+
+class _Way(NamedTuple):
+    profile: Profile
+    point: Point
+
+
+def why_unkept(demand: Demand, promise: Promise) -> list[str]:
+    """Return a line for each service that no instance can serve, or not as promised, at any rate, with what would do.
+
+    Examples
+    --------
+    >>> from mig_opt import GpuPool, ProfileTable, get_gpu
+    >>> table = ProfileTable("chat", "A30", (Point(1, 8, 1, 10.0, 0.02),))
+    >>> demand = Demand((Service("chat", 0.1, 5.0),), (table,), (GpuPool(get_gpu("A30")),))
+    >>> print(*why_unkept(demand, Promise(0.99)))
+    no instance keeps 99 % of the requests of 'chat' in time, at any rate: at best 0 % are, on 1g.6gb, where a batch \
+of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an SLO of 0.8 s
+    """
+    lines = why_unservable(demand)
+    for service in demand.services:
+        ways = [way for way in _ways(demand, service) if demand.rule.allows(way.point.latency, service.slo)]
+        if ways and not any(_kept(way.point, service.slo, promise) for way in ways):
+            lines.append(_line(demand, service, promise, ways))
+    return lines
+
+
+def refusal(demand: Demand, promise: Promise, method: str) -> tuple[Status, str] | None:
+    """Return why a method has nothing to work with: the status of its result, and the reason; None if it has."""
+    if lines := why_unkept(demand, promise):
+        return Status.INFEASIBLE, "; ".join(lines)
+    # Other methods may use what this one cannot.
+    if lines := why_unkept(usable(demand, method), promise):
+        return Status.NO_SOLUTION, f"for {method}: {'; '.join(lines)}"
+    return None
+
+
+def _ways(demand: Demand, service: Service) -> Iterator[_Way]:
+    """Yield all that a service can run on, however long it takes."""
+    for pool in demand.pools:
+        for table in demand.tables:
+            if (table.model, table.gpu) == (service.model, pool.gpu.name):
+                for point in table.points:
+                    profile = smallest_profile(pool.gpu, point.size, table.memory_gb)
+                    if profile is not None and point.processes <= (demand.max_processes or math.inf):
+                        yield _Way(profile, point)
+
+
+def _kept(point: Point, slo: float, promise: Promise) -> bool:
+    return late_alone(point, slo, promise) <= promise.allowed * MARGIN
+
+
+def _seconds(point: Point, slo: float) -> float:
+    """Return the seconds from the begin of a batch to its answer."""
+    return worker_at(point, slo, 0.0).answer[-1]
+
+
+def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) -> str:
+    slo, everywhere = service.slo, list(_ways(demand, service))
+    late, seconds, best = min(
+        (late_alone(way.point, slo, promise), _seconds(way.point, slo), index) for index, way in enumerate(ways)
+    )
+    profile, point = ways[best]
+    would = []
+    # So many decimals of a per cent that it is not rounded to more than can be kept.
+    if (most := math.floor((1 - late / MARGIN) * 1e4) / 1e4) > 0:
+        would.append(f"a promise of {100 * most:g} %")
+    shares = [math.ceil(100 * way.point.latency / slo) / 100 for way in everywhere if _kept(way.point, slo, promise)]
+    if shares and min(shares) <= 1:
+        would.append(f"latencies of up to {min(shares):g} of the SLO (--slo-share) in place of {demand.rule.share:g}")
+    slos = [found for way in everywhere if (found := _enough(demand, way.point, slo, promise)) is not None]
+    if slos:
+        would.append(f"an SLO of {min(slos):g} s")
+    by = "by its throughput" if seconds > point.latency else "on average"
+    return (
+        f"no instance keeps {100 * promise.share:g} % of the requests of {service.name!r} in time, at any rate: at "
+        f"best {100 * (1 - late):.4g} % are, on {profile.name}, where a batch of {point.batch} takes {seconds:.6g} s "
+        f"{by}, and the SLO is {slo:g} s" + (f"; what can be kept: {', or '.join(would)}" if would else "")
+    )
+
+
+def _enough(demand: Demand, point: Point, slo: float, promise: Promise) -> float | None:
+    """Return an SLO, longer than it is, with which the promise would be kept; None if none is found."""
+
+    def enough(longer: float) -> bool:
+        return demand.rule.allows(point.latency, rounded_up(longer)) and _kept(point, rounded_up(longer), promise)
+
+    low = high = max(slo, _seconds(point, slo), point.latency / demand.rule.share)
+    for _ in range(_DOUBLED):
+        if enough(high):
+            break
+        low, high = high, 2 * high
+    else:
+        return None
+    for _ in range(_HALVED if high > low else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return rounded_up(high)

@@ -1,0 +1,122 @@
+"""Shrinks an impossible set of requirements to a minimal one: a deletion filter with growing chunks.
+
+Requirements are dropped in chunks; what is still impossible without a chunk stays without it. A requirement is *needed*
+once the rest of the set was met in time (a transition constraint): it remains needed while the set shrinks further. A
+set in which every requirement is needed is minimal, a minimal unsatisfiable subset (Marques-Silva: "Minimal
+Unsatisfiability: Models, Algorithms and Applications", ISMVL 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mig_opt.api.explain.oracle import Clock, Kept, Oracle
+from mig_opt.api.explain.requirements import Requirement, RequirementKind
+from mig_opt.batch.schedule import Schedule
+
+_MOST = 0.7
+"""The part of the time that is left which all of the shrinking may take."""
+
+_SHARE = 8
+"""One question may take this part of the time that is left: some may stay open, and still the others are asked."""
+
+
+class Shrinker:
+    """A set of requirements that cannot be met in time, on its way to a minimal one.
+
+    :meth:`run` may be interrupted at any moment: the set is impossible all along.
+    """
+
+    def __init__(self, oracle: Oracle, core: Kept) -> None:
+        self.core = core  # impossible, as has been proven
+        self.needed: set[Requirement] = set()  # without these the core would be possible, as schedules have shown
+        self._oracle = oracle
+        self._all = oracle.requirements
+        self._clock = Clock(_MOST * oracle.clock.remaining)
+
+    def run(self) -> None:
+        """Drop what can be dropped.
+
+        What concerns the batch as a whole goes first: the rest says more if it holds for any number of GPUs, or without
+        the time that operations take. Tasks of little work go before others, so that few remain.
+        """
+        tasks = sorted(self._all.tasks, key=self._all.work)
+        self._drop_singly([self._all.gpus, *self._all.operations])
+        self._drop_refuted(tasks)
+        self._drop_most(tasks)
+        self._drop_singly(self._all.live)
+        details = [detail for detail in self._all.details if detail in self.core]
+        if details and self._possible_without(details) is not False:
+            self._drop_most(details)
+
+    def _drop_singly(self, requirements: Iterable[Requirement]) -> None:
+        for requirement in requirements:
+            if requirement in self.core:
+                self._possible_without([requirement])
+
+    def _drop_refuted(self, requirements: Sequence[Requirement]) -> None:
+        """Drop from the front while a lower bound without a solver is proof enough: far at little cost."""
+        pending, size, growing = list(requirements), 1, True
+        while pending and size and self._clock.remaining:
+            smaller = self.core - self._all.with_implied(pending[:size])
+            if self._oracle.refuted(smaller):
+                self.core, pending = smaller, pending[size:]
+                size = 2 * size if growing else size
+            else:
+                growing, size = False, min(size, len(pending)) // 2
+
+    def _drop_most(self, requirements: Sequence[Requirement]) -> None:
+        """Drop from the front, in chunks that grow as long as all goes well."""
+        pending, size, growing = list(requirements), 1, True
+        while pending and self._clock.remaining:
+            chunk = pending[:size]
+            possible = self._possible_without(chunk)
+            if possible is False:
+                pending, size = pending[size:], 2 * size if growing else size
+            elif len(chunk) > 1:
+                growing, size = False, len(chunk) // 2
+            elif possible or len(pending) == 1:
+                growing, pending = False, pending[1:]
+            else:
+                growing, pending = False, self._beyond_open(pending)
+            left = self.core - self.needed
+            pending = [entry for entry in pending if entry in left]
+
+    def _beyond_open(self, pending: list[Requirement]) -> list[Requirement]:
+        """Return what is worth a try after the first of ``pending`` stayed open.
+
+        The heavier a task, the easier it is to do without it. If the one in the middle stays open as well, those
+        before it hardly deserve the time.
+        """
+        middle = len(pending) // 2
+        if self._possible_without([pending[middle]]) is None:
+            return pending[middle + 1 :]
+        return pending[1:]
+
+    def _possible_without(self, chunk: Sequence[Requirement]) -> bool | None:
+        """Drop a chunk if the rest is impossible; return whether the rest is possible."""
+        smaller = self.core - self._all.with_implied(chunk)
+        answer = self._oracle.decide(smaller, self._clock.remaining / _SHARE)
+        if answer.possible is False:
+            self.core = smaller
+        elif answer.possible and len(chunk) == 1:
+            self.needed.add(chunk[0])
+            if answer.schedule is not None:
+                self._exchange(chunk[0], answer.schedule)
+        return answer.possible
+
+    def _exchange(self, absent: Requirement, schedule: Schedule) -> None:
+        """Note every task as needed that the absent task can stand in for in a schedule without it (model rotation).
+
+        Where it takes no longer than the other, the schedule remains one, of all tasks but that other.
+        """
+        if absent.kind is not RequirementKind.TASK:
+            return
+        substitute = self._all.kept_task(absent, self.core)
+        places = {run.task: self._all.batch.gpu.profile(run.profile) for run in schedule.runs}
+        for requirement in (self.core - self.needed).intersection(self._all.tasks):
+            task = self._all.kept_task(requirement, self.core)
+            if task.name in places:
+                seconds, most = substitute.time_on(places[task.name]), task.time_on(places[task.name])
+                if seconds is not None and most is not None and seconds <= most:
+                    self.needed.add(requirement)

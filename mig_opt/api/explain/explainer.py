@@ -1,0 +1,241 @@
+"""The function that explains a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from mig_opt.api.explain.conflicts import Shrinker
+from mig_opt.api.explain.explanation import Conflict, Explanation, Remedy, Verdict
+from mig_opt.api.explain.oracle import Clock, Kept, Oracle, in_time
+from mig_opt.api.explain.remedies import misfit_conflicts, misfit_remedies, remedies
+from mig_opt.api.explain.requirements import Requirements, spelled, target_requirement
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.batch.timing import DECIMALS
+from mig_opt.errors import Problem
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO
+from mig_opt.method.result import Status
+from mig_opt.rules import wrong_number
+
+DEFAULT_TIME_LIMIT = 20.0
+"""Seconds."""
+
+
+def explain(
+    batch: Batch,
+    target: float | None = None,
+    *,
+    time_limit: float | None = DEFAULT_TIME_LIMIT,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Explanation:
+    """Say why a batch is infeasible, or why its makespan cannot be at most a target.
+
+    The answer is a minimal set of requirements that are impossible together: without any one of them the others could
+    be met. A batch may have several such sets; one is returned.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    target : float, optional
+        Seconds. Without a target the question is why no schedule is shorter than the best lower bound.
+    time_limit : float, optional
+        Wall-clock seconds. When they are over, the set is still impossible, but ``open`` requirements in it may be
+        superfluous. With None the work goes on until all is proven, which may take very long.
+    seed : int
+        Seed for whatever is random, at least 0.
+    workers : int, optional
+        Threads; by default one for each core.
+
+    Returns
+    -------
+    Explanation
+        The verdict, the conflict and remedies. Ctrl-C ends the work early; what is known by then is returned.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, explain, get_gpu
+    >>> batch = Batch((Task("a", {1: 1.0}), Task("b", {4: 5.0}), Task("c", {4: 3.0})), get_gpu("A30"))
+    >>> explanation = explain(batch, target=6.0)
+    >>> for requirement in explanation.conflicts[0].requirements:
+    ...     print(requirement)
+    the makespan must be at most 6 s
+    there is 1 x A30-24GB
+    task 'b' must run: 5 s on 4 slices
+    task 'c' must run: 3 s on 4 slices
+    >>> for remedy in explanation.remedies:
+    ...     print(remedy)
+    a target of 9.34 s
+    2 x A30-24GB
+    without task 'b'
+    """
+    check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
+    work = _Explaining(batch, None if target is None else float(target), Clock(time_limit, seed, workers))
+    try:
+        work.run()
+    except KeyboardInterrupt:
+        return work.explanation(interrupted=True)
+    return work.explanation()
+
+
+def check_question(
+    target: object,
+    *,
+    time_limit: object = None,
+    seed: object = 0,
+    workers: object = None,
+    also: Sequence[Problem] = (),
+) -> None:
+    """Refuse arguments that :func:`explain` cannot work with, whatever their type; ``also`` has further problems."""
+    problems = [*also]
+    if target is not None:
+        problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
+    check_run(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+
+
+class _Explaining:
+    """Run of one explanation, with what is known at each moment."""
+
+    def __init__(self, batch: Batch, target: float | None, clock: Clock) -> None:
+        self._batch = batch
+        self._target = target
+        self._clock = clock
+        self._verdict = Verdict.UNKNOWN
+        self._schedule: Schedule | None = None
+        self._lower_bound = 0.0
+        self._oracle: Oracle | None = None
+        self._shrinker: Shrinker | None = None
+        self._least: ScheduleResult | None = None
+        self._remedies: list[Remedy] = []
+
+    def run(self) -> None:
+        """Find out as much as the time allows."""
+        first = self._solve(method="far")
+        if first.status is Status.INFEASIBLE:
+            self._verdict = Verdict.IMPOSSIBLE
+            self._remedies += misfit_remedies(self._batch)
+            return
+        goal = self._below_bound() if self._target is None else self._target
+        oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock)
+        if self._is_ruled_out(oracle):
+            self._explain(oracle)
+
+    def explanation(self, *, interrupted: bool = False) -> Explanation:
+        """Return what is known."""
+        conflicts = misfit_conflicts(self._batch) if math.isinf(self._lower_bound) else tuple(self._conflict())
+        # What rules out a part of the batch rules out the whole.
+        lower_bound = max(self._lower_bound, *(conflict.lower_bound for conflict in conflicts), 0.0)
+        return Explanation(
+            verdict=self._verdict,
+            target=self._target,
+            schedule=self._schedule,
+            lower_bound=_at_most(lower_bound, self._schedule),
+            conflicts=conflicts,
+            remedies=tuple(self._remedies),
+            runtime_s=self._clock.seconds,
+            interrupted=interrupted,
+        )
+
+    def _below_bound(self) -> float:
+        """Return the largest makespan that the best lower bound rules out, in seconds."""
+        self._verdict = Verdict.POSSIBLE
+        self._solve(self._clock.remaining / 2)
+        ticks = Ticks.of(self._batch)
+        # Makespans are rounded to nanoseconds, so shorter ticks cannot be counted in them.
+        if not ticks.exact or ticks.decimals > DECIMALS:
+            return self._lower_bound * (1 - RESOLUTION)
+        return ticks.seconds_below(math.ceil(Fraction(as_decimal(self._lower_bound)) / ticks.length) - 1)
+
+    def _is_ruled_out(self, oracle: Oracle) -> bool:
+        """Return True if it is proven that no schedule meets all requirements."""
+        if self._target is None:
+            oracle.rule_out(oracle.requirements.all, self._lower_bound)
+            return True
+        ticks = Ticks.of(self._batch)
+        if self._schedule is not None and in_time(ticks, self._schedule.makespan, self._target):
+            self._verdict = Verdict.POSSIBLE
+            return False
+        answer = oracle.decide(oracle.requirements.all, self._clock.remaining / 2)
+        self._improve(answer.schedule)
+        if answer.possible is not None:
+            self._verdict = Verdict.POSSIBLE if answer.possible else Verdict.IMPOSSIBLE
+        return answer.possible is False
+
+    def _explain(self, oracle: Oracle) -> None:
+        requirements = oracle.requirements
+        self._shrinker = Shrinker(oracle, requirements.all)
+        self._shrinker.run()
+        core = self._shrinker.core
+        if core != requirements.all or self._target is not None:
+            self._measure(oracle, core)
+        for remedy in remedies(oracle, core, self._worthwhile):
+            self._remedies.append(remedy)
+        if self._target is not None:
+            if core != requirements.all and self._worthwhile:
+                self._solve(self._worthwhile)
+            if self._schedule is not None:
+                makespan = self._schedule.makespan
+                self._remedies.insert(0, Remedy("target", f"a target of {spelled(makespan)} s", makespan))
+
+    def _measure(self, oracle: Oracle, core: Kept) -> None:
+        """Find out how long the requirements take at least."""
+        batch = oracle.requirements.relaxed(core)
+        if batch is None or not self._worthwhile:
+            return
+        self._least = solve(batch, **self._clock.options(self._worthwhile))
+        oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
+        if core == oracle.requirements.all:
+            self._improve(self._least.schedule)
+        if self._least.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    @property
+    def _worthwhile(self) -> float:
+        """Seconds for a finishing touch: it may take half as long again as everything before it, and leaves as much."""
+        if math.isinf(self._clock.remaining):
+            return math.inf
+        return min(self._clock.remaining / 2, max(self._clock.seconds / 2, 1.0))
+
+    def _conflict(self) -> Iterator[Conflict]:
+        """Yield the conflict as it is now, if there is one."""
+        if self._oracle is None or self._shrinker is None:
+            return
+        requirements, core = self._oracle.requirements, self._shrinker.core
+        measured = None if self._least is None else self._least.schedule
+        schedule = self._schedule if core == requirements.all else measured
+        yield Conflict(
+            requirements=(target_requirement(requirements.target), *requirements.ordered(core)),
+            open=requirements.ordered(core - self._shrinker.needed),
+            target=requirements.target,
+            lower_bound=_at_most(self._oracle.lower_bound(core), schedule),
+            makespan=None if schedule is None else schedule.makespan,
+        )
+
+    def _solve(self, seconds: float = math.inf, method: str = AUTO) -> ScheduleResult:
+        """Solve the batch, and keep what is better than before."""
+        result = solve(self._batch, method, **self._clock.options(seconds))
+        self._improve(result.schedule)
+        self._lower_bound = max(self._lower_bound, result.lower_bound)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result
+
+    def _improve(self, schedule: Schedule | None) -> None:
+        if schedule is not None and (self._schedule is None or schedule.makespan < self._schedule.makespan):
+            self._schedule = schedule
+
+
+def _at_most(lower_bound: float, schedule: Schedule | None) -> float:
+    """Return a lower bound without what rounding of sums may have put it above a makespan."""
+    return lower_bound if schedule is None else min(lower_bound, schedule.makespan)

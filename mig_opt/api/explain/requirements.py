@@ -1,0 +1,282 @@
+"""Requirements of a batch, and the batch that is left when some of them are dropped.
+
+Every requirement is dropped by a *relaxation*: each schedule of the batch with it stands for one of the batch without
+it that ends no later. So a set of requirements that makes a target impossible does so with more requirements around it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.gpu.model import GpuModel, OperationCosts
+
+_DECIMALS = 3
+"""Times that a batch does not have are rounded to so many decimals of a second, or as many as the others have."""
+
+
+class RequirementKind(enum.StrEnum):
+    """Subject of a requirement; each entry says what it means to drop one."""
+
+    TARGET = "target"
+    """The makespan must be at most the target. Dropped: it may be longer."""
+    GPUS = "gpus"
+    """There are so many GPUs. Dropped: any number of empty ones is added."""
+    OPERATIONS = "operations"
+    """Creating and destroying instances takes time. Dropped: it takes none."""
+    DRIVER = "driver"
+    """The driver of a GPU does one operation at a time. Dropped: they may overlap."""
+    LIVE = "live"
+    """An instance that exists at the start is busy for a while. Dropped: it is free at once."""
+    TASK = "task"
+    """A task must run. Dropped: it is left out."""
+    SIZES = "sizes"
+    """A task has no time for some sizes. Dropped: its times there are in proportion to the nearest size with a time."""
+    MEMORY = "memory"
+    """A task needs memory. Dropped: it fits into every instance of a size with a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Demand of a batch, or of the target.
+
+    Attributes
+    ----------
+    kind : RequirementKind
+        What it is about.
+    path : str
+        Where the batch says so, such as ``tasks[3].memory_gb``; ``target`` for the target.
+    text : str
+        The requirement in words.
+    dropped : str
+        What dropping it means in words, as a condition: "without task 'a'".
+    task : str or None
+        The name of the task that it is about; None if it is about none.
+    """
+
+    kind: RequirementKind
+    path: str
+    text: str
+    dropped: str
+    task: str | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Requirements:
+    """The requirements of a batch, and a target in seconds.
+
+    What is left of the batch depends on the target only where the number of GPUs is dropped.
+
+    Attributes
+    ----------
+    all : frozenset of Requirement
+        Every requirement but the target.
+    gpus, operations, live, tasks, details
+        Those about the number of GPUs, operations, live instances, tasks that must run, and their sizes and memory.
+    """
+
+    def __init__(self, batch: Batch, target: float) -> None:
+        self.batch = batch
+        self.target = target
+        are = "is" if batch.gpus == 1 else "are"
+        self.gpus = Requirement(
+            RequirementKind.GPUS, "gpus", f"there {are} {batch.gpus} x {batch.gpu.name}", "with more GPUs"
+        )
+        self.operations = tuple(_operations(batch))
+        self._live = {
+            _busy(index, live, gpu_name(batch.devices, live.gpu)): index
+            for index, live in enumerate(batch.initial)
+            if live.free > 0
+        }
+        self._tasks = {_must_run(index, task): index for index, task in enumerate(batch.tasks)}
+        decimals = max(ticks.decimals, _DECIMALS) if (ticks := Ticks.of(batch)).exact else None
+        self._imagined = [_imagined_times(batch.gpu, task, decimals) for task in batch.tasks]
+        self._details = [
+            tuple(_details(batch.gpu, index, task, imagined))
+            for index, (task, imagined) in enumerate(zip(batch.tasks, self._imagined, strict=True))
+        ]
+        self._about = dict(self._tasks)
+        self._about |= {detail: index for index, details in enumerate(self._details) for detail in details}
+        self.live, self.tasks = tuple(self._live), tuple(self._tasks)
+        self.details = tuple(detail for details in self._details for detail in details)
+        self.all = frozenset((self.gpus, *self.operations, *self.live, *self._about))
+
+    def of_task(self, index: int) -> tuple[Requirement, ...]:
+        """Return the requirements about a task: that it must run, and what it needs."""
+        return self.tasks[index], *self._details[index]
+
+    def ordered(self, requirements: Collection[Requirement]) -> tuple[Requirement, ...]:
+        """Return requirements in the order of the batch: the target first, what is about one task together."""
+        ranks = {kind: rank for rank, kind in enumerate(RequirementKind)}
+
+        def rank(requirement: Requirement) -> tuple[int, int, int]:
+            return self._about.get(requirement, -1), ranks[requirement.kind], self._live.get(requirement, -1)
+
+        return tuple(sorted(requirements, key=rank))
+
+    def with_implied(self, dropped: Collection[Requirement]) -> frozenset[Requirement]:
+        """Return ``dropped`` with what has no effect any more without them.
+
+        That is what a task needs, if it does not run; and the driver's pace, if its work takes no time.
+        """
+        implied = set(dropped)
+        for requirement in dropped:
+            if requirement.kind is RequirementKind.TASK:
+                implied.update(self._details[self._tasks[requirement]])
+            elif requirement.kind is RequirementKind.OPERATIONS:
+                implied.update(self.operations)
+        return frozenset(implied)
+
+    def kept_task(self, requirement: Requirement, kept: Collection[Requirement]) -> Task:
+        """Return the task that must run, without the requirements about it that are not in ``kept``."""
+        index = self._tasks[requirement]
+        task = self.batch.tasks[index]
+        dropped = {detail.kind for detail in self._details[index] if detail not in kept}
+        if RequirementKind.MEMORY in dropped:
+            task = dataclasses.replace(task, memory_gb=None)
+        if RequirementKind.SIZES in dropped:
+            task = dataclasses.replace(task, times={**task.times, **self._imagined[index]})
+        return task
+
+    def relaxed(self, kept: Collection[Requirement]) -> Batch | None:
+        """Return the batch without the requirements that are not in ``kept``; None if nothing has to run.
+
+        Without the number of GPUs, tasks that are in time on a GPU of their own are left out. The others cannot wait
+        for the creation of an instance, on whatever GPU: they need one of those that exist.
+        """
+        tasks = self._kept_tasks(kept)
+        operations, parallel = self._kept_operations(kept)
+        if self.gpus not in kept:
+            target = as_decimal(self.target)
+            tasks = [task for task in tasks if _alone(self.batch.gpu, operations, task) > target]
+        if not tasks:
+            return None
+        initial = list(self.batch.initial)
+        for requirement, index in self._live.items():
+            if requirement not in kept:
+                initial[index] = dataclasses.replace(initial[index], free=0.0)
+        return self.batch.replace(
+            tasks=tuple(tasks), operations=operations, parallel_operations=parallel, initial=tuple(initial)
+        )
+
+    def least(self, kept: Collection[Requirement], lower_bound: float) -> float:
+        """Return a lower bound under ``kept`` from one on the batch that :meth:`relaxed` returns, both in seconds.
+
+        They differ without the number of GPUs: a task may then be late on a GPU of its own, or none is.
+        """
+        if self.gpus in kept:
+            return lower_bound
+        operations, _ = self._kept_operations(kept)
+        alone = (float(_alone(self.batch.gpu, operations, task)) for task in self._kept_tasks(kept))
+        return min(lower_bound, *alone)
+
+    def work(self, requirement: Requirement) -> float:
+        """Return the least slice-seconds of the task that a requirement is about."""
+        task = self.batch.tasks[self._about[requirement]]
+        return min(
+            profile.compute_slices * seconds
+            for profile in self.batch.gpu.profiles_of(self.batch.profile_set)
+            if (seconds := task.time_on(profile)) is not None
+        )
+
+    def _kept_tasks(self, kept: Collection[Requirement]) -> list[Task]:
+        return [self.kept_task(requirement, kept) for requirement in self.tasks if requirement in kept]
+
+    def _kept_operations(self, kept: Collection[Requirement]) -> tuple[OperationCosts, bool]:
+        dropped = {requirement.kind for requirement in self.operations if requirement not in kept}
+        free = RequirementKind.OPERATIONS in dropped
+        costs = OperationCosts.zero(self.batch.gpu) if free else self.batch.operations
+        return costs, self.batch.parallel_operations or RequirementKind.DRIVER in dropped
+
+
+def target_requirement(target: float) -> Requirement:
+    """Return the requirement that the makespan is at most ``target`` seconds."""
+    text = f"the makespan must be at most {spelled(target)} s"
+    return Requirement(RequirementKind.TARGET, "target", text, "with a longer makespan")
+
+
+def spelled(seconds: float) -> str:
+    """Return seconds in digits, without those that are only noise of floating-point sums."""
+    return f"{seconds:.9g}"
+
+
+def _operations(batch: Batch) -> Iterator[Requirement]:
+    if not any((*batch.operations.create.values(), *batch.operations.destroy.values())):
+        return
+    text, dropped = "creating and destroying instances takes time", "if creating and destroying instances took no time"
+    yield Requirement(RequirementKind.OPERATIONS, "operations", text, dropped)
+    if not batch.parallel_operations:
+        yield Requirement(
+            RequirementKind.DRIVER,
+            "parallel_operations",
+            "the driver of a GPU creates or destroys one instance at a time",
+            "if creations and destructions on a GPU could overlap",
+        )
+
+
+def _busy(index: int, live: LiveInstance, gpu: str) -> Requirement:
+    name = f"instance {live.profile}@{live.start} on GPU {gpu}"
+    text = f"{name} exists and is busy until {spelled(live.free)} s"
+    return Requirement(RequirementKind.LIVE, f"initial[{index}].free", text, f"if {name} were free at once")
+
+
+def _must_run(index: int, task: Task) -> Requirement:
+    text = f"task {task.name!r} must run: {_times(task.times)}"
+    return Requirement(RequirementKind.TASK, f"tasks[{index}]", text, f"without task {task.name!r}", task.name)
+
+
+def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float]) -> Iterator[Requirement]:
+    if imagined:
+        *others, last = map(str, imagined)
+        sizes = f"{', '.join(others)} or {last}" if others else last
+        yield Requirement(
+            RequirementKind.SIZES,
+            f"tasks[{index}].times",
+            f"task {task.name!r} has no time on {sizes} slice{'' if list(imagined) == [1] else 's'}",
+            f"if task {task.name!r} took {_times(imagined)}",
+            task.name,
+        )
+    needed = task.memory_gb
+    if needed is not None and any(profile.memory_gb < needed for profile in gpu.profiles_of("double-memory")):
+        yield Requirement(
+            RequirementKind.MEMORY,
+            f"tasks[{index}].memory_gb",
+            f"task {task.name!r} needs {needed:.12g} GB",
+            f"if task {task.name!r} needed less memory",
+            task.name,
+        )
+
+
+def _imagined_times(gpu: GpuModel, task: Task, decimals: int | None) -> dict[int, float]:
+    """Return times for the sizes without one, in proportion to the next smaller size that has one, else the next."""
+    times = {}
+    for size in gpu.sizes:
+        if size not in task.times:
+            near = max((known for known in task.times if known < size), default=min(task.times))
+            seconds = task.times[near] * near / size
+            times[size] = seconds if decimals is None else max(round(seconds, decimals), 10.0**-decimals)
+    return times
+
+
+def _alone(gpu: GpuModel, operations: OperationCosts, task: Task) -> Decimal:
+    """Return the exact seconds until a task ends that has an empty GPU for itself."""
+    return min(
+        as_decimal(operations.of("create", profile)) + as_decimal(seconds)
+        for profile in gpu.profiles_of("double-memory")
+        if (seconds := task.time_on(profile)) is not None
+    )
+
+
+def _times(times: Mapping[int, float]) -> str:
+    """Return "8 s on 1 slice, 5 s on 2": the unit once is enough."""
+    parts = [f"{spelled(seconds)} s on {size}" for size, seconds in times.items()]
+    parts[0] += " slice" if next(iter(times)) == 1 else " slices"
+    return ", ".join(parts)

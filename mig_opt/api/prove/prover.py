@@ -1,0 +1,305 @@
+"""Second proofs: asks an exact method whether a schedule can be beaten, and writes the certificate.
+
+Its evidence is bounds that anybody can recompute, in exact arithmetic. They say the same as :mod:`mig_opt.batch.bounds`
+in other words, placement by placement and without ticks, so that a mistake in one of the two shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import slice_dual_prices
+from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad, batch_digest, schedule_digest
+from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
+from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
+from mig_opt.gpu.model import Placement
+from mig_opt.method.control import Callbacks, check_run
+from mig_opt.method.registry import METHODS, get_method
+from mig_opt.method.result import Status, TrajectoryPoint, versions_with
+from mig_opt.rules import wrong_number
+from mig_opt.validation import validate
+
+DEFAULT_METHOD = "milp"
+
+_TOLERANCE = 1e-6
+"""Seconds by which a valid schedule may cut each of its times."""
+_LARGEST_DENOMINATOR = 2 * 10**6
+"""The sum of the weights that the search for prices returns is below that: a price leads back to whole weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Question of a proof: a schedule that is shorter than ``makespan`` by a tick and more than ``within`` seconds.
+
+    A bound that meets the makespan says no, a schedule that is shorter says yes; the two exclude each other.
+    """
+
+    ticks: Ticks
+    makespan: float
+    within: float
+
+    def met(self, lower_bound: float) -> bool:
+        """Return True if no schedule above the lower bound is shorter."""
+        return self.ticks.meet(self._meant, lower_bound) or self._close(lower_bound)
+
+    def shorter(self, makespan: float | None) -> bool:
+        """Return True if a schedule of this makespan (seconds) is shorter."""
+        if makespan is None or self._close(makespan):
+            return False
+        if self.ticks.exact:
+            return self.ticks.of_sum(makespan) < self.ticks.of_sum(self._meant)
+        return not self.ticks.meet(self.makespan, makespan)
+
+    def decided(self, point: TrajectoryPoint) -> bool:
+        """Return True if the run of a method has answered the question."""
+        return self.met(point.lower_bound) or self.shorter(point.makespan)
+
+    def claim(self, lower_bound: float, better: Schedule | None) -> Claim:
+        """Return what follows from a bound and perhaps another schedule."""
+        if better is not None and self.shorter(better.makespan):
+            return Claim.REFUTED
+        return Claim.PROVED if self.met(lower_bound) else Claim.OPEN
+
+    def seconds_below(self, seconds: Fraction) -> float:
+        """Return the float that does not stand for more."""
+        return self.ticks.seconds_below(seconds / self.ticks.length)
+
+    @property
+    def _meant(self) -> float:
+        """The makespan in whole ticks, if it is one within the tolerance of a valid schedule, which may be rounded."""
+        near = self.ticks.seconds_below(self.ticks.nearest(self.makespan))
+        return near if self.ticks.exact and abs(near - self.makespan) <= _TOLERANCE else self.makespan
+
+    def _close(self, seconds: float) -> bool:
+        return as_decimal(self.makespan) - as_decimal(seconds) <= as_decimal(self.within)
+
+
+def prove(
+    batch: Batch,
+    schedule: Schedule,
+    method: str = DEFAULT_METHOD,
+    *,
+    time_limit: float | None = None,
+    within: float = 0.0,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+) -> Certificate:
+    """Decide whether a schedule can be beaten, preferably by another method than the one that found it.
+
+    The question is whether there is a schedule that is shorter by a tick:
+    the unit of the batch's times where they are exact in ticks, else a millionth of the makespan.
+
+    Parameters
+    ----------
+    batch : Batch
+        The problem.
+    schedule : Schedule
+        A valid schedule of it. The method is not told about it.
+    method : str
+        An exact method.
+    time_limit : float, optional
+        Seconds; without a limit the method runs until it knows, or can do no more.
+    within : float
+        Seconds: schedules that are shorter by no more than that do not count. Methods that compute in floating-point
+        numbers (``milp``) can be some millionths of a second short of a proof to the tick.
+    seed : int
+        For whatever is random in the method.
+    workers : int, optional
+        Threads; by default one for each core.
+    callbacks : Callbacks or sequence of Callbacks
+        Told about the progress of the method.
+
+    Returns
+    -------
+    Certificate
+        Ctrl-C ends the method early; the bound that it reached is kept, and the claim then mostly open.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, or the schedule is not valid, with every violation.
+    SolverError
+        If the method proves a bound above the valid schedule: a defect of this package or of the solver.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> certificate = prove(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    >>> certificate.claim.value, certificate.slice_load
+    ('proved', SliceLoad(weights=(1, 1, 1, 1), value='213/100'))
+    """
+    check_proof_options(
+        method,
+        time_limit=time_limit,
+        within=within,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        also=[*wrong_types(batch, schedule)],
+    )
+    found = validate(batch, schedule)
+    if not found.valid:
+        raise InputError(Problem(violation.path, violation.message).below("schedule") for violation in found.violations)
+    slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
+    question = Question(Ticks.of(batch), schedule.makespan, float(within))
+    lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
+    result: ScheduleResult | None = None
+    if not question.met(lower_bound):
+        result = solve(
+            batch,
+            method,
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            stop=question.decided,
+        )
+        lower_bound = max(lower_bound, result.lower_bound)
+    better = result.schedule if result is not None and question.shorter(result.makespan) else None
+    shortest = schedule if better is None else better
+    _refuse_bound_above(lower_bound, shortest, method)
+    lower_bound = min(lower_bound, shortest.makespan)
+    certificate = Certificate(
+        claim=question.claim(lower_bound, better),
+        batch=batch_digest(batch),
+        schedule=schedule_digest(schedule),
+        makespan=float(schedule.makespan),
+        tick=str(question.ticks.length),
+        exact=question.ticks.exact,
+        within=question.within,
+        lower_bound=lower_bound,
+        slice_load=slice_load,
+        critical_task=critical_task,
+        method=get_method(method).name,
+        seed=int(seed),
+        runtime_s=0.0 if result is None else result.runtime_s,
+        versions=versions_with() if result is None else dict(result.versions),
+        better=better,
+        interrupted=result is not None and result.status is Status.INTERRUPTED,
+    )
+    return dataclasses.replace(certificate, digest=certificate.computed_digest())
+
+
+def check_proof_options(
+    method: object = DEFAULT_METHOD,
+    *,
+    time_limit: object = None,
+    within: object = 0.0,
+    seed: object = 0,
+    workers: object = None,
+    callbacks: object = (),
+    also: Sequence[Problem] = (),
+) -> None:
+    """Refuse options that :func:`prove` cannot work with; ``also`` is what is known to be wrong."""
+    problems = [*also]
+    problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
+    if isinstance(method, str):
+        problems += wrong_method(method, also_unknown=False)
+    check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
+
+
+def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:
+    """Yield a problem unless ``name`` is that of an exact method; unknown ones may be left to others."""
+    try:
+        kind = get_method(name).kind
+    except UnknownMethodError as error:
+        yield from error.problems if also_unknown else ()
+    else:
+        if kind != "exact":
+            yield Problem("method", f"must be exact, {name} proves nothing; see: mig-opt methods")
+
+
+def _refuse_bound_above(lower_bound: float, schedule: Schedule, method: str) -> None:
+    # Each time of a valid schedule may be off by the tolerance of the validator.
+    slack = _TOLERANCE * 2 * (len(schedule.runs) + len(schedule.operations or schedule.runs * 2) + 1)
+    if lower_bound - schedule.makespan > slack + RESOLUTION * schedule.makespan:
+        message = f"the lower bound {lower_bound} s above a valid schedule of {schedule.makespan} s"
+        raise SolverError(f"method {method} claims {message}")
+
+
+def slice_load_of(batch: Batch) -> SliceLoad:
+    """Return the slice-load bound with weights that make it about as large as it can be."""
+    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in slice_dual_prices(batch)]
+    scale = math.lcm(*(share.denominator for share in shares))
+    weights = tuple(int(share * scale) for share in shares)
+    return SliceLoad(weights, str(slice_load_value(batch, weights)))
+
+
+def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
+    """Return the slice-load bound of these weights in seconds, exactly; refuse weights that make no bound."""
+    wanted = batch.gpu.memory_slices
+    if len(weights) != wanted or min(weights, default=0) < 0 or not any(weights):
+        raise InputError([Problem("weights", f"must be {wanted} whole numbers >= 0, not all 0")])
+    load = Fraction(0)
+    create: list[Fraction] = []
+    for task in batch.tasks:
+        options = batch.options(task)
+        load += min(
+            _exactly(seconds) * sum(weights[at] for at in placement.footprint) for placement, seconds in options
+        )
+        create += [_exactly(batch.operations.of("create", placement.profile)) for placement, _ in options]
+    # the weight of all slices by the second before which nothing runs there
+    begins: Counter[Fraction] = Counter()
+    on_gpus = _live_by_gpu(batch)
+    for live in on_gpus:
+        free = {at: seconds for placement, seconds in live for at in placement.footprint}
+        for at, weight in enumerate(weights):
+            begins[free.get(at, min(create))] += weight
+    if len(on_gpus) < batch.gpus:
+        begins[min(create)] += sum(weights) * (batch.gpus - len(on_gpus))
+    if not load:
+        return min(begins)
+    # Whichever slices are used, those that can be used first have room for the load soonest.
+    ends, room, before = [], 0, Fraction(0)
+    for begin, weight in sorted(begins.items()):
+        room, before = room + weight, before + weight * begin
+        ends += [(load + before) / room] if room else []
+    return min(ends)
+
+
+def critical_task_of(batch: Batch) -> CriticalTask:
+    """Return the longest of the tasks' shortest times, each with the creation of its instance or the wait for one."""
+    on_gpus = _live_by_gpu(batch)
+    if len(on_gpus) < batch.gpus:
+        on_gpus.append([])
+    begins = {placement: min(_begin(batch, placement, live) for live in on_gpus) for placement in batch.placements()}
+    value, name = max(
+        (min(begins[placement] + _exactly(seconds) for placement, seconds in batch.options(task)), task.name)
+        for task in batch.tasks
+    )
+    return CriticalTask(name, str(value))
+
+
+def _live_by_gpu(batch: Batch) -> list[list[tuple[Placement, Fraction]]]:
+    """Return the live instances of each GPU that has some, with the seconds at which they are free."""
+    found: dict[int, list[tuple[Placement, Fraction]]] = {}
+    for live in batch.initial:
+        entry = batch.gpu.placement(live.profile, live.start), _exactly(live.free)
+        found.setdefault(live.gpu, []).append(entry)
+    return list(found.values())
+
+
+def _begin(batch: Batch, placement: Placement, live: Sequence[tuple[Placement, Fraction]]) -> Fraction:
+    """Return the second before which nothing runs in a placement of a GPU with these live instances."""
+    begin = _exactly(batch.operations.of("create", placement.profile))
+    cleared = Fraction(0)
+    for other, free in live:
+        if other.shape == placement.shape:
+            return free
+        if other.conflicts(placement):
+            cleared = max(cleared, free + _exactly(batch.operations.of("destroy", other.profile)))
+    return cleared + begin
+
+
+def _exactly(seconds: float) -> Fraction:
+    return Fraction(as_decimal(seconds))

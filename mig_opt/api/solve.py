@@ -1,0 +1,220 @@
+"""Entry point for batches: :func:`solve` runs any method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.horizon import Horizon
+from mig_opt.batch.integer_time import Ticks, equal_within_resolution
+from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.batch.timing import retimed_schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import Placement
+from mig_opt.gpu.partitions import find_partition, wrong_partition
+from mig_opt.method.control import Callbacks, Control, Stop, call, check_run, run
+from mig_opt.method.registry import AUTO, METHODS, get_method, methods
+from mig_opt.method.result import Status
+from mig_opt.rules import wrong_type
+from mig_opt.validation import ViolationCode, validate
+from mig_opt.validation.batch.schedules import violations_of_method
+
+_BEYOND_TIMES = frozenset(
+    {
+        *(
+            ViolationCode.UNKNOWN_TASK,
+            ViolationCode.MISSING_TASK,
+            ViolationCode.REPEATED_TASK,
+            ViolationCode.UNKNOWN_GPU,
+        ),
+        *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
+    }
+)
+"""What no other times of the same runs can mend."""
+
+
+def solve(
+    batch: Batch,
+    method: str = AUTO,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+    partition: str | Sequence[Placement] | None = None,
+    initial: Schedule | None = None,
+) -> ScheduleResult:
+    """Find a schedule of least makespan for a batch.
+
+    Parameters
+    ----------
+    batch : Batch
+        The problem.
+    method : str
+        A name of :func:`methods`, or ``auto``.
+    time_limit : float, optional
+        Wall-clock seconds of the method; seconds of counted work if ``deterministic``. Exact methods without a limit
+        run until the proof. The import of a method that this process has not used yet does not count.
+    seed : int
+        Seed for whatever is random in the method, at least 0.
+    workers : int, optional
+        Threads of the method; by default one for each core.
+    callbacks : Callbacks or sequence of Callbacks
+        Told about the progress. What they raise ends the run and arrives here.
+    gap : float
+        The run ends as soon as ``(makespan - lower_bound) / makespan`` is at most this share: 0.01 is one percent.
+    stop : callable, optional
+        Called with the new ``TrajectoryPoint`` after each improvement of the schedule or the bound, not always in the
+        thread that called this function. The run ends as soon as it returns True; nothing that the method finds later
+        counts. What it raises arrives here as well.
+    deterministic : bool
+        True if the same arguments have to give the same schedule, bound and trajectory (but for the seconds) on every
+        run, with any number of workers and any time limit, as long as the versions of this package and its solvers are
+        the same. The method then has one thread, and the time limit counts work in place of time: about as many
+        seconds as it takes on a typical machine, within a factor of two or three.
+    partition : str or sequence of Placement, optional
+        For the method ``fixpart``, which needs it: a maximal partition that has an instance for every task, one of
+        ``batch.gpu.maximal_partitions()`` or its instances as text, from the first slice to the last. In ``4+2+1`` a
+        number stands for the profile of so many compute slices with the least memory; profiles (``1g.10gb``) may stand
+        there as well.
+    initial : Schedule, optional
+        Where the run begins: the result is no longer than this. One that is only late, or not possible at its times,
+        keeps its places and their order, and gets the earliest times.
+
+    Returns
+    -------
+    ScheduleResult
+        The best schedule, which has passed the validator, with a lower bound that holds for every schedule of the
+        batch. Ctrl-C ends the run early: the status is then ``interrupted`` and the best schedule is kept.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong; it names them all.
+    UnknownMethodError
+        If there is no such method (and perhaps more is wrong).
+    SolverError
+        If a method returned a schedule that is not valid, or a bound above it: a defect of this package.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu, solve
+    >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {1: 3.0, 2: 2.0})), get_gpu("A30"))
+    >>> result = solve(batch)
+    >>> result.status.value, result.makespan
+    ('optimal', 2.62)
+    """
+    wrong = list(wrong_batch(batch))
+    wrong += partition_problems(method, partition, None if wrong else batch)
+    wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
+    check_run(
+        METHODS,
+        method,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=wrong,
+    )
+    begun = _starts(batch, initial)
+    control = Control[Schedule](
+        time_limit, int(seed), workers, callbacks, gap=gap, stop=stop, deterministic=deterministic
+    )
+    found, far = get_method(method), get_method("far")
+    horizon = Horizon.of(batch)
+    ticks = Ticks.within(horizon)
+
+    def met() -> bool:
+        """Return True if makespan and bound meet: nothing is left to prove."""
+        return control.objective is not None and ticks.meet(control.objective, control.lower_bound)
+
+    def work() -> None:
+        if batch.unplaceable():
+            control.refute("a task fits on no instance")
+            return
+        control.raise_bound(best_lower_bound(batch))
+        for schedule in begun:
+            control.offer(schedule)
+        needed = horizon.batch if found.options else horizon.in_reach
+        if found.warm_start and not control.done:
+            call(far, needed, control)
+        # Without a schedule a method has to look for one, however late it is.
+        if not control.done and (control.plan is None or not (control.expired or met())):
+            placements = find_partition(batch.gpu, partition, batch.profile_set) if found.options else ()
+            call(found, needed, control, partition=placements)
+
+    def conclude(*, status: Status, lower_bound: float, **known: Any) -> ScheduleResult:
+        if status is Status.INFEASIBLE:
+            lower_bound = math.inf
+        elif status is Status.OPTIMAL and ticks.exact:
+            lower_bound = known["plan"].makespan  # no makespan lies strictly between the two
+        return ScheduleResult(status=status, lower_bound=lower_bound, batch=batch, **known)
+
+    return run(
+        control,
+        batch,
+        found,
+        work,
+        first=(far,) if found.warm_start else (),
+        violations=lambda schedule: violations_of_method(batch, schedule),
+        optimal=met,
+        same=equal_within_resolution,
+        conclude=conclude,
+    )
+
+
+def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
+    """Return the valid schedules with the places of ``initial`` and their order: itself, and with the earliest times.
+
+    Raises
+    ------
+    InputError
+        With what is wrong with it, if there is none.
+    """
+    if initial is None:
+        return []
+    found = validate(batch, initial)
+    beyond_times = [violation for violation in found.violations if violation.code in _BEYOND_TIMES]
+    valid = [found.schedule] if found.valid else []
+    ordered = all(math.isfinite(run.begin) for run in initial.runs)
+    if ordered and not any(violation.path.startswith(("runs", "tasks")) for violation in beyond_times):
+        timed = validate(batch, retimed_schedule(batch, initial.runs))
+        valid += [timed.schedule] if timed.valid else []
+    if not valid:
+        wrong = beyond_times or found.violations
+        raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
+    return [_on_first_gpus(batch, schedule) for schedule in valid]
+
+
+def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
+    """Return a schedule without a gap between the GPUs that it uses: methods leave out those that nobody needs."""
+    live = {entry.gpu for entry in batch.initial}
+    idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
+    number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
+    return replace(
+        schedule,
+        runs=tuple(replace(run, gpu=number[run.gpu]) for run in schedule.runs),
+        operations=tuple(
+            replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
+        ),
+    )
+
+
+def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
+    """Yield what is wrong with a partition for a method; without a batch, what does not depend on the batch."""
+    wanted = any(entry.name == method and "partition" in entry.options for entry in methods())
+    if wanted and batch is not None:
+        yield from wrong_partition(batch.gpu, partition, batch.profile_set, batch.usable_profiles())
+    elif partition is not None and not wanted:
+        takers = " or ".join(entry.name for entry in methods() if "partition" in entry.options)
+        yield Problem("partition", f"is for the method {takers}; leave it out")

@@ -1,0 +1,409 @@
+"""Batches one after the other: each is planned when its turn comes, and what is planned before stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Literal
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.timing import tidy
+from mig_opt.errors import InputError, Problem, SolverError, nearest
+from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined, shifted
+from mig_opt.method.control import Callbacks, Control, Stop, check_run
+from mig_opt.method.registry import METHODS
+from mig_opt.method.result import Status
+from mig_opt.validation import validate
+from mig_opt.validation.batch.schedules import violations_of_method
+
+StreamJoin = Join | Literal["handover"]
+"""How :func:`plan_stream` proceeds from one batch to the next."""
+
+_WAYS = 4
+"""Ways to plan the batches so far that are kept with foresight."""
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """Batches that are planned one after the other on the same GPUs.
+
+    Attributes
+    ----------
+    batches : tuple of Batch
+        In the order in which they came.
+    schedules : tuple of Schedule
+        One for each batch, with the names of its tasks. All times count from the start of the first batch. A
+        destruction that makes room for a batch belongs to its schedule, also if the instance is an older one.
+    """
+
+    batches: tuple[Batch, ...]
+    schedules: tuple[Schedule, ...]
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """For each batch the second at which its last task ends."""
+        return tuple(schedule.makespan for schedule in self.schedules)
+
+    @property
+    def makespan(self) -> float:
+        """The last end of a task in seconds."""
+        return max(self.ends)
+
+    @cached_property
+    def batch(self) -> Batch:
+        """All tasks as one batch.
+
+        If two batches have a task of the same name, every task is called ``0/name``, ``1/name``, ... after the index of
+        its batch.
+        """
+        tasks = tuple(
+            Task(self._name(index, task.name), task.times, task.memory_gb)
+            for index, batch in enumerate(self.batches)
+            for task in batch.tasks
+        )
+        return self.batches[0].replace(tasks=tasks, name=f"stream of {len(self.batches)} batches")
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule of all tasks; it is valid for :attr:`batch`."""
+        runs: list[Run] = []
+        operations: list[Operation] = []
+        for index, schedule in enumerate(self.schedules):
+            runs += [replace(run, task=self._name(index, run.task)) for run in schedule.runs]
+            operations += schedule.operations or ()
+        runs.sort(key=lambda run: run.begin)
+        # What takes no time stays in the order of the batches: the sort is stable.
+        operations.sort(key=lambda operation: operation.begin)
+        return Schedule(tuple(runs), tuple(operations))
+
+    @cached_property
+    def _numbered(self) -> bool:
+        names = [task.name for batch in self.batches for task in batch.tasks]
+        return len(set(names)) < len(names)
+
+    def _name(self, index: int, task: str) -> str:
+        return f"{index}/{task}" if self._numbered else task
+
+
+def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved") -> StreamPlan:
+    """Join schedules that were made for empty GPUs.
+
+    The first schedule stays as it is. Of the others, ``reversed`` and ``moved`` keep the instance on which each task
+    runs, but not the time (``moved`` also changes instances, within a size): each placement is used once, in the order
+    of FAR's repartitioning tree or against it. An instance that is live already is reused where it fits.
+
+    Parameters
+    ----------
+    plans : iterable of (Batch, Schedule)
+        Batches for the same GPUs, each with a valid schedule, such as ``solve`` returns. Only the first batch may have
+        an initial state.
+    join : str
+        ``trivial``: a batch begins when the last task before it has ended, on empty GPUs. ``reversed``: batches
+        overlap, and if that ends earlier, small instances come first, as they were the last ones before. ``moved``:
+        moreover tasks are moved and swapped so that batches fit better. Neither ends a batch later than ``trivial``
+        would.
+
+    Returns
+    -------
+    StreamPlan
+        Its schedule has passed the validator.
+
+    Raises
+    ------
+    InputError
+        If batches do not fit together, or a schedule is not valid for its batch.
+
+    Examples
+    --------
+    >>> from mig_opt import generate_batch, solve
+    >>> batches = [generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2)]
+    >>> plans = [(batch, solve(batch, "far").schedule) for batch in batches]
+    >>> [round(concatenate(plans, join=join).makespan, 1) for join in ("trivial", "reversed", "moved")]
+    [128.1, 115.1, 104.8]
+    """
+    plans = list(plans)
+    batches = [batch for batch, _ in plans]
+    problems = _join_problems(join, JOINS) + _batch_problems(batches, "plans")
+    given: list[Schedule] = []
+    for index, (batch, schedule) in enumerate(plans if not problems else ()):
+        validation = validate(batch, schedule)
+        given.append(validation.schedule)
+        if not validation.valid:
+            problems.append(Problem(f"plans[{index}]", f"the schedule is not valid: {validation.violations[0]}"))
+    if problems:
+        raise InputError(problems)
+
+    def following(index: int, state: EndState) -> list[Schedule]:
+        return [joined(batches[index], given[index], state, join) if index else given[0]]
+
+    return _one_by_one(batches, following)
+
+
+def plan_stream(
+    batches: Iterable[Batch],
+    *,
+    join: StreamJoin = "moved",
+    method: str = "far",
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+    foresight: bool = False,
+) -> StreamPlan:
+    """Plan batches that come one after the other; without ``foresight`` a batch knows nothing of those that follow.
+
+    Parameters
+    ----------
+    batches : iterable of Batch
+        For the same GPUs. Only the first one may have an initial state.
+    join : str
+        As for :func:`concatenate`; with ``moved`` and the method ``far`` that schedule is joined which then ends first:
+        FAR's own, that of the authors' program, or one of two whose tasks are spread with regard to the ends of the
+        batch before. Or ``handover``: no batch is planned for empty GPUs, but for the state that the one before has
+        left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
+    method, time_limit, seed, workers, callbacks, gap, stop, deterministic
+        For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
+        callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
+        batch, and once more for its moves and swaps.
+    foresight : bool
+        Whether all batches are known when the first one is planned. Four ways to plan the batches so far are then
+        carried on, instead of the one that ends first: a schedule that ends a little later may be better to follow. The
+        first of them is the one without foresight, and the one that ends first counts. For the method ``far`` and the
+        join ``moved``.
+
+    Returns
+    -------
+    StreamPlan
+        Its schedule has passed the validator. Ctrl-C ends the planning early: the plan then has the batches until then.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, batches do not fit together, or a task can run nowhere.
+    KeyboardInterrupt
+        If Ctrl-C came before the first batch was planned.
+
+    Examples
+    --------
+    >>> from mig_opt import generate_batch
+    >>> stream = [generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2, 3)]
+    >>> plan = plan_stream(stream)
+    >>> [round(end, 1) for end in plan.ends], len(plan.schedule.runs)
+    ([76.2, 104.8, 194.8], 30)
+    """
+    batches = list(batches)
+    check_run(
+        METHODS,
+        method,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=_join_problems(join, (*JOINS, "handover"))
+        + _foresight_problems(foresight, join, method)
+        + _batch_problems(batches, "batches"),
+    )
+
+    def solved(index: int, batch: Batch) -> Schedule:
+        result = solve(
+            batch,
+            method,
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            gap=gap,
+            stop=stop,
+            deterministic=deterministic,
+        )
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.schedule is None:
+            message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
+            raise InputError([Problem("time_limit" if stop is None else "stop", message)])
+        return result.schedule
+
+    @cache
+    def planned(index: int) -> Schedule:
+        return solved(index, batches[index])
+
+    def following(index: int, state: EndState) -> list[Schedule]:
+        batch = batches[index]
+        if index and join == "handover":
+            batch, begin = _handed_over(batch, state)
+            return [shifted(solved(index, batch), begin)]
+        plans = [planned(index)]
+        if not index or join == "handover":
+            return plans + _firsts(batch, time_limit, deterministic) if foresight else plans
+        control = Control[Schedule](time_limit, deterministic=deterministic)
+        if join == "moved" and method == "far":
+            plans += far_behind(batch, state, control)
+        return [joined(batch, plan, state, join, control) for plan in plans]
+
+    return _one_by_one(batches, following, ways=_WAYS if foresight else 1)
+
+
+def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch, float]:
+    """Return the next batch as it looks at the moment when the last operation of a schedule has ended.
+
+    The instances that exist then are its initial state; most of them are still running tasks. Nothing more changes by
+    itself, so a schedule of that batch, begun at that moment, never disturbs the schedule before. If an exact method
+    solves it, no plan made at that moment ends earlier.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was planned.
+    schedule : Schedule
+        A valid schedule for it.
+    following : Batch
+        What is to be planned next, for the same GPUs.
+
+    Returns
+    -------
+    Batch
+        ``following`` with the initial state.
+    float
+        Seconds from the start of ``batch`` to that moment.
+
+    Raises
+    ------
+    InputError
+        If the batches do not fit together, or the schedule is not valid.
+
+    Examples
+    --------
+    >>> from mig_opt import generate_batch, solve
+    >>> first, second = (generate_batch(6, gpu="A30", seed=seed) for seed in (1, 2))
+    >>> following, seconds = handover(first, solve(first, "far").schedule, second)
+    >>> round(seconds, 2), [(live.profile, round(live.free, 2)) for live in following.initial]
+    (23.38, [('1g.6gb', 33.45), ('1g.6gb', 30.93), ('1g.6gb', 33.53), ('1g.6gb', 31.87)])
+    >>> solve(following).status.value
+    'optimal'
+    """
+    problems = _batch_problems([batch, following], "batches")
+    if problems:
+        raise InputError(problems)
+    validation = validate(batch, schedule)
+    if not validation.valid:
+        raise InputError([Problem("schedule", f"is not valid: {validation.violations[0]}")])
+    return _handed_over(following, EndState.at_start_of(batch).after(batch.gpu, validation.schedule))
+
+
+def _firsts(batch: Batch, time_limit: float | None, deterministic: bool) -> list[Schedule]:
+    """Return schedules of a first batch that are longer than that of ``far``, but may be better to follow."""
+    found = []
+    for method in (far_published, far_unrefined):
+        control = Control[Schedule](time_limit, deterministic=deterministic)
+        method(batch, control)
+        if control.plan is not None:
+            found.append(control.plan)
+    if not batch.initial:
+        plan = best_published(batch, Control[Schedule](time_limit, deterministic=deterministic))
+        plan.refine()
+        found.append(as_ready(batch, plan.slots()))
+    return found
+
+
+def _handed_over(batch: Batch, state: EndState) -> tuple[Batch, float]:
+    begin = max(state.driver_free.values(), default=0.0)
+    initial = tuple(
+        LiveInstance(gpu, profile, start, tidy(max(0.0, free - begin)))
+        for (gpu, profile, start), free in state.live.items()
+    )
+    return batch.replace(initial=initial), begin
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Schedules of the first batches of a stream, and the state in which they leave the GPUs."""
+
+    state: EndState
+    schedules: tuple[Schedule, ...] = ()
+
+    def followed_by(self, batch: Batch, schedule: Schedule) -> _Way:
+        return _Way(self.state.after(batch.gpu, schedule), (*self.schedules, schedule))
+
+
+def _one_by_one(
+    batches: Sequence[Batch], following: Callable[[int, EndState], Iterable[Schedule]], ways: int = 1
+) -> StreamPlan:
+    """Plan one batch after the other with ``following(index, state)``, and validate the whole.
+
+    Of the schedules that it returns the one that ends first is kept. With several ``ways`` so many states are kept
+    after each batch: that of the schedules that end first each time, and others that end first.
+    """
+    kept = [_Way(EndState.at_start_of(batches[0]))]
+    for index, batch in enumerate(batches):
+        try:
+            found = [[way.followed_by(batch, each) for each in following(index, way.state)] for way in kept]
+        except KeyboardInterrupt:
+            if not index:
+                raise
+            break
+        first = min(found[0], key=lambda way: way.schedules[-1].makespan)
+        others = sorted((way for group in found for way in group if way is not first), key=_end)
+        kept = [first]
+        for way in others:
+            if len(kept) < ways and all(way.state != other.state for other in kept):
+                kept.append(way)
+    schedules = min(kept, key=_end).schedules
+    plan = StreamPlan(tuple(batches[: len(schedules)]), schedules)
+    for violation in violations_of_method(plan.batch, plan.schedule):
+        raise SolverError(f"the schedules of a stream do not fit together: {violation}")
+    return plan
+
+
+def _end(way: _Way) -> float:
+    return way.state.makespan
+
+
+def _join_problems(join: object, known: Sequence[str]) -> list[Problem]:
+    if isinstance(join, str) and join in known:
+        return []
+    return [Problem("join", f"unknown way to join {join!r}; {nearest(str(join), known)}")]
+
+
+def _foresight_problems(foresight: object, join: object, method: object) -> list[Problem]:
+    if not isinstance(foresight, bool):
+        return [Problem("foresight", f"must be True or False, is {foresight!r}")]
+    if foresight and (join, method) != ("moved", "far"):
+        return [
+            Problem("foresight", "there are several ways to choose from only with the method 'far' and join='moved'")
+        ]
+    return []
+
+
+def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
+    if not batches:
+        return [Problem(path, "needs at least one batch, is empty")]
+    problems = []
+    first = batches[0]
+    for index, batch in enumerate(batches):
+        at = f"{path}[{index}]"
+        problems += [
+            Problem(f"{at}.{name}", f"must be the same as in {path}[0]: the GPUs are the same")
+            for name in ("gpu", "gpus", "operations", "parallel_operations")
+            if getattr(batch, name) != getattr(first, name)
+        ]
+        if index and batch.initial:
+            problems.append(Problem(f"{at}.initial", "must be empty: the batches before decide what is live"))
+        problems += [
+            Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.gpu.name}")
+            for task in batch.unplaceable()
+        ]
+    problems += [
+        Problem(path, f"all together: {problem}")
+        for problem in total_problems([task for batch in batches for task in batch.tasks], first.operations, ())
+    ]
+    return problems

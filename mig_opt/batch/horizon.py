@@ -1,0 +1,260 @@
+"""The horizon of a batch: when a simple schedule ends, and all that can be part of one that ends no later.
+
+A shorter schedule than the simple one has no use for a task where it cannot end by then, however long that is, nor for
+an instance that is busy until later: neither says anything about the optimum. So exact methods leave both out, and the
+unit of their time (:mod:`mig_opt.batch.integer_time`) depends on what is left.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import nested_makespan, nested_schedule
+from mig_opt.gpu.model import Placement, Profile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Reals = npt.NDArray[np.float64]
+    Integers = npt.NDArray[np.intp]
+
+_MARGIN = 1 + 1e-6
+"""Factor by which something may end later and still counts: more than sums of floating-point numbers are off, and than
+the rounding of a schedule's times to nanoseconds (:mod:`mig_opt.batch.timing`)."""
+
+_GAIN = 0.95
+"""Factor by which the next simple schedule, of shorter tasks, has to be shorter to be worth another one."""
+
+_LONG = 2.0
+"""Factor by which a simple schedule may be longer than it has to be without another attempt."""
+
+_Found = tuple[float, tuple[tuple[int, Placement], ...]]
+"""Makespan of a schedule, and GPU and placement of each task in it."""
+
+
+class ReachablePlace(NamedTuple):
+    """A placement on one GPU where some task can end by the horizon, or a live instance that may have to make room."""
+
+    gpu: int  # index of the GPU
+    placement: Placement  # where on the GPU
+    live: LiveInstance | None  # the instance that exists there at the start
+    # Seconds of each task that can end here by the horizon, by index; the same object wherever the same tasks can.
+    times: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """A second by which some schedule ends, and what can be part of a schedule that does.
+
+    Tasks that can run nowhere are left out.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, LiveInstance, Task, get_gpu
+    >>> batch = Batch((Task("a", {1: 4.0, 4: 1e8}),), get_gpu("A30"), initial=(LiveInstance(0, "2g.12gb", 0, 86400.0),))
+    >>> horizon = Horizon.of(batch)
+    >>> horizon.seconds, [str(place.placement) for place in horizon.places]
+    (4.11, ['1g.6gb@2', '1g.6gb@3'])
+    """
+
+    batch: Batch  # without tasks that can run nowhere, and without GPUs that nobody needs
+    seconds: float
+    spots: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
+    places: tuple[ReachablePlace, ...]  # outer ones first on each GPU
+
+    @classmethod
+    def of(cls, batch: Batch) -> Horizon:
+        """Return the second at which a simple schedule of a batch ends."""
+        misfits = batch.unplaceable()
+        if misfits:
+            able = tuple(task for at, task in enumerate(batch.tasks) if at not in misfits)
+            return cls.of(batch.replace(tasks=able)) if able else cls(batch, 0.0, (), ())
+        batch = _without_idle_gpus(batch)
+        tasks = _Tasks(batch)
+        seconds, spots = tasks.simple_schedule()
+        return cls(batch, seconds, spots, tuple(tasks.reachable(seconds * _MARGIN)))
+
+    def until(self, seconds: float) -> Horizon:
+        """Return the same with a later second."""
+        return replace(self, seconds=seconds, places=tuple(_Tasks(self.batch).reachable(seconds * _MARGIN)))
+
+    @property
+    def latest(self) -> float:
+        """Seconds by which something has to end to count."""
+        return self.seconds * _MARGIN
+
+    @cached_property
+    def in_reach(self) -> Batch:
+        """The batch without sizes of which no instance can be there by the horizon: what is in the way is busy longer.
+
+        A method that does not look at the clock when it chooses sizes would wait for them.
+        """
+        begins = _Tasks(self.batch).begins()
+        sizes = {profile.compute_slices for profile, begin in begins.items() if begin <= self.latest}
+        if all(profile.compute_slices in sizes for profile in begins):
+            return self.batch
+        tasks = (
+            Task(task.name, {size: time for size, time in task.times.items() if size in sizes}, task.memory_gb)
+            for task in self.batch.tasks
+        )
+        return self.batch.replace(tasks=tuple(tasks))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """A schedule that ends by then."""
+        return nested_schedule(self.batch, self.spots)
+
+    def times(self) -> Iterator[float]:
+        """Yield the seconds of everything that can be part of a schedule that ends by then."""
+        for times in {id(place.times): place.times for place in self.places}.values():
+            yield from times.values()
+        for profile in dict.fromkeys(place.placement.profile for place in self.places):
+            for kind in ("create", "destroy"):
+                if (seconds := self.batch.operations.of(kind, profile)) <= self.latest:
+                    yield seconds
+        yield from (place.live.free for place in self.places if place.live is not None)
+
+
+def _without_idle_gpus(batch: Batch) -> Batch:
+    """Leave out GPUs at the end that nobody needs: there are no more used ones than tasks."""
+    used = max((live.gpu + 1 for live in batch.initial), default=0)
+    needed = used + len(batch.tasks)
+    return batch if batch.gpus <= needed else batch.replace(gpus=needed)
+
+
+class _Tasks:
+    """The tasks of a batch on its profiles, outer ones first, and how to place them."""
+
+    def __init__(self, batch: Batch) -> None:
+        import numpy as np
+
+        self._batch = batch
+        placements: dict[Profile, list[Placement]] = defaultdict(list)
+        for placement in batch.placements():
+            placements[placement.profile].append(placement)
+        self._profiles = list(placements)
+        # GPU and placement of all places, by profile
+        self._places = [[(gpu, at) for gpu in range(batch.gpus) for at in places] for places in placements.values()]
+        # seconds of each task on each profile, infinite where it cannot run
+        self._times: Reals = np.array([_times_on(batch.tasks, profile) for profile in self._profiles])
+        self._live: dict[tuple[int, tuple[int, int, int]], LiveInstance] = {}
+        # For each slice of each GPU the second from which it is clear of what is live at the start.
+        self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+        for live in batch.initial:
+            placement = batch.gpu.placement(live.profile, live.start)
+            self._live[live.gpu, placement.shape] = live
+            cleared = live.free + batch.operations.of("destroy", placement.profile)
+            for position in placement.footprint:
+                self._clear[live.gpu][position] = cleared
+
+    def begins(self) -> dict[Profile, float]:
+        """Return for each profile the second before which nothing can run on it, on any GPU."""
+        begins = (min(self._begin(self._clear, *place) for place in places) for places in self._places)
+        return dict(zip(self._profiles, begins, strict=True))
+
+    def simple_schedule(self) -> _Found:
+        """Return the makespan of a schedule, and the GPU and placement of each task in it.
+
+        Each task runs where it takes the least area. As that may be very long, it is then to end within half of the
+        makespan wherever it can, again and again, as long as that gains much. Where the schedule is still long, because
+        operations are, as many tasks as can run on instances of one profile, whichever is best.
+        """
+        import numpy as np
+
+        area = self._times * np.array([[profile.memory_slices] for profile in self._profiles])
+        ends = self._times + np.array([*self.begins().values()])[:, np.newaxis]
+        first = ends.min(axis=0)
+        profiles = area.argmin(axis=0)
+        least = self._nested(profiles)
+        while True:
+            # The one that ends first, where none ends in time.
+            in_time = ends <= np.maximum(least[0] / 2, first)
+            sooner = np.where(in_time, area, np.inf).argmin(axis=0)
+            found = self._nested(sooner) if (sooner != profiles).any() else least
+            if found[0] >= least[0] * _GAIN:
+                break
+            least, profiles = found, sooner
+        slices = max(1, sum(clear < least[0] for gpu in self._clear for clear in gpu))
+        if least[0] > _LONG * max(float(area.min(axis=0).sum()) / slices, float(first.max())):
+            alone = [np.where(row < least[0], at, profiles) for at, row in enumerate(ends)]
+            least = min(least, *map(self._nested, alone), key=_makespan)
+        return least
+
+    def _nested(self, profiles: Integers) -> _Found:
+        spots = self._spread(profiles)
+        return nested_makespan(self._batch, spots), spots
+
+    def _spread(self, profiles: Integers) -> tuple[tuple[int, Placement], ...]:
+        """Return a place for each task on its profile: the longest one first, each where it begins first."""
+        import numpy as np
+
+        times = self._times[profiles, np.arange(len(profiles))]
+        seconds: list[float] = times.tolist()
+        queues: list[list[int]] = [[] for _ in self._profiles]
+        for task in np.argsort(-times, kind="stable").tolist():
+            queues[profiles[task]].append(task)
+        clear = [list(slices) for slices in self._clear]
+        spots: dict[int, tuple[int, Placement]] = {}
+        for places, queue in zip(self._places, queues, strict=True):
+            if not queue:
+                continue
+            begins = [(self._begin(clear, *place), at) for at, place in enumerate(places)]
+            heapq.heapify(begins)
+            ends: dict[int, float] = {}
+            for task in queue:
+                begin, at = begins[0]
+                ends[at] = begin + seconds[task]
+                heapq.heapreplace(begins, (ends[at], at))
+                spots[task] = places[at]
+            for at, end in ends.items():
+                gpu, placement = places[at]
+                cleared = end + self._batch.operations.of("destroy", placement.profile)
+                for position in placement.footprint:
+                    clear[gpu][position] = max(clear[gpu][position], cleared)
+        return tuple(spots[task] for task in range(len(profiles)))
+
+    def _begin(self, clear: Sequence[Sequence[float]], gpu: int, placement: Placement) -> float:
+        """Return the second before which nothing can run in a place, if its slices are clear from some second on."""
+        live = self._live.get((gpu, placement.shape))
+        if live is not None:
+            return live.free
+        cleared = max(clear[gpu][at] for at in placement.footprint)
+        return cleared + self._batch.operations.of("create", placement.profile)
+
+    def reachable(self, latest: float) -> Iterator[ReachablePlace]:
+        """Yield the places where some task can end by a second, and the live instances that are in the way of one."""
+        import numpy as np
+
+        known: dict[tuple[Profile, float], dict[int, float]] = {}
+        times = dict(zip(self._profiles, self._times, strict=True))
+        for gpu in range(self._batch.gpus):
+            found: list[ReachablePlace] = []
+            for placement in self._batch.placements():
+                key = placement.profile, self._begin(self._clear, gpu, placement)
+                if key not in known:
+                    seconds = times[placement.profile]
+                    tasks = np.nonzero(key[1] + seconds <= latest)[0]
+                    known[key] = dict(zip(tasks.tolist(), seconds[tasks].tolist(), strict=True))
+                found.append(ReachablePlace(gpu, placement, self._live.get((gpu, placement.shape)), known[key]))
+            wanted = [place.placement for place in found if place.times]
+            for place in found:
+                if place.times or (place.live is not None and any(map(place.placement.conflicts, wanted))):
+                    yield place
+
+
+def _makespan(found: _Found) -> float:
+    return found[0]
+
+
+def _times_on(tasks: Sequence[Task], profile: Profile) -> list[float]:
+    """Return the seconds of each task on a profile, infinite where it cannot run."""
+    return [math.inf if (seconds := task.time_on(profile)) is None else seconds for task in tasks]

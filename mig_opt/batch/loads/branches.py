@@ -1,0 +1,147 @@
+"""Branches of an empty GPU, and the orders in which the instances used in them are first created.
+
+The placements of a GPU form a tree; a *branch* is what covers some memory slices, with all that is inside. If something
+is used that covers all of it, the branch is one *member* of the branch around it; if not, its inner branches are
+members in its place. The driver creates one instance at a time, so the first creations of the members queue up (the
+argument is in docs/explanation/bounds.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mig_opt.batch.integer_batch import IntegerBatch, Place
+
+_MOST_APART = 3
+"""If more kinds of placements cover the same slices, the choices among them are treated as one."""
+
+Order = tuple[int, ...]
+"""Members in the order of their first creations, each by the index of its branch."""
+
+
+class Use(NamedTuple):
+    """Choice of the placements with the same footprint that are used."""
+
+    kinds: tuple[int, ...]  # the index of the profile of each
+    # ticks of their creations and destructions: without the longest destruction, and with all
+    spared: int
+    full: int
+
+
+class Branch(NamedTuple):
+    """Branch of a GPU in which something is used that covers all of it."""
+
+    uses: tuple[Use, ...]  # each choice of the placements that cover it
+    orders: tuple[Order, ...]  # each choice and order of the members inside; one of them is empty
+
+
+class Region(NamedTuple):
+    """Slices of the first GPU that some placements cover, and no more."""
+
+    slices: frozenset[int]  # by number
+    branch: int  # the index of its branch
+    places: dict[int, int]  # the index of the place of each profile, by the index of the profile
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Branches of a GPU on which nothing is live; those that are alike are one."""
+
+    places: tuple[Place, ...]  # one of each profile
+    branches: tuple[Branch, ...]  # inner ones first
+    orders: tuple[Order, ...]  # each choice and order of the members of the whole GPU
+    wait: int  # ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait
+    regions: tuple[Region, ...]  # inner ones first
+
+    @property
+    def uses(self) -> list[Use]:
+        """All uses of all branches, each once."""
+        return sorted({use for branch in self.branches for use in branch.uses})
+
+    @property
+    def tell_all(self) -> bool:
+        """True if each use tells which placements are used, and not just of which kinds some are."""
+        return all(len(use.kinds) <= _MOST_APART for use in self.uses)
+
+    @property
+    def inner(self) -> frozenset[int]:
+        """The branches that can be beside or inside of others."""
+        inside = (order for branch in self.branches for order in branch.orders)
+        beside = (order for order in self.orders if len(order) > 1)
+        return frozenset(itertools.chain(*inside, *beside))
+
+
+def branches_of(batch: IntegerBatch) -> Branches:
+    """List the branches of the first GPU of a batch, on which nothing is live."""
+    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == batch.gpus[0]]
+    # A slice that only some of the placements around another one cover is never on the longer path.
+    paths = [at for at in covering if not any(at < other for other in covering)]
+    regions: dict[frozenset[int], dict[str, int]] = {}
+    for at, place in enumerate(batch.places):
+        if place.gpu == batch.gpus[0]:
+            region = frozenset(number for number, path in enumerate(paths) if at in path)
+            regions.setdefault(region, {})[place.placement.profile.name] = at
+    profiles = {name: batch.places[at] for places in regions.values() for name, at in places.items()}
+    wait = 0 if batch.batch.parallel_operations else min(place.create for place in profiles.values())
+    listing = _Listing(tuple(profiles), tuple(profiles.values()), wait > 0)
+    number: dict[frozenset[int], int] = {}
+    for region in sorted(regions, key=len):
+        inside = [number[other] for other in _outer([other for other in number if other < region])]
+        number[region] = listing.add(sorted(map(listing.profiles.index, regions[region])), sorted(inside))
+    whole = sorted(number[region] for region in _outer(list(regions)))
+    found = (
+        Region(region, at, {listing.profiles.index(name): place for name, place in regions[region].items()})
+        for region, at in number.items()
+    )
+    return Branches(listing.places, tuple(listing.branches), listing.orders(whole), wait, tuple(found))
+
+
+def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the regions that are not inside of others."""
+    return [region for region in regions if not any(region < other for other in regions)]
+
+
+class _Listing:
+    """Collection of branches, those that are alike once."""
+
+    def __init__(self, profiles: tuple[str, ...], places: tuple[Place, ...], queue: bool) -> None:
+        self.profiles, self.places, self._queue = profiles, places, queue
+        self.branches: list[Branch] = []
+        self._inside: list[list[int]] = []
+
+    def add(self, kinds: list[int], inside: list[int]) -> int:
+        """Add a branch with these kinds around it and these branches directly inside; return its index."""
+        branch = Branch(tuple(self._uses(kinds)), self.orders(inside))
+        if branch not in self.branches:
+            self.branches.append(branch)
+            self._inside.append(inside)
+        return self.branches.index(branch)
+
+    def _uses(self, kinds: list[int]) -> Iterator[Use]:
+        operations = [(self.places[kind].create, self.places[kind].destroy) for kind in kinds]
+        if len(kinds) > _MOST_APART:
+            create = min(create for create, _ in operations)
+            yield Use(tuple(kinds), create, min(map(sum, operations)))
+            return
+        for count in range(1, len(kinds) + 1):
+            for used in itertools.combinations(range(len(kinds)), count):
+                full = sum(sum(operations[at]) for at in used)
+                yield Use(tuple(kinds[at] for at in used), full - max(operations[at][1] for at in used), full)
+
+    def orders(self, branches: list[int]) -> tuple[Order, ...]:
+        """Return every choice and order of members in some branches beside each other."""
+        choices = self._choices(branches)
+        return tuple(
+            sorted({order for one in choices for order in itertools.permutations(one)} if self._queue else choices)
+        )
+
+    def _choices(self, branches: list[int]) -> set[Order]:
+        """Return every choice of members in some branches beside each other, sorted."""
+        found: set[Order] = {()}
+        for branch in branches:
+            more = {(branch,), *self._choices(self._inside[branch])}
+            found = {tuple(sorted(one + two)) for one in found for two in more}
+        return found

@@ -1,0 +1,340 @@
+"""Values of layouts: the tasks of most value that the placements of a layout can run within some time.
+
+As in :mod:`mig_opt.batch.loads.columns`, each task has a dual price, and may be counted in several placements. If the
+value of a layout within some time is less than that of all tasks together, no schedule has this layout and takes no
+longer. The values inside of a branch, and outside of it, tell which sets of tasks it can run in such a schedule
+(:mod:`mig_opt.batch.loads.layout_sets`).
+
+Values are whole numbers, and times are rounded down to a *grain* of some ticks, so no schedule is missed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.branches import Branches, Use
+from mig_opt.batch.loads.columns import fill_knapsack
+from mig_opt.batch.loads.layouts import Layout, LayoutTree, Member, Path, members_of
+from mig_opt.batch.loads.subsets import NEVER, Table
+from mig_opt.batch.loads.tree import task_ticks
+from mig_opt.native import loop
+
+NOTHING = -(2**30)
+"""Value of what cannot be; together with any value of tasks it is still negative."""
+
+_HIGHEST = 2**29
+"""Limit of all values."""
+
+
+_add_to_values = loop("add_to_values")
+
+
+class PricedTasks(NamedTuple):
+    """Tasks with their dual prices, and the limit of time."""
+
+    ticks: npt.NDArray[np.int32]  # shape (profiles, tasks); NEVER where a task cannot run in such a schedule
+    prices: Table  # whole numbers
+    value: int  # their sum
+    at_most: int  # ticks of a schedule, at most
+    grain: int  # ticks to which times are rounded down
+    highest: int  # the sum of all prices, at most
+
+    def at_prices(self, prices: npt.NDArray[np.floating]) -> PricedTasks:
+        """Return the tasks with other dual prices: not negative and not all 0, shape (tasks,)."""
+        whole = np.floor(prices * (self.highest / float(prices.sum()))).astype(np.int32)
+        return self._replace(prices=whole, value=int(whole.sum()))
+
+    @property
+    def grains(self) -> int:
+        """The grains of a schedule, at most."""
+        return self.at_most // self.grain
+
+    @property
+    def times(self) -> npt.NDArray[np.int32]:
+        """The grains of each task in each profile, shape (profiles, tasks)."""
+        return self.ticks // np.int32(self.grain)
+
+    def backwards(self) -> PricedTasks:
+        """Return the tasks in reverse order."""
+        ticks, prices = np.ascontiguousarray(self.ticks[:, ::-1]), np.ascontiguousarray(self.prices[::-1])
+        return self._replace(ticks=ticks, prices=prices)
+
+    def raised(self, profile: int, values: Table) -> Table:
+        """Return the values with tasks of one more placement.
+
+        Parameters
+        ----------
+        profile : int
+            Index of its profile.
+        values : array of int32, shape (grains + 1,)
+            The values without it.
+        """
+        raised = values.copy()
+        add_to_values(self.times[profile], self.prices, raised)
+        return raised
+
+    def added(self, profile: int, table: Table) -> Table:
+        """Return the values with tasks of one more placement, for each subset of the first tasks (see fill_knapsack).
+
+        Parameters
+        ----------
+        profile : int
+            Index of its profile.
+        table : array of int32, shape (grains + 1,)
+            The values without it.
+        """
+        rows = np.empty((len(self.prices) + 1, len(table)), np.int32)
+        rows[0] = table
+        fill_knapsack(np.ascontiguousarray(self.times[profile, :, np.newaxis]), self.prices, rows)
+        return rows
+
+
+def priced_tasks(
+    batch: IntegerBatch, branches: Branches, prices: npt.NDArray[np.floating], at_most: int, grain: int
+) -> PricedTasks:
+    """Return the tasks of a batch with whole dual prices, so small that all values stay below the limit.
+
+    Parameters
+    ----------
+    batch : IntegerBatch
+        Nothing is live.
+    branches : Branches
+        Branches of each of its GPUs.
+    prices : array of float, shape (tasks,)
+        Not negative and not all 0.
+    at_most, grain : int
+        Ticks of a schedule, and to which times are rounded down.
+    """
+    ticks = task_ticks(batch, branches.places)
+    ready = np.array([place.create for place in branches.places], np.int32)
+    ticks[ticks > at_most - ready] = NEVER
+    no_prices = np.zeros(len(prices), np.int32)
+    tasks = PricedTasks(
+        np.ascontiguousarray(ticks.T), no_prices, 0, at_most, grain, _HIGHEST // (len(batch.places) + 1)
+    )
+    return tasks.at_prices(prices)
+
+
+class OpenLayouts(NamedTuple):
+    """Layouts of all GPUs that may have a schedule within the limit of time."""
+
+    lower: int  # ticks that every schedule with them takes
+    layouts: tuple[Layout, ...]  # one for each GPU
+
+
+def open_layouts(branches: Branches, tasks: PricedTasks, gpus: int, most: int) -> list[OpenLayouts] | None:
+    """List the layouts that dual prices do not rule out, least lower bound first; None if there are more than ``most``.
+
+    Parameters
+    ----------
+    branches : Branches
+        Branches of each GPU.
+    tasks : PricedTasks
+        The tasks at good dual prices.
+    gpus : int
+        Number of GPUs.
+    most : int
+        Layouts, or pairs and so on of them, at most.
+    """
+    listing = _Listing(branches, tasks)
+    best = listing.best_value
+    single = list(itertools.islice(listing.layouts(tasks.value - (gpus - 1) * best), most + 1))
+    if len(single) > most:
+        return None
+    single.sort(key=lambda entry: -int(entry[0][-1]))
+    found: list[OpenLayouts] = []
+    for chosen in _combined([int(table[-1]) for table, _ in single], gpus, tasks.value):
+        table = np.sum([single[at][0] for at in chosen], axis=0)
+        lower = int(np.searchsorted(table, tasks.value)) * tasks.grain
+        found.append(OpenLayouts(lower, tuple(single[at][1] for at in chosen)))
+        if len(found) > most:
+            return None
+    return sorted(found, key=lambda entry: entry.lower)
+
+
+def _combined(values: Sequence[int], count: int, needed: int, first: int = 0) -> Iterator[tuple[int, ...]]:
+    """Yield all choices of so many entries, with repetitions, of ``values`` in falling order with the sum needed."""
+    if count == 0:
+        yield ()
+        return
+    for at in range(first, len(values)):
+        if values[at] * count < needed:
+            return
+        for others in _combined(values, count - 1, needed - values[at], at):
+            yield (at, *others)
+
+
+class _Listing:
+    """Listing of the layouts of one GPU, with their values for every number of grains."""
+
+    def __init__(self, branches: Branches, tasks: PricedTasks) -> None:
+        self._branches, self._tasks = branches, tasks
+        self._wait = branches.wait // tasks.grain
+        self._known: dict[tuple[Member, Path], Table] = {}
+        self._members: dict[int, list[Member]] = {}
+
+    @property
+    def best_value(self) -> int:
+        """The best value of a GPU."""
+        return max((int(table[-1]) for table, _ in self.layouts(0, bound_only=True)), default=0)
+
+    def layouts(self, needed: int, *, bound_only: bool = False) -> Iterator[tuple[Table, Layout]]:
+        """Yield the layouts with this value at least; or instead one entry for each order, which no layout exceeds."""
+        for order in self._branches.orders:
+            if len(order) != 1:
+                for table, layout in self._beside(order, Path(), None, needed, bound_only):
+                    yield table, layout
+                continue
+            for at in order:
+                branch = self._branches.branches[at]
+                for use, inside in itertools.product(branch.uses, branch.orders):
+                    own = self._added(use, np.zeros(self._tasks.grains + 1, np.int32))
+                    for table, layout in self._beside(inside, Path().through(use), own, needed, bound_only):
+                        yield self._added(use, table), (Member(at, use, layout),)
+
+    def _beside(
+        self, order: Sequence[int], around: Path, own: Table | None, needed: int, bound_only: bool
+    ) -> Iterator[tuple[Table, Layout]]:
+        """Yield members beside each other that have enough value, with what is around them if that is given."""
+        choices = [
+            [(self._late(self._value(member, around), place), member) for member in self._members_of(at)]
+            for place, at in enumerate(order)
+        ]
+        rest = [self._empty(around if not order else None)]
+        for choice in reversed(choices):
+            rest.append(_sum(rest[-1], np.max([table for table, _ in choice], axis=0)))
+        rest.reverse()
+
+        def enough(table: Table) -> bool:
+            value = int(table[-1] if own is None else (own + table[::-1]).max())
+            return value >= needed
+
+        def choose(place: int, table: Table, layout: Layout) -> Iterator[tuple[Table, Layout]]:
+            if not enough(_sum(table, rest[place])):
+                return
+            if bound_only or place == len(choices):
+                yield _sum(table, rest[place]), layout
+                return
+            for more, member in choices[place]:
+                yield from choose(place + 1, _sum(table, more), (*layout, member))
+
+        yield from choose(0, self._empty(None), ())
+
+    def _value(self, member: Member, around: Path) -> Table:
+        key = (member, around)
+        if key not in self._known:
+            path = around.through(member.use)
+            table = self._empty(None if member.inside else path)
+            for place, one in enumerate(member.inside):
+                table = _sum(table, self._late(self._value(one, path), place))
+            self._known[key] = self._added(member.use, table)
+        return self._known[key]
+
+    def _members_of(self, at: int) -> list[Member]:
+        if at not in self._members:
+            self._members[at] = list(members_of(self._branches, at))
+        return self._members[at]
+
+    def _added(self, use: Use, table: Table) -> Table:
+        for profile in use.kinds:
+            table = self._tasks.raised(profile, table)
+        return table
+
+    def _empty(self, path: Path | None) -> Table:
+        """Return the values without a task: 0, but not before the operations of a path if that ends here."""
+        table = np.zeros(self._tasks.grains + 1, np.int32)
+        if path is not None:
+            table[: path.needed // self._tasks.grain] = NOTHING
+        return table
+
+    def _late(self, table: Table, place: int) -> Table:
+        """Return the values of a member that waits for so many others."""
+        wait = min(place * self._wait, len(table))
+        return np.concatenate([np.full(wait, NOTHING, np.int32), table[: len(table) - wait]])
+
+
+def _sum(one: Table, two: Table) -> Table:
+    """Return the sum of two values, no less than NOTHING."""
+    total: Table = np.maximum(one + two, np.int32(NOTHING))
+    return total
+
+
+class LayoutValues:
+    """Values inside and outside of each branch of a layout.
+
+    Parameters
+    ----------
+    tree : LayoutTree
+        Tree of the layout.
+    tasks : PricedTasks
+        The tasks at good dual prices.
+
+    Attributes
+    ----------
+    inside : list of array of int32, shape (grains + 1,)
+        Value of the branch of each node within so many grains, those of all operations on its paths included.
+    outside : list of array of int32, shape (grains + 1,)
+        Value of all else, if the branch takes so many grains.
+    """
+
+    def __init__(self, tree: LayoutTree, tasks: PricedTasks) -> None:
+        size = tasks.grains + 1
+        self.inside: list[Table] = []
+        for node in tree.nodes:
+            if node.kind == "stack":
+                self.inside.append(tasks.raised(node.profile, self.inside[node.one]))
+            elif node.kind == "split":
+                self.inside.append(_sum(self.inside[node.one], self.inside[node.two]))
+            else:
+                table = np.zeros(size, np.int32)
+                table[: node.ticks // tasks.grain] = NOTHING
+                self.inside.append(table)
+        self._nodes, self._backwards = tree.nodes, tasks.backwards()
+        self.outside: list[Table] = [np.zeros(size, np.int32) for _ in tree.nodes]
+        for at in range(len(tree.nodes) - 1, -1, -1):
+            node = tree.nodes[at]
+            if node.kind == "stack":
+                self.outside[node.one] = np.ascontiguousarray(
+                    tasks.raised(node.profile, np.ascontiguousarray(self.outside[at][::-1]))[::-1]
+                )
+            elif node.kind == "split":
+                for one, other in ((node.one, node.two), (node.two, node.one)):
+                    # The other branch may take longer than this one.
+                    values = _sum(self.inside[other], self.outside[at])
+                    self.outside[one] = np.maximum.accumulate(values[::-1])[::-1].copy()
+
+    def outside_with_tasks(self, at: int) -> Table:
+        """Return the best value outside of what a stack covers, with some of the last tasks alone in its place.
+
+        Parameters
+        ----------
+        at : int
+            Index of the stack.
+
+        Returns
+        -------
+        array of int32, shape (tasks + 1, grains + 1)
+            For each number of the last tasks, and each number of grains that are left for them and all else.
+        """
+        return self._backwards.added(self._nodes[at].profile, self.outside[at][::-1])
+
+
+def add_to_values(times: Table, prices: Table, values: Table) -> None:
+    """Let some tasks run before all else, one after the other, where that is worth more.
+
+    Parameters
+    ----------
+    times : array of int32, shape (tasks,)
+        Grains of each task; times that are too long cannot be.
+    prices : array of int32, shape (tasks,)
+        Dual price of each task.
+    values : array of int32, shape (grains + 1,)
+        Values for every number of grains without these tasks; raised in place.
+    """
+    _add_to_values(times, prices, values, np.empty_like(values))

@@ -1,0 +1,392 @@
+"""Local search for assignments with short paths: iterated large-neighbourhood search by several threads.
+
+Each thread has an assignment of its own, its incumbent. Each cycle is one step of an iterated local search (Lourenco,
+Martin and Stuetzle, 2003): a perturbation (some rounds of the neighbourhood search may make the assignment worse),
+improvement, and acceptance if the result is about as good as the incumbent. That changes which placements are in use,
+where improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and
+the next time starts afresh (see also :mod:`mig_opt.batch.loads.pattern_starts`,
+:mod:`mig_opt.batch.loads.filled_starts`): with few tasks several sets of placements are about as good, and no
+perturbation leads from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.bounds import slice_dual_prices
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.neighbourhood import improve
+from mig_opt.batch.loads.state import SPLIT, Costs, flat_tree, greedy_assignment, least_loads
+from mig_opt.batch.loads.subsets import NEVER, Integers
+from mig_opt.batch.loads.tree import LoadTree, clearing_ticks, task_ticks, used_ticks
+from mig_opt.batch.schedule import Schedule
+from mig_opt.method.control import Control
+
+Possible = npt.NDArray[np.bool_]
+"""True where each task may run, shape (tasks, places)."""
+
+_MOST_CHOICES = 4 * 10**6
+"""Choices of a place for a task, with which the search still gets somewhere."""
+
+_FREE = (7, 12)
+"""Tasks that move at a time: from the first number to one less than the second."""
+
+_BIG, _BIG_ROUNDS, _EVERY = 13, 6, 6
+"""In every sixth cycle so many tasks move at a time, in fewer rounds; that is slow, but gets where others do not."""
+
+_PERTURBATION_ROUNDS, _PERTURBATION = 3, (0.002, 0.012)
+"""Rounds that may make it worse, and by which share of the longest path."""
+
+_MANY = 40
+"""With more tasks on a GPU each of them matters less, and so does a perturbation."""
+
+_ROUNDS = 60
+"""Rounds of improvement after that."""
+
+_PATIENCE = 60
+"""Cycles without gain, after which a thread starts from elsewhere."""
+
+_FRESH = 0.1
+"""Additional weighted cost of a task in the place where it starts afresh, on average, as a share of its least."""
+
+_CHEAP, _CHEAP_ROUNDS = 1.002, 100
+"""Places that cost at most so many times as much are as good, since dual prices are not exact. Rounds in which tasks
+move among these alone."""
+
+_CLOSE = 1.003
+"""An assignment is accepted if it is no worse than the incumbent, or within this factor of the best."""
+
+_MEETING, _MEETING_SHARE = 0.4, 0.1
+"""Work of each of several threads before they tell each other what they found, and the share of that so far that it is
+at most: cycles take unlike times, and a thread that is done waits for the others."""
+
+_SECONDS_PER_SET = 2.5e-8
+"""Seconds for each set of tasks that move, in a round, at most."""
+
+
+class Start(NamedTuple):
+    """Assignment from which a thread goes on."""
+
+    places: Integers  # the place of each task
+    work: float  # approximate seconds that it takes to find it
+
+
+Draw = Callable[[np.random.Generator, Possible, Callable[[], bool]], Start]
+"""Draws a start, given the source of random choices, where each task may run, shape (tasks, places), and a function
+that is true once no time is left."""
+
+
+class LoadSearch:
+    """Search for assignments of tasks to places with short paths.
+
+    Parameters
+    ----------
+    batch : IntegerBatch
+        The batch in ticks.
+    places : sequence of int
+        The place of each task to start from.
+    seed : int
+        Seed of the random choices.
+    workers : int
+        Threads.
+
+    Attributes
+    ----------
+    length : int
+        Ticks of the longest path through the load tree in the best assignment, every destruction included.
+    places : list of int
+        The best assignment.
+    draw : Draw or None
+        Draws fresh starts; if None, they have each task in one of its cheap places.
+    """
+
+    def __init__(self, batch: IntegerBatch, places: Sequence[int], seed: int, workers: int) -> None:
+        tree = LoadTree(batch)
+        count = len(batch.batch.tasks)
+        self._load_tree, self._tree = tree, flat_tree(batch, tree)
+        ticks = task_ticks(batch, batch.places)
+        self._least = least_loads(tree, self._tree, ticks)
+        used = np.array([used_ticks(place) for place in batch.places])
+        on_slice = slice_dual_prices(batch.batch)
+        weights = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
+        self._costs = Costs(
+            ticks=ticks,
+            used=used,
+            clearing=np.array([clearing_ticks(place) for place in batch.places]),
+            weighted=ticks * weights,
+            weighted_used=used * weights,
+        )
+        splits = int(np.sum(self._tree.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
+        self._tables = splits + 1
+        self.small = count <= _MANY * len(batch.gpus)
+        starts = [np.array(places, np.int64)]
+        # With few tasks the cycles find as much, and would have to wait for it.
+        if not self.small and all(place.free is None for place in batch.places):
+            starts.append(self.cheap_assignment())
+        self.length, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
+        self.places: list[int] = starts[best].tolist()
+        self.draw: Draw | None = None
+        self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
+        # A perturbation should cost about as much as a few tasks in the wrong place.
+        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MANY * len(batch.gpus) / count)
+
+    def forbid(self, forbidden: Possible) -> None:
+        """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
+
+        Nothing is done if that leaves no place to a task.
+        """
+        ticks = np.where(forbidden, np.int32(NEVER), self._costs.ticks)
+        if not (ticks < NEVER).any(axis=1).all():
+            return
+        weighted = np.where(ticks < NEVER, self._costs.weighted, np.inf)
+        self._costs = self._costs._replace(ticks=ticks, weighted=weighted)
+        self._least = least_loads(self._load_tree, self._tree, ticks)
+        for thread in self._threads:
+            thread.move(forbidden)
+        best = min(self._threads, key=lambda thread: thread.length)
+        self.length, self.places = best.length, best.places.tolist()
+
+    def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
+        """Let fresh starts come from ``draw``, the first of each thread at once if wanted."""
+        self.draw = draw
+        for thread in self._threads if at_once else ():
+            thread.leave()
+
+    @property
+    def seconds_of_draws(self) -> float:
+        """Approximate seconds that all draws of fresh starts have taken."""
+        return sum(thread.seconds_of_draws for thread in self._threads)
+
+    @property
+    def seconds_per_cycle(self) -> float:
+        """Approximate seconds of a cycle."""
+        return self.seconds(_FREE[1] - 1, _ROUNDS + _PERTURBATION_ROUNDS)
+
+    def seconds(self, free: int, rounds: int) -> float:
+        """Return the approximate seconds of some rounds in which so many tasks move."""
+        count = len(self.places)
+        return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
+
+    def cycles(
+        self, target: int, over: Callable[[], bool] = lambda: False
+    ) -> Generator[list[tuple[int, list[int]]], None, None]:
+        """Yield, for ever, the lengths and assignments that the threads come to in their next cycles.
+
+        A single thread does one cycle at a time, several do some each: about as much work.
+
+        Parameters
+        ----------
+        target : int
+            Lower bound of the length in ticks.
+        over : callable, optional
+            True if the threads should not begin another cycle before they meet.
+        """
+        work = 0.0
+        with ThreadPoolExecutor(len(self._threads)) as pool:
+            while True:
+                share = min(_MEETING, _MEETING_SHARE * work) if len(self._threads) > 1 else 0.0
+                work += share or self.seconds_per_cycle
+                running = [pool.submit(thread.cycles, target, share, over) for thread in self._threads]
+                found = [result for each in running for result in each.result()]
+                self.length, self.places = min([(self.length, self.places), *found], key=lambda result: result[0])
+                yield found
+
+    def cheap_assignment(self) -> Integers:
+        """Return an assignment with short paths of each task to one of its cheapest places."""
+        weighted = np.where(self._costs.ticks < NEVER, self._costs.weighted, np.inf)
+        cheap = weighted <= weighted.min(axis=1, keepdims=True) * _CHEAP
+        costs = self._costs._replace(ticks=np.where(cheap, self._costs.ticks, np.int32(NEVER)))
+        places: Integers = greedy_assignment(costs, self._tree)
+        # The least load of a task over all places is no more than that over these: the bounds on subsets hold.
+        improve(costs, self._tree, self._least, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
+        return places
+
+    @property
+    def possible(self) -> Possible:
+        """True where each task may run, shape (tasks, places)."""
+        possible: Possible = self._costs.ticks < NEVER
+        return possible
+
+    def fresh(self, rng: np.random.Generator, tasks: Integers) -> Integers:
+        """Return one of the cheap places of each of some tasks, drawn."""
+        weighted = self._costs.weighted[tasks]
+        most = weighted.min(axis=1) * (1 + rng.exponential(_FRESH, len(weighted)))
+        return np.array([rng.choice(np.nonzero(row <= limit)[0]) for row, limit in zip(weighted, most, strict=True)])
+
+    def run(self, places: Integers, free: int, rounds: int, seed: int, target: int, slack: int) -> int:
+        """Run some rounds of the neighbourhood search on ``places``; return the length of the longest path."""
+        return int(improve(self._costs, self._tree, self._least, places, free, rounds, seed, target, slack))
+
+
+class _Thread:
+    """One thread of a search, with its incumbent."""
+
+    def __init__(self, search: LoadSearch, rng: np.random.Generator) -> None:
+        self._search = search
+        self._rng = rng
+        self._cycle = 0
+        self._idle = 0
+        self._starts = 0
+        self._settled = False
+        self.seconds_of_draws = 0.0
+        self.places = np.array(search.places, np.int64)
+        self.length = self._shortest = search.length
+
+    def cycles(self, target: int, work: float, over: Callable[[], bool]) -> list[tuple[int, list[int]]]:
+        """Return the lengths and assignments after each of some cycles: one, and more up to about so much work."""
+        found: list[tuple[int, list[int]]] = []
+        while not found or (work > 0 and self.length > target and not over()):
+            work -= self._run_cycle(target, over)
+            found.append((self.length, self.places.tolist()))
+        return found
+
+    def _run_cycle(self, target: int, over: Callable[[], bool]) -> float:
+        """Perturb and improve, or once in a while improve by large steps; return the approximate seconds."""
+        self._cycle += 1
+        rng, search, best = self._rng, self._search, self._search.length
+        work = self._start(over) if self._idle >= _PATIENCE else 0.0
+        places = self.places.copy()
+        free, rounds = int(rng.integers(*_FREE)), _ROUNDS
+        if self._settled and self._cycle % _EVERY == 0:
+            free, rounds = _BIG, _BIG_ROUNDS
+        elif self._settled:
+            slack = int(best * rng.uniform(*search.perturbation))
+            search.run(places, free, _PERTURBATION_ROUNDS, int(rng.integers(2**31)), 0, slack)
+        length = search.run(places, free, rounds, int(rng.integers(2**31)), target, 0)
+        # At first there is much to gain without perturbations.
+        self._settled = self._settled or length > self.length * 0.9999
+        self._idle = 0 if length < self._shortest else self._idle + 1
+        self._shortest = min(length, self._shortest)
+        if length <= self.length or length < best * _CLOSE:
+            self.places, self.length = places, length
+        return work + search.seconds(free, rounds)
+
+    def leave(self) -> None:
+        """Start afresh in the next cycle."""
+        self._idle, self._starts = _PATIENCE, 0
+
+    def _start(self, over: Callable[[], bool]) -> float:
+        """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
+        search, work = self._search, 0.0
+        self._starts += 1
+        self._idle = 0
+        self.places, self.length = np.array(search.places, np.int64), search.length
+        if self._starts % 2 and search.draw is not None:
+            possible = search.possible
+            self.places, work = search.draw(self._rng, possible, over)
+            self.seconds_of_draws += work
+            self.move(~possible)
+            self._evaluate()
+        elif self._starts % 2 and search.small:
+            self._reassign(np.arange(len(self.places)))
+        self._shortest = self.length
+        return work
+
+    def move(self, forbidden: Possible) -> None:
+        """Move the tasks that run where they must not."""
+        tasks = np.nonzero(forbidden[np.arange(len(self.places)), self.places])[0]
+        if len(tasks):
+            self._reassign(tasks)
+            self._shortest = self.length
+
+    def _reassign(self, tasks: Integers) -> None:
+        """Let some tasks start afresh."""
+        self.places[tasks] = self._search.fresh(self._rng, tasks)
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Find the longest path of an assignment that comes from elsewhere."""
+        self.length, self._settled = self._search.run(self.places, 0, 0, 0, 0, 0), False
+
+
+class Incumbent(NamedTuple):
+    """Access of a local search to the best schedule of a method and to its lower bound."""
+
+    # return the ticks of the lower bound and of the best schedule
+    lower: Callable[[], int]
+    upper: Callable[[], int]
+    # Turns an assignment, the place of each task, into a schedule and keeps it if it is better; returns False if the
+    # assignment is left for later. The second argument are the seconds of the search so far.
+    time: Callable[[Sequence[int], float], bool]
+
+
+class TimedSearch:
+    """Local search on the loads that turns its assignments into schedules, and goes on where it stopped.
+
+    Parameters
+    ----------
+    problem : IntegerBatch
+        The batch in ticks.
+    control : Control
+        Has a schedule to start from.
+    incumbent : Incumbent
+        The best schedule and the bound.
+    """
+
+    def __init__(self, problem: IntegerBatch, control: Control[Schedule], incumbent: Incumbent) -> None:
+        assert control.plan is not None
+        self._problem = problem
+        self._control = control
+        self._incumbent = incumbent
+        self._loads = LoadSearch(problem, problem.places_of(control.plan), control.seed, control.workers)
+        self._longest_destruction = max(place.destroy for place in problem.places)
+        ready = np.array([problem.first_use(place) for place in problem.places])
+        self._ends = task_ticks(problem, problem.places) + ready
+        self._within = NEVER
+        self._seen: set[tuple[int, ...]] = set()
+        self._searched = 0.0
+        self._try(self._loads.length, self._loads.places)
+
+    @staticmethod
+    def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
+        """Return True if the batch is small enough, and there is time for the search."""
+        return problem.choices <= _MOST_CHOICES and not control.expired
+
+    def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
+        """Let fresh starts come from ``draw``, the first of them at once if wanted."""
+        self._loads.start_from(draw, at_once=at_once)
+
+    def run(self, patience: float) -> None:
+        """Go on until so many cycles bring nothing, or the time is up."""
+        lower, upper = self._incumbent.lower, self._incumbent.upper
+        idle = 0.0
+        cycles = self._loads.cycles(lower(), lambda: self._control.expired)
+        try:
+            while idle < patience and lower() < upper() and not self._control.expired:
+                self._forbid()
+                before, clock = (self._loads.length, upper()), self._control.clock
+                draws = self._loads.seconds_of_draws
+                results = next(cycles)
+                number = len(results) / self._control.workers
+                draws = (self._loads.seconds_of_draws - draws) / self._control.workers
+                self._control.spend(number * self._loads.seconds_per_cycle + draws)
+                self._searched += self._control.clock - clock
+                for length, places in sorted(results):
+                    self._try(length, places)
+                idle = 0.0 if (self._loads.length, upper()) < before else idle + number
+        finally:
+            cycles.close()
+
+    def _forbid(self) -> None:
+        """Leave out places in which a task alone ends when the best schedule does: no better one has it there.
+
+        Local changes do not get away from such a task by themselves, as all that is near takes longer at first.
+        """
+        upper = self._incumbent.upper()
+        late = self._ends >= upper
+        if (late & (self._ends < self._within)).any():
+            self._loads.forbid(late)
+        self._within = upper
+
+    def _try(self, length: int, places: Sequence[int]) -> None:
+        """Time an assignment, if it is new and may be better than the best schedule."""
+        if length - self._longest_destruction >= self._incumbent.upper():
+            return
+        key = tuple(self._problem.canonical(places))
+        if key not in self._seen and self._incumbent.time(key, self._searched):
+            self._seen.add(key)

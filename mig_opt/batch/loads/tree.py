@@ -1,0 +1,159 @@
+"""The footprints of a batch as a tree, on which loads add up.
+
+The footprints of a GPU are nested or disjoint. A schedule of makespan C gives every memory slice at most C seconds of
+creations, runs and destructions, so the longest path through the tree, from the outermost placement to an innermost
+one, is a bound. The tree has three kinds of nodes: a *stack* is a place on top of what it covers, a *split* joins two
+siblings, and a *leaf* is where nothing can run any more. The *branch* of a node is all that is at and below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch, Place
+from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.gpu.model import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Node of a load tree."""
+
+    kind: Literal["leaf", "stack", "split"]  # ``leaf``, ``stack`` or ``split``
+    place: int  # of a stack: index of its place, else -1
+    # indices of the nodes below, -1 where there are none; a stack has ``one`` only
+    one: int
+    two: int
+    shape: int  # number that nodes share if their paths have the same lengths for the same tasks
+    # of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way round
+    wait_one: int = 0
+    wait_two: int = 0
+    # of a split: ticks that the branch below ``one`` loses if that below ``two`` is the last to be cleared for
+    # something wider, and the other way round; 0 unless something is live in both
+    late_one: int = 0
+    late_two: int = 0
+
+
+class LoadTree:
+    """Tree of the places of all GPUs.
+
+    Parameters
+    ----------
+    problem : IntegerBatch
+        The batch in ticks.
+    """
+
+    def __init__(self, problem: IntegerBatch) -> None:
+        self._problem = problem
+        self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
+        self._gpus_in_use = {place.gpu for place in problem.places if place.free is not None}
+        self._children = problem.batch.gpu.children(problem.batch.profile_set)
+        self._shapes: dict[tuple[object, ...], int] = {}
+        self.nodes: list[Node] = []  # every node after those below it; the last one is the root
+        inside = {child for children in self._children.values() for child in children}
+        tops = [placement for placement in self._children if placement not in inside]
+        # the topmost node of each GPU
+        self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in problem.gpus]
+        root = self._join(list(self.roots))
+        # Leaves that were left out can have come after it.
+        del self.nodes[root + 1 :]
+        # for each node the leaves of its branch, by index: the ends of the paths through it
+        self.leaves: list[frozenset[int]] = []
+        for index, node in enumerate(self.nodes):
+            below = [self.leaves[child] for child in (node.one, node.two) if child >= 0]
+            self.leaves.append(frozenset().union(*below) if below else frozenset([index]))
+
+    def places_below(self, node: int) -> list[int]:
+        """Return the indices of the places in the branch of ``node``."""
+        entry = self.nodes[node]
+        below = [at for child in (entry.one, entry.two) if child >= 0 for at in self.places_below(child)]
+        return [entry.place, *below] if entry.place >= 0 else below
+
+    def _branch(self, gpu: int, top: Placement) -> int:
+        below = self._join([self._branch(gpu, child) for child in self._children[top]])
+        at = self._at.get((gpu, top))
+        if at is None:
+            return below
+        place = self._problem.places[at]
+        alike = (id(place.durations), place.create, place.destroy, place.free, self.nodes[below].shape)
+        return self._add("stack", alike, place=at, one=below)
+
+    def _join(self, branches: list[int]) -> int:
+        """Join siblings pairwise, those of the same shape first."""
+        if not branches:
+            return self._add("leaf", ())
+        # A branch in which nothing can run would only cost time.
+        branches = [node for node in branches if self.nodes[node].kind != "leaf"] or branches[:1]
+        while len(branches) > 1:
+            branches.sort(key=lambda node: self.nodes[node].shape)
+            pairs = [branches[start : start + 2] for start in range(0, len(branches), 2)]
+            branches = [pair[0] if len(pair) == 1 else self._split(*pair) for pair in pairs]
+        return branches[0]
+
+    def _split(self, one: int, two: int) -> int:
+        waits = (*self._first_creations(one, two), *self._last_destructions(one, two))
+        return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
+
+    def _sides(self, one: int, two: int) -> tuple[list[Place], list[Place], bool]:
+        """Return the places of two branches; True if they are on one GPU whose operations follow each other."""
+        sides = [[self._problem.places[at] for at in self.places_below(node)] for node in (one, two)]
+        gpus = {place.gpu for side in sides for place in side}
+        return sides[0], sides[1], len(gpus) == 1 and not self._problem.batch.parallel_operations
+
+    def _first_creations(self, one: int, two: int) -> tuple[int, int]:
+        """Return the ticks that the slices of each of two branches lose if the other one comes first.
+
+        When the first instance in either branch is created there is nothing on the slices of the other one, nor can
+        there be anything wider; and the driver creates nothing for them meanwhile.
+        """
+        first, second, in_turn = self._sides(one, two)
+        if not in_turn or first[0].gpu in self._gpus_in_use:
+            return 0, 0
+        return min(place.create for place in second), min(place.create for place in first)
+
+    def _last_destructions(self, one: int, two: int) -> tuple[int, int]:
+        """Return the ticks that the slices of each of two branches lose if the other is cleared later.
+
+        That is so before something wider comes: when the last instance in either branch is destroyed there is nothing
+        on the slices of the other one any more. Only live instances make sure that there was something before.
+        """
+        first, second, in_turn = self._sides(one, two)
+        if not in_turn or not all(any(place.free is not None for place in side) for side in (first, second)):
+            return 0, 0
+        return min(place.destroy for place in second), min(place.destroy for place in first)
+
+    def _add(
+        self,
+        kind: Literal["leaf", "stack", "split"],
+        alike: tuple[object, ...],
+        *,
+        place: int = -1,
+        one: int = -1,
+        two: int = -1,
+        waits: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ) -> int:
+        shape = self._shapes.setdefault((kind, *alike), len(self._shapes))
+        self.nodes.append(Node(kind, place, one, two, shape, *waits))
+        return len(self.nodes) - 1
+
+
+def task_ticks(problem: IntegerBatch, places: Iterable[Place]) -> npt.NDArray[np.int32]:
+    """Return the ticks of each task in each of some places, shape (tasks, places); NEVER where it cannot run."""
+    tasks = range(len(problem.batch.tasks))
+    ticks = [[min(place.durations.get(task, NEVER), NEVER) for task in tasks] for place in places]
+    return np.ascontiguousarray(np.array(ticks, np.int32).T)
+
+
+def used_ticks(place: Place) -> int:
+    """Return the ticks of a used place without its tasks: creation (or wait for a live instance) and destruction."""
+    return (place.create if place.free is None else place.free) + place.destroy
+
+
+def clearing_ticks(place: Place) -> int:
+    """Return the ticks of a place on the path to those below it, if it runs nothing itself."""
+    return 0 if place.free is None else place.free + place.destroy

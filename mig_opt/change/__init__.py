@@ -1,8 +1,0 @@
-"""From a running deployment to a new one: which GPU becomes which, and in which order instances come and go."""
-
-from __future__ import annotations
-
-from mig_opt.change.aligning import align
-from mig_opt.change.planning import plan_change
-
-__all__ = ["align", "plan_change"]

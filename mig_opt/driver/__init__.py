@@ -1,7 +1,0 @@
-"""The driver of NVIDIA's GPUs: MIG instances that exist, and their creation and destruction through NVML."""
-
-from mig_opt.driver.instances import Device, MigInstance, Patience
-from mig_opt.driver.nvml import Nvml
-from mig_opt.driver.surroundings import monitors, owner_of_partitions
-
-__all__ = ["Device", "MigInstance", "Nvml", "Patience", "monitors", "owner_of_partitions"]

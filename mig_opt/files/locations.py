@@ -1,0 +1,142 @@
+"""Places in the text of a file that the paths of problems are about."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from json.decoder import JSONDecodeError
+from typing import NamedTuple
+
+from mig_opt.files.documents import key_name, without_comments
+
+_STEP = re.compile(r'\.?("(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]{1,40})|\[([0-9]+)\]')
+_LINE = re.compile(r"line ([0-9]+)(?:, column ([0-9]+)|, (.+))?")
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(parse_int=str)  # places are asked for, not values: integers of any length
+
+
+class Place(NamedTuple):
+    """A part of a line of a text: number of the line, of the first column (both from 1), and of columns; the line."""
+
+    line: int
+    column: int
+    width: int
+    text: str
+
+
+def place_of(path: str, text: str) -> Place | None:
+    r"""Return the place in a text that a problem's path is about.
+
+    Parameters
+    ----------
+    path : str
+        A path in a JSON document such as ``tasks[3].times.2``, or a line such as ``line 4``, ``line 4, column 7`` or
+        ``line 4, t1_s``, where the last is a column of a CSV table.
+    text : str
+        The file.
+
+    Returns
+    -------
+    Place or None
+        That of the innermost part of the path that is there; None if nothing of it is.
+
+    Examples
+    --------
+    >>> place_of("tasks[0].times.2", '{"tasks": [\n  {"times": {"1": 5, "2": -1}}\n]}')
+    Place(line=2, column=27, width=2, text='  {"times": {"1": 5, "2": -1}}')
+    """
+    named = _LINE.fullmatch(path)
+    if named:
+        return _in_table(text.splitlines(), int(named[1]), named[2], named[3])
+    span = _span(path, without_comments(text))
+    return None if span is None else _at(text, *span)
+
+
+def _at(text: str, begin: int, end: int) -> Place:
+    start = text.rfind("\n", 0, begin) + 1
+    line = text[start:].partition("\n")[0].rstrip("\r")
+    column = begin - start
+    return Place(text.count("\n", 0, begin) + 1, column + 1, max(1, min(end - begin, len(line) - column)), line)
+
+
+def _in_table(lines: list[str], number: int, column: str | None, name: str | None) -> Place | None:
+    """Return the place of a line, or of one of its columns, by number or (in a CSV table) by name."""
+    if not 1 <= number <= len(lines):
+        return None
+    line = lines[number - 1]
+    if column is not None:
+        return Place(number, int(column), 1, line)
+    rows = csv.reader(row for row in lines if row.strip() and not row.lstrip().startswith("#"))
+    names = [cell.strip() for cell in next(rows, [])]
+    if name in names and '"' not in line:
+        cells = line.split(",")
+        index = names.index(name)
+        if index < len(cells):
+            before = sum(len(cell) + 1 for cell in cells[:index])
+            cell = cells[index]
+            return Place(number, before + len(cell) - len(cell.lstrip()) + 1, max(1, len(cell.strip())), line)
+    stripped = line.strip()
+    return Place(number, len(line) - len(line.lstrip()) + 1, max(1, len(stripped)), line)
+
+
+def _span(path: str, text: str) -> tuple[int, int] | None:
+    """Return where the innermost part of a path begins and ends in a JSON text; None if nothing of it is there."""
+    found = None
+    begin, end = _skip_blank(text, 0), len(text)
+    position = 0
+    try:
+        while step := _STEP.match(path, position):
+            inner = _entry(text, begin, int(step[2])) if step[2] else _value(text, begin, step[1])
+            if inner is None:
+                break
+            found, position = inner, step.end()
+            begin, end = inner
+    except (JSONDecodeError, IndexError):  # what comes behind may be broken
+        return found
+    return found if found is None else (begin, end)
+
+
+def _skip_blank(text: str, position: int) -> int:
+    blank = _BLANK.match(text, position)
+    return blank.end() if blank else position
+
+
+def _scanned(text: str, position: int) -> tuple[int, int]:
+    """Return where the value at a position begins and ends."""
+    begin = _skip_blank(text, position)
+    return begin, _DECODER.raw_decode(text, begin)[1]
+
+
+def _entry(text: str, begin: int, index: int) -> tuple[int, int] | None:
+    """Return the span of an entry of the list that begins at a position."""
+    if text[begin] != "[":
+        return None
+    position = begin + 1
+    while text[_skip_blank(text, position)] != "]":
+        span = _scanned(text, position)
+        if index == 0:
+            return span
+        index -= 1
+        position = _skip_blank(text, span[1])
+        if text[position] != ",":
+            return None
+        position += 1
+    return None
+
+
+def _value(text: str, begin: int, name: str) -> tuple[int, int] | None:
+    """Return the span of the value of a key, named as in paths, of the object that begins at a position."""
+    if text[begin] != "{":
+        return None
+    position = _skip_blank(text, begin + 1)
+    while text[position] == '"':
+        key, after = _DECODER.raw_decode(text, position)
+        span = _scanned(text, _skip_blank(text, after) + 1)
+        if key_name(key) == name:
+            return span
+        position = _skip_blank(text, span[1])
+        if text[position] != ",":
+            return None
+        position = _skip_blank(text, position + 1)
+    return None

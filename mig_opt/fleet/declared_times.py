@@ -1,0 +1,119 @@
+"""Declared run times that are wrong or coarse: what schedulers are told where nobody knows how long jobs run."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from statistics import fmean, median
+
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.rules import wrong_integer, wrong_number
+
+NAMED_KNOWLEDGE = ("classes", "one")
+"""Kinds of knowledge that have names; the others are errors of some sigma."""
+
+MOST_SIGMA = 5.0
+"""Largest standard deviation of the logarithm of an error: one job in six is declared 150 times too long then."""
+
+_WANTED = f"a number from 0 to {MOST_SIGMA:g}, or one of {', '.join(NAMED_KNOWLEDGE)}"
+
+
+def declare_times(trace: Trace, knowledge: float | str, *, seed: int = 0) -> Trace:
+    """Return a trace of the same jobs, of whose run times schedulers know less.
+
+    Parameters
+    ----------
+    trace : Trace
+        The jobs; what they declared before is replaced.
+    knowledge : float or {"classes", "one"}
+        A number is the standard deviation (0 to 5) of the logarithm of an error: the times of a job are wrong by a
+        random factor with median 1, the same for all sizes. With 0 they are exact, with 1 one job in two is wrong by a
+        factor of 2 or more. ``classes``: for each size the mean of all jobs of the same class; these may run on the
+        same profiles and use PCIe alike. ``one``: the same seconds for all jobs and all sizes, the mean of the jobs on
+        the smallest size of each.
+    seed : int
+        Seed of the errors.
+
+    Returns
+    -------
+    Trace
+        With ``declared`` times for all jobs, for :func:`mig_opt.simulate`.
+
+    Raises
+    ------
+    InputError
+        With every problem of the arguments.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu
+    >>> jobs = (Job("a", 0.0, {1: 60.0}), Job("b", 3.0, {1: 20.0}), Job("c", 5.0, {1: 10.0, 2: 6.0}))
+    >>> trace = Trace(jobs, get_gpu("A30"))
+    >>> [job.declared for job in declare_times(trace, "classes").jobs]
+    [{1: 40.0}, {1: 40.0}, {1: 10.0, 2: 6.0}]
+    >>> [job.declared for job in declare_times(trace, "one").jobs]
+    [{1: 30.0}, {1: 30.0}, {1: 30.0, 2: 30.0}]
+    """
+    problems = [*_knowledge_problems(knowledge), *wrong_integer("seed", seed, 0, 2**63 - 1)]
+    if problems:
+        raise InputError(problems)
+    if isinstance(knowledge, str):
+        declared = _means(trace) if knowledge == "classes" else _one(trace)
+    else:
+        declared = _wrong(trace, knowledge, seed)
+    jobs = (dataclasses.replace(job, declared=told) for job, told in zip(trace.jobs, declared, strict=True))
+    return trace.replace(jobs=tuple(jobs))
+
+
+def declared_error(trace: Trace) -> float | None:
+    """Return the median factor by which declared times are too long or too short; None if no job has any.
+
+    Jobs without declared times count as exact. Of each job it is the error on the smallest size.
+    """
+    if all(job.declared is None for job in trace.jobs):
+        return None
+    factors = (1.0 if job.declared is None else next(iter(job.declared.values())) / job.work for job in trace.jobs)
+    return median(max(factor, 1 / factor) for factor in factors)
+
+
+def _knowledge_problems(knowledge: float | str) -> Iterator[Problem]:
+    if not isinstance(knowledge, str):
+        wrong = list(wrong_number("knowledge", knowledge, _WANTED, at_least=0))
+        yield from wrong
+        if not wrong and knowledge > MOST_SIGMA:
+            yield Problem("knowledge", f"must be {_WANTED}, is {knowledge:g}")
+    elif knowledge not in NAMED_KNOWLEDGE:
+        yield Problem("knowledge", f"must be {_WANTED}, is {knowledge!r:.60}; {nearest(knowledge, NAMED_KNOWLEDGE)}")
+
+
+def _wrong(trace: Trace, sigma: float, seed: int) -> list[dict[int, float]]:
+    draw = random.Random(seed)
+    factors = [draw.lognormvariate(0.0, sigma) for _ in trace.jobs]
+    return [
+        {size: seconds * factor for size, seconds in job.times.items()}
+        for job, factor in zip(trace.jobs, factors, strict=True)
+    ]
+
+
+def _one(trace: Trace) -> list[dict[int, float]]:
+    mean = fmean(job.work for job in trace.jobs)
+    return [dict.fromkeys(job.times, mean) for job in trace.jobs]
+
+
+def _means(trace: Trace) -> list[dict[int, float]]:
+    members: dict[Hashable, list[Job]] = defaultdict(list)
+    for job in trace.jobs:
+        members[_class_of(trace, job)].append(job)
+    means = {
+        own: {size: fmean(job.times[size] for job in jobs) for size in jobs[0].times} for own, jobs in members.items()
+    }
+    return [means[_class_of(trace, job)] for job in trace.jobs]
+
+
+def _class_of(trace: Trace, job: Job) -> Hashable:
+    """Return what can be seen of a job before it runs: sizes, profiles with enough memory, its use of PCIe."""
+    profiles = tuple(profile.name for profile in trace.profiles(job))
+    return tuple(job.times), profiles, job.pcie_gbps, job.sensitivity

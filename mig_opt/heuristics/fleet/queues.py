@@ -1,0 +1,216 @@
+"""First come, first served: the base class of schedulers with one queue, and five simple rivals built on it.
+
+The rivals have no foresight. All take the first placement of the GPU that they choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from typing import ClassVar
+
+from mig_opt.errors import Problem
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.geometry import GpuState, Option
+from mig_opt.gpu.model import Profile
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices, optional
+from mig_opt.heuristics.fleet.partitions import create_partitions, profile_for
+from mig_opt.rules import wrong_flag, wrong_number
+from mig_opt.simulation.fleet.cluster import Cluster
+
+PATIENCE_S = 600.0
+"""Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""
+
+
+class QueueingPolicy(ConfigurablePolicy):
+    """Places each job when it arrives, or queues it; on each departure the queue is served.
+
+    A job runs on the profile that it asks for, else on the smallest on which it can run. One that ran out of memory
+    waits again, last in the queue, for its smallest profile with as much memory as it needed; if it has none, it waits
+    for ever. The GPU is the first one with room, and the placement the first one there, unless a subclass chooses them
+    in another way (:meth:`key`, :meth:`pick`).
+
+    Parameters
+    ----------
+    backfill : bool
+        Backfilling: a job may overtake those before it that do not fit. By default the first one holds up the queue.
+    patience : float, optional
+        Seconds; a job that has waited longer is overtaken no more, which prevents starvation: those behind it wait
+        until it has a place. None: jobs may overtake it at any time. Without ``backfill`` it has no effect.
+    dynamic_partitioning : bool
+        Instances are created for jobs, and idle ones destroyed for that. If not, each GPU is partitioned at the start,
+        and jobs take the idle instances of their profile.
+    partition : str or sequence of str, optional
+        That partition, such as ``4+2+1`` (see :func:`mig_opt.gpu.partitions.find_partition`), for all GPUs, or one for
+        each. By default they follow from the trace, see
+        :func:`~mig_opt.heuristics.fleet.partitions.fleet_partitions`.
+    """
+
+    CHECKS: ClassVar = {
+        "backfill": wrong_flag,
+        "patience": optional(partial(wrong_number, wanted="seconds from 0 on, or None for no limit", at_least=0)),
+        "dynamic_partitioning": wrong_flag,
+    }
+
+    # Values for subclasses that do not offer an option.
+    backfill: bool = False
+    patience: float | None = PATIENCE_S
+    dynamic_partitioning: bool = True
+    partition: str | Sequence[str] | None = None
+
+    def option_problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the options."""
+        yield from super().option_problems()
+        if self.dynamic_partitioning is True and self.partition is not None:
+            yield Problem("partition", "is for dynamic_partitioning=False or the policy 'static'; drop it")
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the rank of a GPU in some state for a profile, least first: 0, or None if there is no room."""
+        return 0 if self.options(state, profile) else None
+
+    def pick(self, state: GpuState, profile: int) -> int:
+        """Return the placement for a job of a profile on a GPU that has room: the first one."""
+        return min(option.placement for option in self.options(state, profile))
+
+    def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
+        """Return the profile that a job waits for, with so much memory at least; None if there is none."""
+        return profile_for(trace, job, least_gb)
+
+    def options(self, state: GpuState, profile: int) -> Sequence[Option]:
+        """Return the placements that a job of a profile may take: all that are free, or the instances that exist."""
+        options = state.options(profile)
+        return options if self.dynamic_partitioning else [option for option in options if not option.creates]
+
+    def begin(self, cluster: Cluster) -> None:
+        """Start with an empty queue."""
+        self._queue: JobQueue[int] = JobQueue()
+        self._ranking = cluster.ranking(self.key)
+        # Since when jobs wait that failed; the others wait since they arrived.
+        self._failed_at: dict[int, float] = {}
+        # Instances that there may ever be.
+        self._possible = -1
+        if not self.dynamic_partitioning:
+            create_partitions(cluster, self.partition)
+            self._possible = reduce(or_, (state.idle for state in cluster.states))
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        """Queue the job, and place it if that is possible."""
+        self._queue_job(cluster, job, 0.0)
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Serve the queue, with the job last in it."""
+        self._failed_at[job] = cluster.now
+        self._queue_job(cluster, job, needed_gb)
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Serve the queue."""
+        self.serve(cluster)
+
+    gave_up = finished
+
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Take the job out of the queue, and serve those behind it."""
+        self._failed_at.pop(job, None)
+        self._queue.discard(job)
+        self.serve(cluster)
+
+    def serve(self, cluster: Cluster) -> None:
+        """Place queued jobs, the first one first."""
+        self._queue.serve(
+            lambda profile: self._place(cluster, profile), lambda profile: self._holds_up(cluster, profile)
+        )
+
+    def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
+        if profile is not None:
+            self._queue.add(cluster.geometry.profile_index(profile), job)
+        self.serve(cluster)
+
+    def _place(self, cluster: Cluster, profile: int) -> bool:
+        """Start the first job that waits for a profile; return False if there is no room."""
+        gpu = self._ranking.best(profile)
+        if gpu is None:
+            return False
+        cluster.start(self._queue.take(profile), gpu, self.pick(cluster.states[gpu], profile))
+        return True
+
+    def _holds_up(self, cluster: Cluster, profile: int) -> bool:
+        """Return True if the first job that waits for a profile, for which there is no room, may not be overtaken."""
+        if not self.backfill:
+            return True
+        if self.patience is None:
+            return False
+        job = self._queue.first(profile)
+        since = self._failed_at.get(job, cluster.trace.jobs[job].arrival)
+        if cluster.now - since <= self.patience:
+            return False
+        # To wait for an instance that no partition has would help nobody.
+        return any(self._possible >> place & 1 for place in cluster.geometry.placements_of[profile])
+
+
+@dataclass(kw_only=True, eq=False)
+class FirstFit(QueueingPolicy):
+    """The GPU with the lowest index on which there is room."""
+
+    backfill: bool = False
+    patience: float | None = PATIENCE_S
+    dynamic_partitioning: bool = True
+    partition: str | Sequence[str] | None = None
+
+
+class BestFit(FirstFit):
+    """The GPU on which the fewest compute slices are free, then the fewest memory slices."""
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the number of free slices, compute slices first."""
+        return free_slices(state) if self.options(state, profile) else None
+
+
+class LoadBalancing(FirstFit):
+    """The GPU with the fewest busy compute slices."""
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the load."""
+        return state.usage.used_compute if self.options(state, profile) else None
+
+
+@dataclass(kw_only=True, eq=False)
+class StaticPartition(QueueingPolicy):
+    """First fit on partitions that never change.
+
+    Parameters
+    ----------
+    partition, backfill, patience
+        As of :class:`QueueingPolicy`.
+    """
+
+    partition: str | Sequence[str] | None = None
+    backfill: bool = False
+    patience: float | None = PATIENCE_S
+    dynamic_partitioning = False
+    partitions_gpus: ClassVar = True
+
+
+@dataclass(kw_only=True, eq=False)
+class WholeGpu(QueueingPolicy):
+    """One job at a time on each GPU, on the largest instance that it can run on, whatever profile it asks for.
+
+    Parameters
+    ----------
+    backfill, patience
+        As of :class:`QueueingPolicy`.
+    """
+
+    backfill: bool = False
+    patience: float | None = PATIENCE_S
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the same for all without a job."""
+        return None if state.busy else 0
+
+    def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
+        """Return the largest profile on which a job can run, whatever it asks for."""
+        sizes = [profile for profile in trace.gpu.profiles_of("double-memory") if profile.compute_slices in job.times]
+        return sizes[0] if sizes[0].memory_gb >= least_gb else None

@@ -1,0 +1,393 @@
+"""GPUs that are filled segment after segment, and plans for GPUs of several kinds by methods that plan for one.
+
+A service belongs to the kind of GPU of which it needs the smallest share. If there are not enough of a kind, the GPUs
+with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left to the
+kind that is next best for the service. As this may spread services over more kinds than is good, every kind is tried as
+the first choice of all services as well. The plainest such method, ``first-fit``, is here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.heuristics.serving.demand_match import SPARE, Need, yield_of
+from mig_opt.method.control import Control
+from mig_opt.serving.demand import Demand, Option
+from mig_opt.serving.deployment import Deployment, segment_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A segment, wherever it may be."""
+
+    service: int  # index of the service in the demand
+    option: Option  # how it serves
+
+    @property
+    def profile(self) -> Profile:
+        """The instance."""
+        return self.option.profile
+
+
+def largest_first(segments: Collection[PlannedSegment]) -> list[PlannedSegment]:
+    """Return ``segments`` by falling size, and falling memory where sizes are equal; else in the order given."""
+    return sorted(segments, key=lambda segment: (-segment.profile.compute_slices, -segment.profile.memory_slices))
+
+
+@dataclass(frozen=True, slots=True)
+class StandingGpu:
+    """A GPU of a running fleet, with the instances that stay on it."""
+
+    number: int  # its index in the deployment
+    placements: tuple[Placement, ...]
+
+
+@dataclass(slots=True)
+class _FilledGpu:
+    standing: StandingGpu | None
+    taken: int  # its slices as bits
+    held: list[tuple[PlannedSegment, Placement]] = field(default_factory=list)
+
+
+class FilledGpus:
+    """GPUs of one kind and the segments on them, added one at a time.
+
+    A segment goes to the first GPU that has room for it. GPUs only get fuller, but for those that are cleared, so the
+    search goes on where the last one for the same instance ended: what it costs does not grow with the number of GPUs.
+
+    On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
+    ``max_count`` beyond that.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        Their kind.
+    most : int, optional
+        Segments that a GPU may have at most; by default as many as have room.
+    standing : sequence of StandingGpu
+        GPUs of a running fleet, to be filled first. What stays on them is no segment here: it takes up room only.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.catalogue import get_gpu
+    >>> from mig_opt.serving.profile_table import Point
+    >>> a100 = get_gpu("A100")
+    >>> gpus = FilledGpus(a100)
+    >>> segment = PlannedSegment(0, Option(0, a100.profile("3g.20gb"), Point(3, 8, 1, 100.0, 0.01)))
+    >>> gpus.put(segment, (4, 0))
+    False
+    >>> gpus.put_new(segment, (4, 0))
+    >>> gpus.put(segment, (4, 0))
+    True
+    >>> [placement.start for _, placement in gpus.on(0)]
+    [4, 0]
+    """
+
+    def __init__(self, gpu: GpuModel, *, most: int | None = None, standing: Sequence[StandingGpu] = ()) -> None:
+        self.gpu = gpu
+        self._most = math.inf if most is None else most
+        self._gpus = [_FilledGpu(one, _bits(one.placements)) for one in standing]
+        # For an instance and the starts that are allowed to it the first GPU that may have room.
+        self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._gpus)
+
+    def on(self, index: int) -> tuple[tuple[PlannedSegment, Placement], ...]:
+        """Return what is on a GPU, in the order in which it came."""
+        return tuple(self._gpus[index].held)
+
+    def number(self, index: int) -> int | None:
+        """Return the number of a GPU in the running fleet; None if it is not part of that."""
+        standing = self._gpus[index].standing
+        return None if standing is None else standing.number
+
+    def staying(self, index: int) -> tuple[Placement, ...]:
+        """Return the instances that stay on a GPU of the running fleet."""
+        standing = self._gpus[index].standing
+        return () if standing is None else standing.placements
+
+    def used(self) -> list[int]:
+        """Return the GPUs that have segments, ascending."""
+        return [index for index, one in enumerate(self._gpus) if one.held]
+
+    def compute_slices(self, index: int) -> int:
+        """Return the compute slices of all that is on a GPU."""
+        placements = (*self.staying(index), *(placement for _, placement in self._gpus[index].held))
+        return sum(placement.profile.compute_slices for placement in placements)
+
+    def segments(self) -> Iterator[PlannedSegment]:
+        """Yield all segments, GPU after GPU."""
+        return (segment for one in self._gpus for segment, _ in one.held)
+
+    def put(self, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
+        """Put ``segment`` on the first GPU that has room at one of ``starts``, there at the first that is free.
+
+        Returns True if there is such a GPU.
+        """
+        key = segment.profile, starts
+        for index in range(self._cursors.get(key, 0), len(self._gpus)):
+            if self.put_on(index, segment, starts):
+                self._cursors[key] = index
+                return True
+        self._cursors[key] = len(self._gpus)
+        return False
+
+    def put_new(self, segment: PlannedSegment, starts: tuple[int, ...]) -> None:
+        """Put ``segment`` on a further GPU, at the first of ``starts``."""
+        self._gpus.append(_FilledGpu(None, 0))
+        self.put_on(len(self._gpus) - 1, segment, starts)
+
+    def put_on(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
+        """Put ``segment`` on a certain GPU, at the first of ``starts`` that is free; return whether there is one."""
+        one = self._gpus[index]
+        if len(one.held) >= self._most:
+            return False
+        footprint = (1 << segment.profile.memory_slices) - 1
+        for start in starts:
+            if not one.taken & footprint << start:
+                one.taken |= footprint << start
+                one.held.append((segment, self.gpu.placement(segment.profile.name, start)))
+                return True
+        return False
+
+    def clear(self, index: int) -> list[PlannedSegment]:
+        """Empty a GPU, but for what stays, and return what was there."""
+        segments = [segment for segment, _ in self._gpus[index].held]
+        standing = self._gpus[index].standing
+        self._gpus[index] = _FilledGpu(standing, _bits(self.staying(index)))
+        self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
+        return segments
+
+    def drop(self, indices: Collection[int]) -> list[PlannedSegment]:
+        """Remove GPUs and return what was on them."""
+        dropped = set(indices)
+        segments = [segment for index in indices for segment, _ in self._gpus[index].held]
+        self._gpus = [one for index, one in enumerate(self._gpus) if index not in dropped]
+        self._cursors.clear()
+        return segments
+
+
+def _bits(placements: Iterable[Placement]) -> int:
+    """Return the slices of placements on one GPU as bits."""
+    return sum(1 << memory_slice for placement in placements for memory_slice in placement.footprint)
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """Start slices of a profile on a kind of GPU, in the order in which instances should take them."""
+
+    preferred: tuple[int, ...]  # these first, in this order
+    # these cost the GPU compute slices that nobody can use then, which the preferred ones do not
+    avoided: tuple[int, ...]
+
+
+@cache
+def start_order(gpu: GpuModel, profile: Profile) -> StartOrder:
+    """Return where on ``gpu`` an instance of ``profile`` should start.
+
+    Placements that leave the most compute slices usable come first, the left ones before the right ones. On an A100
+    that is the order of the paper's section III-E, which avoids one start: 3g at slice 0, beside which slice 3 is lost.
+    Double-memory instances lose compute at nearly every start; for them these are an order only, none is avoided.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.catalogue import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> for profile in a100.profiles_of("base"):
+    ...     print(profile.name, *start_order(a100, profile).preferred, "|", *start_order(a100, profile).avoided)
+    7g.40gb 0 |
+    4g.20gb 0 |
+    3g.20gb 4 | 0
+    2g.10gb 0 2 4 |
+    1g.5gb 0 1 2 3 4 5 6 |
+    """
+    usable = {start: _usable(gpu, gpu.placement(profile.name, start)) for start in profile.starts}
+    ordered = sorted(profile.starts, key=lambda start: (-usable[start], start))
+    if profile not in gpu.profiles_of("base"):
+        return StartOrder(tuple(ordered), ())
+    best = sum(usable[start] == usable[ordered[0]] for start in ordered)
+    return StartOrder(tuple(ordered[:best]), tuple(ordered[best:]))
+
+
+def _usable(gpu: GpuModel, placement: Placement) -> int:
+    """Return the most compute slices that instances can have together, one of them at ``placement``."""
+    return max(
+        sum(other.profile.compute_slices for other in partition)
+        for partition in gpu.maximal_partitions("double-memory")
+        if placement in partition
+    )
+
+
+def fit(gpus: FilledGpus, segment: PlannedSegment) -> bool:
+    """Put a segment on the first GPU with room, be it at an avoided start; return whether there is one."""
+    order = start_order(gpus.gpu, segment.profile)
+    return gpus.put(segment, order.preferred + order.avoided)
+
+
+Planner = Callable[[FilledGpus, Sequence[Need]], None]
+"""Puts segments for all needs on GPUs of one kind, on further ones where it takes more."""
+
+
+def offer_plans(
+    demand: Demand,
+    control: Control[Deployment],
+    planner: Planner,
+    *,
+    most: int | None = None,
+    standing: Deployment | None = None,
+) -> None:
+    """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
+
+    Parameters
+    ----------
+    demand : Demand
+        Services and GPUs.
+    control : Control
+        Of the run.
+    planner : callable
+        Plans for one kind of GPU.
+    most : int, optional
+        Segments that a GPU may have at most; by default as many as have room.
+    standing : Deployment, optional
+        A running fleet with the segments that stay as they are. Only services without any are planned for.
+    """
+    if demand.unservable():
+        return
+    for ranks in _rankings(demand):
+        if control.plan is not None and control.expired:
+            return
+        filled = _planned(demand, ranks, planner, most, standing)
+        if filled is not None:
+            held = ((gpus.number(index), gpus.on(index)) for gpus in filled for index in gpus.used())
+            control.offer(deployment_of(demand, held, standing))
+
+
+def deployment_of(
+    demand: Demand,
+    gpus: Iterable[tuple[int | None, Sequence[tuple[PlannedSegment, Placement]]]],
+    standing: Deployment | None = None,
+) -> Deployment:
+    """Return the deployment with what is standing and these segments.
+
+    ``gpus`` are GPUs with at least one segment each, and their numbers in the standing fleet if they are part of it.
+    """
+    names = [] if standing is None else list(standing.gpus)
+    segments = [] if standing is None else list(standing.segments)
+    for number, held in gpus:
+        if number is None:
+            names.append(demand.pools[held[0][0].option.pool].gpu.name)
+        for segment, placement in held:
+            gpu = len(names) - 1 if number is None else number
+            segments.append(segment_of(demand.services[segment.service].name, gpu, placement, segment.option))
+    return Deployment(tuple(names), tuple(segments), () if standing is None else standing.devices)
+
+
+def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
+    """Yield for each service its pools, best first: by the share of a GPU that it needs, then each as first choice."""
+    own = []
+    for options in demand.options:
+        most: defaultdict[int, float] = defaultdict(float)
+        for option in options:
+            gpu = demand.pools[option.pool].gpu
+            most[option.pool] = max(most[option.pool], yield_of(gpu, option) * gpu.compute_slices)
+        own.append(tuple(sorted(most, key=lambda pool: -most[pool])))
+    yield own
+    seen = [own]
+    for first in range(len(demand.pools)):
+        ranks = [tuple(sorted(pools, key=lambda pool: pool != first)) for pools in own]
+        if ranks not in seen:
+            seen.append(ranks)
+            yield ranks
+
+
+def _planned(
+    demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner, most: int | None, standing: Deployment | None
+) -> list[FilledGpus] | None:
+    """Return the filled GPUs of a plan by the order of the pools; None if the GPUs do not suffice."""
+    filled: dict[int, FilledGpus] = {}
+    stays = set() if standing is None else {segment.service for segment in standing.segments}
+    # What is still to be served. The pools without a limit come last, they take everything.
+    lacks = {
+        index: (service.rate, service.min_replicas)
+        for index, service in enumerate(demand.services)
+        if service.name not in stays
+    }
+    for number in sorted(range(len(demand.pools)), key=lambda pool: (demand.pools[pool].count is None, pool)):
+        pool = demand.pools[number]
+        needs = [
+            Need(index, *lack, tuple(o for o in demand.options[index] if o.pool == number), pool.gpu)
+            for index, lack in lacks.items()
+            if next((rank for rank in ranks[index] if rank not in filled), None) == number
+        ]
+        gpus = filled[number] = FilledGpus(pool.gpu, most=most, standing=_standing_gpus(standing, pool.gpu))
+        planner(gpus, needs)
+        if pool.count is not None:
+            keep(gpus, pool.count)
+        for need in needs:
+            del lacks[need.service]
+        lacks |= {need.service: (need.rate, need.replicas) for need in lacking(needs, gpus)}
+    return None if lacks else [filled[number] for number in sorted(filled)]
+
+
+def _standing_gpus(standing: Deployment | None, gpu: GpuModel) -> list[StandingGpu]:
+    """Return the GPUs of one kind in a running fleet, those on which something stays first."""
+    if standing is None:
+        return []
+    staying: defaultdict[int, list[Placement]] = defaultdict(list)
+    for segment in standing.segments:
+        staying[segment.gpu].append(standing.placement(segment))
+    numbers = (number for number in range(len(standing.gpus)) if standing.model(number).name == gpu.name)
+    return [StandingGpu(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
+
+
+def keep(gpus: FilledGpus, count: int) -> None:
+    """Make do with ``count`` GPUs, those with most on them; the others' segments go there as far as they fit.
+
+    GPUs on which something stays are kept before all others.
+    """
+    used = [index for index in range(len(gpus)) if gpus.on(index) or gpus.staying(index)]
+    used.sort(key=lambda index: (not gpus.staying(index), -gpus.compute_slices(index), index))
+    empty = set(range(len(gpus))).difference(used)
+    for segment in largest_first(gpus.drop(empty.union(used[count:]))):
+        fit(gpus, segment)
+
+
+def lacking(needs: Sequence[Need], gpus: FilledGpus) -> Iterator[Need]:
+    """Yield what the segments on some GPUs leave to be served, of each need that they do not fulfil."""
+    given: defaultdict[int, list[float]] = defaultdict(list)
+    for segment in gpus.segments():
+        given[segment.service].append(segment.option.point.throughput)
+    for need in needs:
+        served = given[need.service]
+        rate, replicas = need.rate - math.fsum(served), need.replicas - len(served)
+        # What the stages took for rounding may add up.
+        if rate > 4 * need.dust or replicas > 0:
+            yield dataclasses.replace(need, rate=max(0.0, rate), replicas=max(0, replicas))
+
+
+def first_fit(demand: Demand, control: Control[Deployment]) -> None:
+    """Give each service segments of its best throughput per slice until it is served, and offer where they fit first.
+
+    The largest segments come first, each on the first GPU with room, at the first start slice that is free there. It is
+    soon done, limits come into effect only after it.
+    """
+
+    def planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:
+        segments = []
+        for need in needs:
+            best = need.best()
+            count = math.ceil(need.rate * (1 - SPARE) / best.point.throughput)
+            segments += [PlannedSegment(need.service, best)] * max(count, need.replicas)
+        for segment in largest_first(segments):
+            starts = tuple(sorted(segment.profile.starts))
+            if not gpus.put(segment, starts):
+                gpus.put_new(segment, starts)
+
+    offer_plans(demand, control, planned)

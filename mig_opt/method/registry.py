@@ -1,0 +1,442 @@
+"""Registries of the methods of :func:`mig_opt.solve` and :func:`mig_opt.deploy` and of the policies of a simulation."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
+from mig_opt.rules import wrong_choice, wrong_type
+
+AUTO = "auto"
+
+
+def imported(entry: str) -> Any:
+    """Return what an entry, ``module:name``, stands for; its module is imported when it is first asked for."""
+    module, name = entry.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of :func:`solve` or :func:`deploy`, or a policy of :func:`simulate`.
+
+    Attributes
+    ----------
+    name : str
+        What ``solve(method=...)``, ``simulate(policy=...)`` and the command line call it.
+    kind : str
+        ``exact`` methods end with a proof if they have the time for it, ``heuristic`` ones do not; a ``policy`` decides
+        on jobs as they arrive.
+    summary : str
+        One line.
+    source : str
+        Where the method comes from.
+    entry : str
+        Module and function that run it, or module and class of the policy; imported when first used.
+    warm_start : bool
+        True if a heuristic runs first, for the method to start from: FAR for schedules, ``search`` for deployments.
+    packages : tuple of str
+        Distributions whose versions belong to the result, as far as they are installed.
+    options : tuple of str
+        Arguments beside the problem and the control, as the entry point knows them: those of :func:`solve` that are for
+        this method and that it needs, the relaxation of a demand, the deployment that is running, what stays of it.
+    """
+
+    name: str
+    kind: Literal["exact", "heuristic", "policy"]
+    summary: str
+    source: str
+    entry: str
+    warm_start: bool = False
+    packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def load(self) -> Callable[..., Any]:
+        """Import the method and return its function, or the class of the policy.
+
+        The function takes the problem, a :class:`mig_opt.method.control.Control` and by keyword its ``options``. It
+        reports plans and bounds to the control, and starts from what is known there.
+        """
+        found: Callable[..., Any] = imported(self.entry)
+        return found
+
+
+@dataclass(slots=True)
+class Registry:
+    """Methods or policies, to be found by name.
+
+    Attributes
+    ----------
+    what : str
+        ``method`` or ``policy``: the argument that takes the name.
+    entries : tuple of Method
+        All of them.
+    auto : str
+        Name of the entry that ``auto`` stands for; empty if there is none.
+    """
+
+    what: str
+    entries: tuple[Method, ...]
+    auto: str = ""
+
+    def find(self, name: object) -> Method:
+        """Return the entry called ``name``.
+
+        Raises
+        ------
+        InputError
+            If ``name`` is no text. If it is the name of no entry the message offers the nearest names, and for a method
+            the error is an UnknownMethodError.
+        """
+        if not isinstance(name, str):
+            raise InputError([wrong_type(self.what, name, f"the name of a {self.what}")])
+        wanted = self.auto if self.auto and name == AUTO else name
+        for entry in self.entries:
+            if entry.name == wanted:
+                return entry
+        names = [*([AUTO] if self.auto else ()), *(entry.name for entry in self.entries)]
+        error = UnknownMethodError if self.what == "method" else InputError
+        raise error([Problem(self.what, f"unknown {self.what} {name!r}; {nearest(name, names)}")])
+
+
+_FAR_PAPER = "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128"
+_GRAHAM = "Graham, SIAM J. Appl. Math. 17 (1969), doi:10.1137/0117039"
+
+METHODS = Registry(
+    "method",
+    (
+        Method(
+            "cp",
+            "exact",
+            "loads of the slices by dynamic programming and local search, block model by constraint programming",
+            "this package, docs/explanation/models.md",
+            "mig_opt.models.batch.cp:cp",
+            warm_start=True,
+            packages=("ortools", "numpy", "highspy"),
+        ),
+        Method(
+            "milp",
+            "exact",
+            "block model by mixed-integer programming: milp-highs, or milp-cbc where HiGHS cannot be loaded",
+            "this package, docs/explanation/models.md",
+            "mig_opt.models.batch.milp:milp",
+            warm_start=True,
+            packages=("pulp", "highspy"),
+        ),
+        Method(
+            "milp-highs",
+            "exact",
+            "block model by mixed-integer programming with HiGHS",
+            "this package, docs/explanation/models.md",
+            "mig_opt.models.batch.milp:milp_highs",
+            warm_start=True,
+            packages=("pulp", "highspy"),
+        ),
+        Method(
+            "milp-cbc",
+            "exact",
+            "block model by mixed-integer programming with CBC, a process of its own",
+            "this package, docs/explanation/models.md",
+            "mig_opt.models.batch.milp:milp_cbc",
+            warm_start=True,
+            packages=("pulp",),
+        ),
+        Method(
+            "brute-force",
+            "exact",
+            "every order of operations and every split of the tasks, for a handful of tasks",
+            "this package, docs/explanation/models.md",
+            "mig_opt.models.batch.brute_force:brute_force",
+            warm_start=True,
+        ),
+        Method(
+            "far",
+            "heuristic",
+            "family of allocations, repartitioning, refinement by moves and swaps: the best of several readings",
+            _FAR_PAPER,
+            "mig_opt.heuristics.batch.far:far",
+        ),
+        Method(
+            "far-printed",
+            "heuristic",
+            "far with its refinement as printed, each step judged by its schedule",
+            _FAR_PAPER,
+            "mig_opt.heuristics.batch.far:far_printed",
+            packages=("networkx",),
+        ),
+        Method(
+            "far-published",
+            "heuristic",
+            "far as the program of its authors carries it out",
+            f"{_FAR_PAPER}, with github.com/artecs-group/RL_MIG_scheduler",
+            "mig_opt.heuristics.batch.far:far_published",
+            packages=("networkx",),
+        ),
+        Method(
+            "far-unrefined",
+            "heuristic",
+            "far without the refinement: its phases 1 and 2",
+            _FAR_PAPER,
+            "mig_opt.heuristics.batch.far:far_unrefined",
+        ),
+        Method(
+            "search",
+            "heuristic",
+            "local search on the loads of the slices, about ten tasks at a time, from FAR's schedule",
+            "this toolkit (docs/explanation/search.md)",
+            "mig_opt.heuristics.batch.local_search:search",
+            warm_start=True,
+            packages=("numpy",),
+        ),
+        Method(
+            "miso-opt",
+            "heuristic",
+            "partition after partition, each of the largest sum of speedups for the tasks that come next",
+            f"Li et al., MISO (SoCC 2022), for batches as in {_FAR_PAPER}, section 6.5",
+            "mig_opt.heuristics.batch.miso:miso_opt",
+        ),
+        Method(
+            "fixpart",
+            "heuristic",
+            "one given partition for the whole batch, each task on the instance that is free first",
+            f"{_FAR_PAPER}, section 6.5",
+            "mig_opt.heuristics.batch.fixed_partition:fixpart",
+            options=("partition",),
+        ),
+        Method(
+            "fixpart-best",
+            "heuristic",
+            "fixpart with the partition for which it ends first",
+            f"{_FAR_PAPER}, section 6.5",
+            "mig_opt.heuristics.batch.fixed_partition:fixpart_best",
+        ),
+        Method(
+            "lpt",
+            "heuristic",
+            "each task on the size of least work, where it begins first, longest tasks first",
+            _GRAHAM,
+            "mig_opt.heuristics.batch.list_schedule:longest_first",
+        ),
+        Method(
+            "list",
+            "heuristic",
+            "each task on the size of least work, where it begins first, in the order of the batch",
+            _GRAHAM,
+            "mig_opt.heuristics.batch.list_schedule:list_scheduling",
+        ),
+    ),
+    auto="cp",
+)
+
+_PARVAGPU_PAPER = "Lee et al., ParvaGPU, SC 2024"
+
+DEPLOY_METHODS = Registry(
+    "method",
+    (
+        Method(
+            "exact",
+            "exact",
+            "patterns of instances and counts of segments by integer programming; then slices, then changes",
+            "this package, docs/explanation/deployments.md",
+            "mig_opt.models.serving.exact:exact",
+            warm_start=True,
+            packages=("pulp", "highspy", "numpy"),
+            options=("relaxation", "running"),
+        ),
+        Method(
+            "search",
+            "heuristic",
+            "segments of each service by dual prices of instance sizes, then local search on their numbers",
+            "this package, docs/explanation/deployments.md",
+            "mig_opt.heuristics.serving.search:search",
+            packages=("numpy",),
+            options=("relaxation",),
+        ),
+        Method(
+            "parvagpu",
+            "heuristic",
+            "best triplets, demand matching, segment relocation, allocation optimisation",
+            _PARVAGPU_PAPER,
+            "mig_opt.heuristics.serving.parvagpu:parvagpu",
+            options=("standing",),
+        ),
+        Method(
+            "parvagpu-single",
+            "heuristic",
+            "parvagpu with one process in each instance",
+            _PARVAGPU_PAPER,
+            "mig_opt.heuristics.serving.parvagpu:parvagpu_single",
+            options=("standing",),
+        ),
+        Method(
+            "parvagpu-unoptimized",
+            "heuristic",
+            "parvagpu without its last stage",
+            _PARVAGPU_PAPER,
+            "mig_opt.heuristics.serving.parvagpu:parvagpu_unoptimized",
+            options=("standing",),
+        ),
+        Method(
+            "mig-serving",
+            "heuristic",
+            "GPU after GPU, each in the configuration that serves most of what is left",
+            "after the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067, with a stronger score",
+            "mig_opt.heuristics.serving.mig_serving:mig_serving",
+        ),
+        Method(
+            "mig-serving-fast",
+            "heuristic",
+            "GPU after GPU, each in the configuration of greatest utility, weighted by what services lack",
+            "the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067",
+            "mig_opt.heuristics.serving.mig_serving:mig_serving_fast",
+        ),
+        Method(
+            "gpulet",
+            "heuristic",
+            "at most two segments on a GPU, the second one with the rest of it",
+            "Choi et al., USENIX ATC 2022, on instances in place of shares of MPS",
+            "mig_opt.heuristics.serving.gpulet:gpulet",
+        ),
+        Method(
+            "igniter",
+            "heuristic",
+            "each service on the smallest instance that serves it, largest first, where it fits first",
+            "Xu et al., iGniter, IEEE TPDS 34 (2023), on instances in place of shares of MPS",
+            "mig_opt.heuristics.serving.igniter:igniter",
+        ),
+        Method(
+            "first-fit",
+            "heuristic",
+            "segments of the best throughput per slice, largest first, each where it fits first",
+            "first-fit decreasing",
+            "mig_opt.heuristics.serving.fill:first_fit",
+        ),
+    ),
+    auto="exact",
+)
+
+_FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"
+
+_MEMORY = "Managing Multi Instance GPUs for High Throughput and Energy Savings (MIGM)"
+_PCIE = "PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs"
+
+POLICIES = Registry(
+    "policy",
+    (
+        Method(
+            "fragmentation-aware",
+            "policy",
+            "conditional load balancing, least fragmentation, reuse of instances, migration on departure",
+            f"{_FRAGMENTATION}, section IV",
+            "mig_opt.heuristics.fleet.fragmentation_aware:FragmentationAware",
+        ),
+        Method(
+            "first-fit",
+            "policy",
+            "the GPU of lowest index with room, its first placement",
+            f"the baseline of: {_FRAGMENTATION}, section V, with repartitioning",
+            "mig_opt.heuristics.fleet.queues:FirstFit",
+        ),
+        Method(
+            "best-fit",
+            "policy",
+            "the GPU with the least room that is enough, its first placement",
+            "folklore",
+            "mig_opt.heuristics.fleet.queues:BestFit",
+        ),
+        Method(
+            "load-balancing",
+            "policy",
+            "the GPU with the least load that has room, its first placement",
+            "folklore",
+            "mig_opt.heuristics.fleet.queues:LoadBalancing",
+        ),
+        Method(
+            "static",
+            "policy",
+            "first fit on partitions that never change",
+            f"baseline of: {_FRAGMENTATION}, section V-C",
+            "mig_opt.heuristics.fleet.queues:StaticPartition",
+        ),
+        Method(
+            "memory-aware-a",
+            "policy",
+            "tightest memory, jobs by size, placements by reachability, early restart by prediction",
+            f"{_MEMORY}, scheme A",
+            "mig_opt.heuristics.fleet.memory_aware:MemoryAwareBySize",
+        ),
+        Method(
+            "memory-aware-b",
+            "policy",
+            "tightest memory, jobs in order, placements by reachability, early restart by prediction",
+            f"{_MEMORY}, scheme B",
+            "mig_opt.heuristics.fleet.memory_aware:MemoryAwareInOrder",
+        ),
+        Method(
+            "whole-gpu",
+            "policy",
+            "one job at a time on each GPU, on its largest instance",
+            f"the baseline of: {_MEMORY}, section 5",
+            "mig_opt.heuristics.fleet.queues:WholeGpu",
+        ),
+        Method(
+            "pcie-aware",
+            "policy",
+            "the GPU where PCIe contention slows the job down least; reconfigures idle GPUs only",
+            f"{_PCIE}, section 4",
+            "mig_opt.heuristics.fleet.pcie_aware:PcieAware",
+        ),
+        Method(
+            "pcie-unaware",
+            "policy",
+            "the GPU of lowest index with an idle instance; reconfigures idle GPUs only",
+            f"the baseline of: {_PCIE}, section 5.1",
+            "mig_opt.heuristics.fleet.pcie_aware:PcieUnaware",
+        ),
+        Method(
+            "fragmentation-growth",
+            "policy",
+            "the GPU and placement with which fragmentation grows least",
+            "after the abstract of Zambianco et al., arXiv 2511.18906; the metric is ours",
+            "mig_opt.heuristics.fleet.fragmentation_growth:FragmentationGrowth",
+        ),
+        Method(
+            "baskets",
+            "policy",
+            "first fit in a basket of GPUs for large jobs or one for small ones, with quotas; migrations repair",
+            "after the abstract of Siavashi and Momtazpour, GRMU, arXiv 2502.01909; the steps are ours",
+            "mig_opt.heuristics.fleet.baskets:Baskets",
+        ),
+        Method(
+            "planner",
+            "policy",
+            "rolling plans for the jobs that wait, from the state of the fleet",
+            "this toolkit (docs/explanation/planner.md)",
+            "mig_opt.heuristics.fleet.planner:Planner",
+        ),
+    ),
+)
+
+get_method = METHODS.find
+get_deploy_method = DEPLOY_METHODS.find
+get_policy = POLICIES.find
+
+
+def methods(of: Literal["solve", "deploy", "simulate"] = "solve") -> tuple[Method, ...]:
+    """Return the methods that :func:`mig_opt.solve`, :func:`mig_opt.deploy` or :func:`mig_opt.simulate` knows.
+
+    ``auto`` stands for ``cp`` of ``solve``, and for ``exact`` of ``deploy``.
+
+    Examples
+    --------
+    >>> [policy.name for policy in methods("simulate")][:5]
+    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
+    """
+    registries = {"solve": METHODS, "deploy": DEPLOY_METHODS, "simulate": POLICIES}
+    problems = list(wrong_choice("of", of, list(registries)))
+    if problems:
+        raise InputError(problems)
+    return registries[of].entries

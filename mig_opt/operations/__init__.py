@@ -1,0 +1,1 @@
+"""Real machines: drivers, states observed on them, scripts for them, plans carried out."""

@@ -1,0 +1,374 @@
+"""Creation, destruction and listing of MIG instances through NVML, by NVIDIA's own bindings ``nvidia-ml-py``.
+
+GPUs are addressed by UUID: their numbers, and those of MIG devices, shift. A placement is passed by reference. The
+number of a profile is asked for: it is not its place in NVML's list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import byref, c_uint
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mig_opt.errors import DriverError, InputError, Problem
+from mig_opt.gpu.model import Placement, Profile
+from mig_opt.operations.driver.instances import Device, MigInstance, Patience
+from mig_opt.operations.driver.surroundings import monitors
+
+T = TypeVar("T")
+
+_GPU_KINDS, _COMPUTE_KINDS = range(24), range(12)
+"""Places in NVML's lists of profiles; newer drivers have more of them than older bindings know."""
+
+_MOST_INSTANCES = 64
+_UNFINISHED = ("insufficient resources", "in use", "not found", "unknown")
+"""Refusals of a driver that has not yet finished with something else."""
+
+
+def bindings() -> Any:
+    """Return NVIDIA's bindings of NVML.
+
+    Raises
+    ------
+    InputError
+        If they are not installed.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        raise InputError([Problem("", 'needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"')]) from None
+    return pynvml
+
+
+class Nvml:
+    """The driver of this machine, for ``with`` statements.
+
+    Parameters
+    ----------
+    patience : Patience
+        How long to wait for what the driver refuses for a while.
+    sleep : callable
+        Waits so many seconds.
+    root : Path
+        The root of the file system in which other processes are looked for.
+    """
+
+    def __init__(
+        self,
+        patience: Patience = Patience(),  # noqa: B008 - never changes
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+        root: Path = Path("/"),
+    ) -> None:
+        self._patience, self._sleep, self._root = patience, sleep, root
+        self._nvml = bindings()
+        self._profiles: dict[tuple[str, str], int] = {}
+        self._known: dict[str, list[tuple[int, str, int]]] = {}
+
+    def __enter__(self) -> Nvml:
+        with self._told(""):
+            self._nvml.nvmlInit()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()
+
+    @contextlib.contextmanager
+    def _told(self, gpu: str) -> Iterator[None]:
+        """Let errors of NVML say how to mend them; ``gpu`` is the UUID of the GPU that they are about."""
+        nvml = self._nvml
+        try:
+            yield
+        except nvml.NVMLError as error:
+            cause, remedy = {
+                nvml.NVML_ERROR_NO_PERMISSION: ("no permission", "instances are managed by root only; use sudo"),
+                nvml.NVML_ERROR_NOT_SUPPORTED: (
+                    "no mig",
+                    f"it has no MIG, or MIG mode is off; enable it with: nvidia-smi -i {gpu} -mig 1",
+                ),
+                nvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
+                    "no driver",
+                    "there is no libnvidia-ml.so.1: install NVIDIA's driver, or run this on the machine with the GPU",
+                ),
+                nvml.NVML_ERROR_DRIVER_NOT_LOADED: ("no driver", "load NVIDIA's driver: sudo modprobe nvidia"),
+                nvml.NVML_ERROR_GPU_IS_LOST: ("lost", "the GPU does not answer any more; restart the machine"),
+                nvml.NVML_ERROR_RESET_REQUIRED: ("reset", f"reset it with: nvidia-smi -i {gpu} --gpu-reset"),
+                nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
+                    "no driver",
+                    "driver and library have different versions, after an update; restart the machine",
+                ),
+                nvml.NVML_ERROR_IN_USE: ("in use", "something still uses the instance"),
+                nvml.NVML_ERROR_INSUFFICIENT_RESOURCES: ("insufficient resources", "there is no room for it"),
+                nvml.NVML_ERROR_NOT_FOUND: ("not found", "it does not exist (any more)"),
+            }.get(error.value, ("unknown", f"NVML's error {error.value}"))
+            about = f"GPU {gpu}: " if gpu else ""
+            raise DriverError(cause, f"{about}{_sentence(error)}: {remedy}") from error
+
+    # GPUs
+
+    def version(self) -> str:
+        """Return the version of the driver."""
+        with self._told(""):
+            return str(self._nvml.nvmlSystemGetDriverVersion())
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the GPUs of the machine."""
+        with self._told(""):
+            count = self._nvml.nvmlDeviceGetCount()
+            return tuple(self._device(self._nvml.nvmlDeviceGetHandleByIndex(index), index) for index in range(count))
+
+    def _device(self, handle: Any, index: int) -> Device:
+        nvml = self._nvml
+        mig: tuple[bool | None, bool]
+        try:
+            current, pending = nvml.nvmlDeviceGetMigMode(handle)
+            mig = bool(current), bool(pending)
+        except nvml.NVMLError as error:
+            if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
+                raise
+            mig = None, False
+        bus = _text(nvml.nvmlDeviceGetPciInfo(handle).busId)
+        return Device(_text(nvml.nvmlDeviceGetUUID(handle)), index, _text(nvml.nvmlDeviceGetName(handle)), bus, *mig)
+
+    def device(self, identifier: str) -> Device:
+        """Return the GPU with a number, UUID or PCI address.
+
+        Raises
+        ------
+        DriverError
+            If there is none; the message lists those that there are.
+        """
+        there = self.devices()
+        for each in there:
+            names = {str(each.index), each.uuid.lower(), each.bus.lower(), each.bus.lower()[4:]}
+            if identifier.lower() in names:
+                return each
+        known = ", ".join(f"{each.index} ({each.name}, {each.uuid})" for each in there) or "none at all"
+        raise DriverError("not found", f"there is no GPU {identifier}; this machine has: {known}")
+
+    def _handle(self, gpu: str) -> Any:
+        return self._nvml.nvmlDeviceGetHandleByUUID(gpu)
+
+    # Instances
+
+    def instances(self, gpu: str) -> tuple[MigInstance, ...]:
+        """Return the instances on the GPU with UUID ``gpu``, by first slice.
+
+        Raises
+        ------
+        DriverError
+            Without permission, without MIG mode, and if the GPU does not answer.
+        """
+        nvml = self._nvml
+        with self._told(gpu):
+            handle = self._handle(gpu)
+            found = []
+            for number, name, _ in self._kinds(gpu):
+                listed = (nvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
+                count = c_uint(_MOST_INSTANCES)
+                nvml.nvmlDeviceGetGpuInstances(handle, number, listed, byref(count))
+                for instance in listed[: count.value]:
+                    with contextlib.suppress(nvml.NVMLError_NotFound):
+                        found.append(self._instance(gpu, instance, name))
+            return tuple(sorted(found, key=lambda each: each.start))
+
+    def _kinds(self, gpu: str) -> list[tuple[int, str, int]]:
+        """Return number, name and compute slices of each profile of a GPU."""
+        nvml, handle = self._nvml, self._handle(gpu)
+        if not self._known.get(gpu):
+            found = []
+            for kind in _GPU_KINDS:
+                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                    info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
+                    found.append((info.id, _text(info.name).removeprefix("MIG "), info.sliceCount))
+            self._known[gpu] = found
+        return self._known[gpu]
+
+    def _instance(self, gpu: str, handle: Any, name: str) -> MigInstance:
+        nvml = self._nvml
+        info = nvml.nvmlGpuInstanceGetInfo(handle)
+        uuids: list[str] = []
+        processes: list[int] = []
+        for compute in self._computes(handle):
+            device = nvml.nvmlComputeInstanceGetInfo(compute).device
+            uuids.append(_text(nvml.nvmlDeviceGetUUID(device)))
+            with contextlib.suppress(nvml.NVMLError):  # a list for messages only
+                processes += [process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
+        place, uuid = info.placement, uuids[0] if len(uuids) == 1 else ""
+        return MigInstance(gpu, info.id, name, place.start, place.size, uuid, len(uuids), tuple(sorted(processes)))
+
+    def _computes(self, instance: Any) -> Iterator[Any]:
+        """Yield the handles of the compute instances of a GPU instance."""
+        nvml = self._nvml
+        for kind in _COMPUTE_KINDS:
+            try:
+                profile = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0).id
+                listed = (nvml.c_nvmlComputeInstance_t * _MOST_INSTANCES)()
+                count = c_uint(_MOST_INSTANCES)
+                nvml.nvmlGpuInstanceGetComputeInstances(instance, profile, listed, byref(count))
+            except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument, nvml.NVMLError_NotFound):
+                continue
+            yield from listed[: count.value]
+
+    def check(self, gpu: str, placements: Sequence[Placement]) -> list[str]:
+        """Return why the driver could not create instances at these placements, whatever exists at the moment."""
+        problems = []
+        with self._told(gpu):
+            for placement in dict.fromkeys(placements):
+                try:
+                    starts, size = self._places(gpu, self._profile(gpu, placement.profile))
+                except DriverError as error:
+                    problems.append(str(error))
+                    continue
+                if placement.start not in starts or size != placement.profile.memory_slices:
+                    wanted = f"{placement.profile.name} of {placement.profile.memory_slices} memory slices"
+                    problems.append(f"{wanted} cannot start at slice {placement.start}; is it another kind of GPU?")
+        return list(dict.fromkeys(problems))
+
+    def _profile(self, gpu: str, profile: Profile) -> int:
+        """Return the driver's number of a profile: that of the same name, else that of the same number and size."""
+        if (gpu, profile.name) not in self._profiles:
+            kinds = self._kinds(gpu)
+            if not kinds:
+                self._nvml.nvmlDeviceGetMigMode(self._handle(gpu))  # a GPU that does not answer says why
+                raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
+            alike = [(number, name) for number, name, slices in kinds if slices == profile.compute_slices]
+            named = [number for number, name in alike if name == profile.name]
+            found = named or [number for number, _ in alike if number == profile.id]
+            if not found:
+                known = ", ".join(name for _, name, _ in kinds)
+                raise DriverError("not found", f"the driver has no profile {profile.name}, only: {known}")
+            self._profiles[gpu, profile.name] = found[0]
+        return self._profiles[gpu, profile.name]
+
+    def _places(self, gpu: str, number: int) -> tuple[set[int], int]:
+        """Return the first slices at which a profile can be, and its number of slices."""
+        nvml = self._nvml
+        listed = (nvml.c_nvmlGpuInstancePlacement_t * _MOST_INSTANCES)()
+        count = c_uint(_MOST_INSTANCES)
+        nvml.nvmlDeviceGetGpuInstancePossiblePlacements(self._handle(gpu), number, listed, byref(count))
+        places = listed[: count.value]
+        return {place.start for place in places}, places[0].size if places else 0
+
+    # Operations
+
+    def create(self, gpu: str, placement: Placement) -> MigInstance:
+        """Create an instance at a place, with one compute instance that fills it.
+
+        A GPU instance that gets no compute instance is destroyed again.
+
+        Raises
+        ------
+        DriverError
+            If the driver still refuses when patience ends; what is in the way is left alone and named.
+        """
+        return self._patiently(
+            lambda: self._create_once(gpu, placement), lambda error: self._why_not(gpu, placement, error)
+        )
+
+    def _create_once(self, gpu: str, placement: Placement) -> MigInstance:
+        nvml = self._nvml
+        with self._told(gpu):
+            number = self._profile(gpu, placement.profile)
+            where = nvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.profile.memory_slices)
+            made = nvml.nvmlDeviceCreateGpuInstanceWithPlacement(self._handle(gpu), number, byref(where))
+            instance = nvml.nvmlGpuInstanceGetInfo(made).id
+        try:
+            with self._told(gpu):
+                compute = nvml.nvmlGpuInstanceCreateComputeInstance(made, self._filling(made, placement))
+                uuid = _text(nvml.nvmlDeviceGetUUID(nvml.nvmlComputeInstanceGetInfo(compute).device))
+        except DriverError:
+            self.destroy(gpu, instance)
+            raise
+        return MigInstance(
+            gpu, instance, placement.profile.name, placement.start, placement.profile.memory_slices, uuid
+        )
+
+    def _filling(self, instance: Any, placement: Placement) -> int:
+        """Return the profile of the compute instance that has all of a GPU instance."""
+        nvml = self._nvml
+        for kind in _COMPUTE_KINDS:
+            with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0)
+                if info.sliceCount == placement.profile.compute_slices:
+                    return int(info.id)
+        raise DriverError("not found", f"the driver has no compute instance that fills a {placement.profile.name}")
+
+    def _why_not(self, gpu: str, placement: Placement, error: DriverError) -> DriverError:
+        there = [each for each in self.instances(gpu) if each.overlaps(placement)]
+        if error.cause != "insufficient resources" or not there:
+            return error
+        others = "; ".join(map(str, there))
+        message = (
+            f"GPU {gpu}: {placement} cannot be created, since its slices are taken, and nothing is taken away: {others}"
+        )
+        return DriverError("in the way", message)
+
+    def destroy(self, gpu: str, number: int) -> None:
+        """Destroy a GPU instance with its compute instances, and wait until it is gone.
+
+        Parameters
+        ----------
+        gpu : str
+            UUID of the GPU.
+        number : int
+            Number of the GPU instance.
+
+        Raises
+        ------
+        DriverError
+            If it is still there when patience ends; programs that keep GPUs open are named.
+        """
+        self._patiently(lambda: self._destroy_once(gpu, number), lambda error: self._why_still(gpu, number, error))
+        waits = self._patience.waits()
+        while any(each.number == number for each in self.instances(gpu)):
+            wait = next(waits, None)
+            if wait is None:
+                message = f"GPU {gpu}: the driver says that instance {number} is destroyed, but still lists it"
+                raise DriverError("lingering", f"{message}; reset the GPU, or restart the machine")
+            self._sleep(wait)
+
+    def _destroy_once(self, gpu: str, number: int) -> None:
+        nvml = self._nvml
+        with self._told(gpu):
+            try:
+                instance = nvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), number)
+                for compute in list(self._computes(instance)):
+                    nvml.nvmlComputeInstanceDestroy(compute)
+                nvml.nvmlGpuInstanceDestroy(instance)
+            except nvml.NVMLError_NotFound:
+                return  # gone, which is all that is wanted
+
+    def _why_still(self, gpu: str, number: int, error: DriverError) -> DriverError:
+        if error.cause != "in use":
+            return error
+        instance = next((each for each in self.instances(gpu) if each.number == number), None)
+        holders = [f"process {pid}" for pid in instance.processes] if instance else []
+        holders += monitors(self._root)
+        stop = f"stop {', '.join(holders)}" if holders else "stop monitoring tools (DCGM, exporters) on this machine"
+        return DriverError("in use", f"GPU {gpu}: {instance or number} is still in use; {stop}, then resume")
+
+    def _patiently(self, act: Callable[[], T], explained: Callable[[DriverError], DriverError]) -> T:
+        """Return the value of an operation, which is tried again with growing waits; explain the last refusal."""
+        waits = self._patience.waits()
+        while True:
+            try:
+                return act()
+            except DriverError as error:
+                wait = next(waits, None)
+                if error.cause not in _UNFINISHED or wait is None:
+                    raise explained(error) from error
+            self._sleep(wait)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).strip()
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]  # "NVML Shared Library Not Found" stays

@@ -1,0 +1,307 @@
+"""The executor: does each step of a plan as soon as what it depends on is done, and notes everything in the journal.
+
+On each GPU an instance is created when the instances before it on its slices are gone, and destroyed when its tasks
+have ended; tasks of an instance follow each other. So every branch of the tree of instances is a lane of its own (FAR,
+doi:10.1016/j.jpdc.2025.105128, Algorithm 3): a task that is late delays what depends on it, and nothing else. The
+driver of a GPU does one operation at a time; of those that can be done, the one that is planned first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from mig_opt.batch.journal import Event, EventKind, Journal
+from mig_opt.errors import DriverError
+from mig_opt.files.batch.journals import JournalFile
+from mig_opt.operations.driver import MigInstance
+from mig_opt.operations.execute.lanes import Lane, lanes_of
+from mig_opt.operations.execute.machinery import Done, Driver, Machinery
+from mig_opt.operations.execute.remote import CONNECTION
+
+Observer = Callable[[Journal, Event], object]
+"""Is told each event, after it has been noted."""
+
+_MOST_TRIES = 3
+"""Tries at a task that dies without an exit code, as when the memory of the machine is full."""
+
+_DIED = 137
+"""Exit code of a task that has been killed by a signal that cannot be caught, as shells write it."""
+
+
+class Executor:
+    """The execution of one plan, from wherever its journal ends.
+
+    Parameters
+    ----------
+    journal : JournalFile
+        The plan and everything so far.
+    drivers : sequence of Driver
+        For each GPU the driver of its machine.
+    machinery : Machinery
+        Does things beside each other.
+    observe : callable, optional
+        Is told each event.
+    """
+
+    def __init__(
+        self, journal: JournalFile, drivers: Sequence[Driver], machinery: Machinery, observe: Observer | None = None
+    ) -> None:
+        self._file, self._journal = journal, journal.journal
+        self._drivers, self._machinery, self._observe = drivers, machinery, observe
+        self._busy: set[int] = set()  # GPUs whose driver has something to do
+        self._lanes = lanes_of(self._journal)
+
+    def _note(
+        self,
+        kind: EventKind,
+        lane: int | None = None,
+        time: float | None = None,
+        *,
+        told: bool = True,
+        **details: object,
+    ) -> None:
+        """Note an event, and let the lane that it is about follow it."""
+        when = self._machinery.now() if time is None else time
+        instance = lane if "task" not in details else None
+        event = Event(when, kind, instance=instance, **details)  # type: ignore[arg-type]  # fields of an event
+        self._file.append(event)
+        if lane is not None:
+            self._lanes[lane].take(event)
+        if told and self._observe is not None:
+            self._observe(self._journal, event)
+
+    # The whole
+
+    def execute(self) -> bool:
+        """Go on until nothing can be done any more; return True if all of the plan has been done.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C: tasks have been ended then, and instances stay.
+        """
+        self._note("resume" if self._journal.began else "begin")
+        try:
+            self._settle()
+            while True:
+                until = self._dispatch()
+                if not self._busy and until is None and all(lane.running is None for lane in self._lanes):
+                    break
+                done = self._machinery.next(until)
+                if done is not None:
+                    self._take(done)
+        except KeyboardInterrupt:
+            self._interrupt()
+            raise
+        if not all(lane.complete for lane in self._lanes):
+            return False
+        self._note("end")
+        self._machinery.clear()
+        return True
+
+    def _interrupt(self) -> None:
+        """End the tasks; let operations come to their end, so that the journal knows of them."""
+        self._stop_tasks()
+        while self._busy:
+            done = self._machinery.next(None)
+            if done is not None and done.instance is not None:
+                self._take(done)
+        self._note("stop")
+
+    def _stop_tasks(self) -> None:
+        running = [(index, lane, lane.running) for index, lane in enumerate(self._lanes) if lane.running is not None]
+        self._machinery.stop([self._name(lane, task) for _, lane, task in running])
+        for index, lane, task in running:
+            outcome = self._machinery.outcome(self._name(lane, task))
+            if outcome is not None and outcome.code is not None:  # it came to its end by itself
+                self._note("ran", index, outcome.time, task=task, attempt=lane.attempts[task], code=outcome.code)
+            else:
+                self._note("died", index, task=task, attempt=lane.attempts[task])
+
+    def undo(self) -> list[str]:
+        """End tasks that run, and destroy the instances that the execution has made, and no others.
+
+        Returns
+        -------
+        list of str
+            Why some of them are still there.
+        """
+        self._note("resume")
+        self._stop_tasks()
+        refusals = []
+        for index, lane in enumerate(self._lanes):
+            if lane.planned.initial or lane.state in ("planned", "gone"):
+                continue
+            there = self._there(index)
+            mine = lane.half_made(there) if lane.state == "creating" else lane.own(there)
+            if lane.state == "live":
+                self._note("destroy", index)
+            try:
+                if mine is not None:
+                    self._drivers[lane.planned.gpu].destroy(self._uuid(index), mine.number)
+                self._note("lost" if lane.state == "creating" else "destroyed", index)
+            except DriverError as error:
+                refusals.append(str(error))
+                self._refuse(index, error)
+        if not refusals:
+            self._note("undo")
+            self._machinery.clear()
+        return refusals
+
+    # Going on after a crash
+
+    def _settle(self) -> None:
+        """Find out what has become of everything that the journal leaves open."""
+        for index, lane in enumerate(self._lanes):
+            if lane.planned.initial and lane.state in ("planned", "refused"):
+                found = next((one for one in self._there(index) if one.at(lane.placement) and one.uuid), None)
+                if found is None:
+                    missing = f"{lane.placement} does not exist, but should from the beginning"
+                    self._refuse(index, DriverError("not found", missing))
+                else:
+                    self._note("found", index, uuid=found.uuid, number=found.number)
+            elif lane.state == "creating":
+                self._settle_creation(index, lane)
+            elif lane.state == "live" and lane.own(self._there(index)) is None:
+                self._note("lost", index)
+            elif lane.state == "destroying":
+                if lane.own(self._there(index)) is None:
+                    self._note("destroyed", index)
+                else:
+                    lane.state = "live"
+        for index, lane in enumerate(self._lanes):
+            if lane.running is not None:
+                self._settle_task(index, lane, lane.running)
+
+    def _settle_creation(self, index: int, lane: Lane) -> None:
+        made = lane.half_made(self._there(index))
+        if made is not None and made.uuid:
+            self._note("created", index, uuid=made.uuid, number=made.number)
+            return
+        if made is not None:
+            self._drivers[lane.planned.gpu].destroy(self._uuid(index), made.number)
+        lane.state = "planned"
+
+    def _settle_task(self, index: int, lane: Lane, task: str) -> None:
+        name = self._name(lane, task)
+        outcome = self._machinery.outcome(name)
+        if outcome is None:
+            self._machinery.adopt(task, name)
+        elif outcome.code is None:
+            self._note("died", index, task=task, attempt=lane.attempts[task])
+        else:
+            self._note("ran", index, outcome.time, task=task, attempt=lane.attempts[task], code=outcome.code)
+
+    # Steps
+
+    def _uuid(self, index: int) -> str:
+        return self._journal.gpus[self._lanes[index].planned.gpu].rpartition("/")[2]
+
+    def _there(self, index: int) -> tuple[MigInstance, ...]:
+        return self._drivers[self._lanes[index].planned.gpu].instances(self._uuid(index))
+
+    def _name(self, lane: Lane, task: str) -> str:
+        """Return the name of the files of the last try at a task."""
+        position = next(at for at, each in enumerate(self._journal.batch.tasks) if each.name == task)
+        return f"{position:04d}-{lane.attempts[task]}"
+
+    def _dispatch(self) -> float | None:
+        """Begin everything that can begin; return the second at which more will, if that is known."""
+        later: list[float] = []
+        operations: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        for index, lane in enumerate(self._lanes):
+            each = lane.planned
+            if lane.state == "live" and each.initial and self._journal.began + each.ready > self._machinery.now():
+                later.append(self._journal.began + each.ready)  # it is still busy with earlier work
+            elif lane.state == "live" and lane.waiting and lane.running is None:
+                self._run(index, lane, lane.waiting[0])
+            elif lane.state == "live" and lane.idle and each.destroyed is not None:
+                operations[each.gpu].append((each.close, index))
+            elif lane.state == "planned" and all(self._lanes[other].state == "gone" for other in lane.before):
+                operations[each.gpu].append((each.begin, index))
+        for gpu, possible in operations.items():
+            if gpu not in self._busy:
+                self._operate(min(possible)[1])
+        return min(later, default=None)
+
+    def _run(self, index: int, lane: Lane, task: str) -> None:
+        each = lane.planned
+        self._note("run", index, task=task, attempt=lane.attempts.get(task, 0) + 1)
+        environment = {
+            "CUDA_VISIBLE_DEVICES": lane.uuid,
+            "MIG_OPT_TASK": task,
+            "MIG_OPT_HOST": self._journal.gpus[each.gpu].rpartition("/")[0],
+            "MIG_OPT_GPU": str(each.gpu),
+            "MIG_OPT_PROFILE": each.profile,
+            "MIG_OPT_START": str(each.start),
+        }
+        self._machinery.begin(task, self._name(lane, task), self._journal.commands.tasks[task], environment)
+
+    def _operate(self, index: int) -> None:
+        lane = self._lanes[index]
+        gpu, driver, uuid = lane.planned.gpu, self._drivers[lane.planned.gpu], self._uuid(index)
+        if lane.state == "planned":
+            try:
+                others = tuple(one.number for one in self._there(index))
+            except DriverError as error:
+                self._refuse(index, error)
+                return
+            self._note("create", index, others=others)
+            self._busy.add(gpu)
+            self._machinery.operate(gpu, index, lambda: driver.create(uuid, lane.placement))
+            return
+
+        def destroy() -> None:
+            mine = lane.own(driver.instances(uuid))
+            if mine is not None:  # else it is gone, or something else has taken its place
+                driver.destroy(uuid, mine.number)
+
+        self._note("destroy", index)
+        self._busy.add(gpu)
+        self._machinery.operate(gpu, index, destroy)
+
+    def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:
+        lane = self._lanes[index]
+        creating = lane.state == "creating"
+        self._note("refused", index, time, text=str(error))
+        if creating and self._made_nothing(index, error):
+            # What is at its place later was made by somebody else. Who watches has been told already.
+            self._note("lost", index, told=False)
+        lane.state = "refused"
+
+    def _made_nothing(self, index: int, error: DriverError) -> bool:
+        """Return True if a creation that was refused has certainly left nothing."""
+        if error.cause == CONNECTION:
+            return False
+        with contextlib.suppress(DriverError):
+            return self._lanes[index].half_made(self._there(index)) is None
+        return False
+
+    def _take(self, done: Done) -> None:
+        if done.task is not None:
+            self._take_task(done, done.task)
+            return
+        index = done.instance
+        assert index is not None
+        lane = self._lanes[index]
+        self._busy.discard(lane.planned.gpu)
+        if isinstance(done.error, DriverError):
+            self._refuse(index, done.error, done.time)
+        elif done.error is not None:
+            raise done.error
+        elif lane.state == "creating":
+            self._note("created", index, done.time, uuid=done.value.uuid, number=done.value.number)
+        else:
+            self._note("destroyed", index, done.time)
+
+    def _take_task(self, done: Done, task: str) -> None:
+        if done.error is not None:
+            raise done.error
+        index = self._journal.instance_of[task]
+        attempt, code = self._lanes[index].attempts[task], done.value.code
+        if code is None and attempt < _MOST_TRIES:
+            self._note("died", index, done.time, task=task, attempt=attempt)
+        else:
+            self._note("ran", index, done.time, task=task, attempt=attempt, code=_DIED if code is None else code)

@@ -1,0 +1,318 @@
+"""Profiles: each task measured on each size of instance, and models by size, batch and processes.
+
+A profile is a plan like any other: the runs of a task on a size follow each other on an instance of that size, and
+instances are created and destroyed in turn. So it is resumed, and survives troubles, as all plans do.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mig_opt._version import __version__
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.journal import Commands, Event, Journal
+from mig_opt.batch.schedule import Operation, Schedule
+from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.batch.journals import JournalFile, read_journal
+from mig_opt.files.serving.printed import printed_figures, tells_of_memory
+from mig_opt.gpu.model import GpuModel, Placement, wrong_size
+from mig_opt.operations.driver import Patience
+from mig_opt.operations.execute.executor import Observer
+from mig_opt.operations.execute.machines import Machines
+from mig_opt.operations.execute.report import Execution
+from mig_opt.operations.execute.schedules import check_machines, missing_program, resume_schedule, tasks_folder
+from mig_opt.rules import wrong_integer
+from mig_opt.serving.profile_table import Point, ProfileTable
+
+MOST_RUNS = 1000
+"""Runs of one task on one size; more is taken for a slip of the pen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePlan:
+    """The measurements that are wanted.
+
+    Attributes
+    ----------
+    gpu : GpuModel
+        The kind of GPU.
+    sizes : tuple of int
+        The numbers of compute slices; all of the GPU by default.
+    repetitions : int
+        Runs that count, of each task on each size.
+    warm_up : int
+        Runs before them that do not count.
+    isolated : bool
+        True if nothing else runs meanwhile; otherwise as much runs at a time as the GPU has room for.
+    batches, processes : tuple of int
+        For models: the numbers that the arguments ``{batch}`` and ``{processes}`` take.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong with them.
+    """
+
+    gpu: GpuModel
+    sizes: tuple[int, ...] = ()
+    repetitions: int = 3
+    warm_up: int = 1
+    isolated: bool = False
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
+    processes: tuple[int, ...] = (1, 2, 3)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes or self.gpu.sizes))))
+        problems = [problem for size in self.sizes for problem in wrong_size("sizes", self.gpu, size)]
+        problems += wrong_integer("repetitions", self.repetitions, 1, MOST_RUNS)
+        problems += wrong_integer("warm_up", self.warm_up, 0, MOST_RUNS)
+        for key in ("batches", "processes"):
+            for number in getattr(self, key):
+                problems += wrong_integer(key, number, 1, 2**31 - 1)
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def runs(self) -> int:
+        """Runs of each task on each size."""
+        return self.warm_up + self.repetitions
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way of running something: a task on a size, or a model on a size with a batch and processes."""
+
+    subject: str
+    size: int
+    batch: int = 0
+    processes: int = 0
+
+    def __str__(self) -> str:
+        more = f", batch {self.batch}, {self.processes} processes" if self.batch else ""
+        return f"{self.subject} on {self.size}g{more}"
+
+    def run(self, number: int) -> str:
+        """Return the name of a run."""
+        return f"{self}, run {number + 1}"
+
+
+@dataclass
+class ProfileOutcome:
+    """The outcome of measurements.
+
+    Attributes
+    ----------
+    plan : ProfilePlan
+        The measurements that were wanted.
+    execution : Execution
+        The runs.
+    batch : Batch or None
+        The tasks with their times, medians; None if there are no tasks, or none has a time.
+    tables : tuple of ProfileTable
+        The models with their points, medians.
+    left_out : dict of str to str
+        Ways that could not be measured (``gaussian on 1g``), with the reason; for lack of memory, as a rule.
+    """
+
+    plan: ProfilePlan
+    execution: Execution
+    batch: Batch | None = None
+    tables: tuple[ProfileTable, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Entries of ``left_out`` for another reason than lack of memory."""
+        return {way: reason for way, reason in self.left_out.items() if reason != OUT_OF_MEMORY}
+
+
+OUT_OF_MEMORY = "out of memory"
+
+
+def profile_tasks(
+    commands: Commands,
+    plan: ProfilePlan,
+    *,
+    journal: str | os.PathLike[str],
+    device: str = "0",
+    patience: Patience | None = None,
+    observe: Observer | None = None,
+) -> ProfileOutcome:
+    """Measure each task on each size of a GPU of this machine, and each model in each way.
+
+    An existing journal is gone on with, if it is of the same measurements. At the end the GPU has the instances that it
+    had before.
+
+    Parameters
+    ----------
+    commands : Commands
+        The programs of tasks, and of models.
+    plan : ProfilePlan
+        The measurements.
+    journal : path-like
+        The file for everything that happens.
+    device : str
+        Index, UUID or PCI address of the GPU.
+    patience, observe
+        As for :func:`mig_opt.run_schedule`.
+
+    Returns
+    -------
+    ProfileOutcome
+        Times and points. A size on which a program says that memory is not enough is left out.
+
+    Raises
+    ------
+    InputError
+        With everything that speaks against it, or if the journal is one of other measurements.
+    DriverError
+        If the driver does not answer.
+    """
+    path = Path(journal)
+    ways = list(_ways(commands, plan))
+    batch, schedule, words = _planned(commands, plan, ways)
+    if "/" in device:
+        raise InputError([Problem("device", "is in another machine; measure there")])
+    run = secrets.token_hex(8)
+    with Machines(run, tasks_folder(path), str(Path.cwd()), patience) as machines:
+        if not path.exists():
+            check = check_machines(machines, batch, schedule, [device])
+            problems = [*_missing_programs(commands), *check.problems]
+            if problems:
+                raise InputError(problems)
+            driver = machines.driver("")
+            source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
+            head = Journal(batch.replace(name=source), schedule, words, check.gpus, str(Path.cwd()), run)
+            file = JournalFile(path, head)
+        else:
+            file = JournalFile(path)
+        with file:
+            if file.journal.commands != words or file.journal.schedule != schedule:
+                message = "is the journal of other measurements; name another file, or remove it"
+                raise InputError([Problem("", message)], str(path))
+    if not file.journal.ended:
+        resume_schedule(path, patience=patience, observe=observe)
+    return _outcome(path, plan, ways)
+
+
+def _ways(commands: Commands, plan: ProfilePlan) -> Iterator[_Way]:
+    for size in reversed(plan.sizes):
+        for name in commands.tasks:
+            yield _Way(name, size)
+        for name in commands.models:
+            yield from (_Way(name, size, batch, count) for batch in plan.batches for count in plan.processes)
+
+
+def _missing_programs(commands: Commands) -> list[Problem]:
+    return [
+        problem
+        for name, words in (*commands.tasks.items(), *commands.models.items())
+        for problem in missing_program(name, words)
+    ]
+
+
+def _planned(commands: Commands, plan: ProfilePlan, ways: Sequence[_Way]) -> tuple[Batch, Schedule, Commands]:
+    """Return the measurements as a batch with a schedule: each run is a task of a second, as nobody knows better."""
+    profiles = {profile.compute_slices: profile for profile in plan.gpu.profiles_of("base")}
+    places: dict[_Way, PlannedInstance] = {}
+    instances: list[PlannedInstance] = []
+    for size in reversed(plan.sizes):
+        of_size = [way for way in ways if way.size == size]
+        starts = profiles[size].starts[:1] if plan.isolated else profiles[size].starts
+        there = [PlannedInstance(0, Placement(profiles[size], start)) for start in starts[: len(of_size)]]
+        instances += there
+        places |= {way: there[index % len(there)] for index, way in enumerate(of_size)}
+    tasks, words = [], {}
+    for way, instance in places.items():
+        for number in range(plan.runs):
+            tasks.append(Task(way.run(number), {way.size: 1.0}))
+            instance.tasks.append(tasks[-1])
+            words[tasks[-1].name] = _command(commands, way)
+    batch = Batch(tuple(tasks), plan.gpu)
+    return batch, _cleared(batch, sequenced_schedule(batch, instances)), Commands(words)
+
+
+def _command(commands: Commands, way: _Way) -> tuple[str, ...]:
+    environment = ["env", f"MIG_OPT_TASK={way.subject}"]
+    if not way.batch:
+        return (*environment, *commands.tasks[way.subject])
+    figures = {"size": way.size, "batch": way.batch, "processes": way.processes}
+    found = []
+    for word in commands.models[way.subject]:
+        filled = word
+        for key, value in figures.items():
+            filled = filled.replace(f"{{{key}}}", str(value))
+        found.append(filled)
+    return (*environment, *found)
+
+
+def _cleared(batch: Batch, schedule: Schedule) -> Schedule:
+    """Return a schedule that destroys at the end what it leaves."""
+    operations = list(schedule.operations or ())
+    there: dict[tuple[str, int], None] = {}
+    for operation in operations:
+        place = operation.profile, operation.start
+        if operation.kind == "create":
+            there[place] = None
+        else:
+            del there[place]
+    now = max([schedule.makespan, *(operation.end for operation in operations)])
+    for profile, start in there:
+        end = now + batch.operations.of("destroy", batch.gpu.profile(profile))
+        operations.append(Operation("destroy", 0, profile, start, now, end))
+        now = end
+    return schedule.replace(operations=operations)
+
+
+def _outcome(path: Path, plan: ProfilePlan, ways: Sequence[_Way]) -> ProfileOutcome:
+    journal = read_journal(path)
+    execution = Execution(journal)
+    found = ProfileOutcome(plan, execution)
+    if not execution.complete:
+        return found
+    runs = {run.task: run for run in journal.runs()}
+    attempts = {event.task: event for event in journal.events if event.kind == "ran"}
+    times: dict[str, dict[int, float]] = defaultdict(dict)
+    spread: dict[str, dict[int, float]] = defaultdict(dict)
+    points: dict[str, list[Point]] = defaultdict(list)
+    for way in ways:
+        names = [way.run(number) for number in range(plan.warm_up, plan.runs)]
+        texts = [_output(path, journal, attempts[way.run(number)]) for number in range(plan.runs)]
+        codes = [runs[way.run(number)].code for number in range(plan.runs)]
+        if any(codes):
+            memory = any(code and tells_of_memory(text) for code, text in zip(codes, texts, strict=True))
+            found.left_out[str(way)] = OUT_OF_MEMORY if memory else f"exit code {next(filter(None, codes))}"
+        elif not way.batch:
+            seconds = [runs[name].end - runs[name].begin for name in names]
+            times[way.subject][way.size] = round(statistics.median(seconds), 6)
+            spread[way.subject][way.size] = round(max(seconds) - min(seconds), 6)
+        else:
+            figures = [printed_figures(text) for text in texts[plan.warm_up :]]
+            known = [each for each in figures if each is not None]
+            if not known:
+                found.left_out[str(way)] = "printed no throughput and latency"
+                continue
+            throughput, latency = (statistics.median(column) for column in zip(*known, strict=True))
+            points[way.subject].append(Point(way.size, way.batch, way.processes, throughput, latency))
+    beside = "alone" if plan.isolated else "beside each other"
+    runs_of = f"medians of {plan.repetitions} runs after {plan.warm_up} to warm up, {beside}"
+    source = f"{journal.batch.name}; {runs_of}"
+    if times:
+        tasks = tuple(Task(name, each) for name, each in times.items())
+        found.batch = Batch(tasks, plan.gpu, source=source, spread=dict(spread))
+    found.tables = tuple(ProfileTable(model, plan.gpu.name, tuple(there)) for model, there in points.items())
+    return found
+
+
+def _output(path: Path, journal: Journal, event: Event) -> str:
+    """Return what a run has printed."""
+    position = next(at for at, task in enumerate(journal.batch.tasks) if task.name == event.task)
+    output = tasks_folder(path) / f"{position:04d}-{event.attempt}.out"
+    return output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""

@@ -1,0 +1,273 @@
+"""Objects of Kubernetes as ``kubectl get ... -o json`` or ``-o yaml`` prints them; problems have their lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from json import decoder
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # it lets objects know their places
+from typing import Any, TypeVar
+
+from mig_opt.errors import InputError
+from mig_opt.files.documents import integer, parsed, shown, without_comments
+from mig_opt.files.values import Findings, Raw
+from mig_opt.operations.observe.manifests import LinedObject, looks_like_yaml, read_yaml
+from mig_opt.operations.observe.sightings import Sightings, Source
+
+T = TypeVar("T")
+_BLANK = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+_LONGEST = 200
+"""Levels of a document; Kubernetes allows far fewer."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Document of a source, or one in a text of another document: then ``holder`` is the object with that text."""
+
+    source: Source
+    raw: Raw
+    holder: object = None
+
+    @cached_property
+    def _lined(self) -> object:
+        return self.raw if isinstance(self.raw, LinedObject) else _LinedDecoder().decode(self.source.text)
+
+    def where(self, path: tuple[str | int, ...]) -> str:
+        """Return the words for the line of a part, or of the innermost object that holds it."""
+        if self.holder is not None:
+            return str(self.holder)
+        value, line = self._lined, 1
+        for step in path:
+            line = getattr(value, "line", line)
+            try:
+                value = value[step]  # type: ignore[index]
+            except (LookupError, TypeError):
+                break
+        return self.source.where(getattr(value, "line", line))
+
+
+class _LinedDecoder(json.JSONDecoder):
+    """Decoder that notes the line of each object; slow, so it is only asked when something is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_int=integer)
+        self.parse_object = self._object
+        self.scan_once = py_make_scanner(self)
+
+    def decode(self, text: str, *_: object) -> Any:
+        self._text, self._at, self._lines = text, 0, 1
+        return self.scan_once(text, len(text) - len(text.lstrip("\ufeff \t\r\n")))[0]
+
+    def _object(self, begin: tuple[str, int], *others: Any) -> tuple[LinedObject, int]:
+        text, at = begin
+        self._lines += text.count("\n", self._at, at)
+        self._at = at
+        line = self._lines
+        value, end = decoder.JSONObject(begin, *others)  # type: ignore[attr-defined]  # as above
+        found = LinedObject(value)
+        found.line = line
+        return found, end
+
+
+@dataclass(frozen=True)
+class Part:
+    """Object of a document, or a part of one, that is read step by step."""
+
+    document: Document
+    path: tuple[str | int, ...]
+    value: Any
+    findings: Findings
+
+    def __str__(self) -> str:
+        """Return words for its line."""
+        return self.document.where(self.path)
+
+    @property
+    def name(self) -> str:
+        """Keys that lead to it, for messages."""
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        return re.sub(r"^\.", "", "".join(steps))[-_LONGEST:] or "the document"
+
+    def wrong(self, message: str) -> None:
+        """Note that it is wrong."""
+        self.findings.add(str(self), f"{self.name} {message}")
+
+    def get(self, key: str) -> Part | None:
+        """Return the part at a key; None if there is none."""
+        if not isinstance(self.value, Mapping) or self.value.get(key) is None:
+            return None
+        return Part(self.document, (*self.path, key), self.value[key], self.findings)
+
+    def find(self, *keys: str) -> Part | None:
+        """Return the part at a path of keys; None if there is none."""
+        found: Part | None = self
+        for key in keys:
+            found = found.get(key) if found else None
+        return found
+
+    def text(self, *keys: str, needed: bool = False) -> str:
+        """Return the text at a path of keys; empty if there is none, which is noted if it is needed."""
+        return self._read(keys, str, "a text", needed=needed) or ""
+
+    def whole(self, *keys: str, needed: bool = False) -> int | None:
+        """Return the whole number at a path of keys, None if there is none."""
+        return self._read(keys, int, "a whole number", needed=needed)
+
+    def texts(self, *keys: str) -> dict[str, str]:
+        """Return an object with texts at a path of keys, without what is no text."""
+        found = self._read(keys, dict, "an object {...}", needed=False) or {}
+        return {key: value for key, value in found.items() if isinstance(value, str)}
+
+    def entries(self, *keys: str) -> list[Part]:
+        """Return the objects of a list at a path of keys."""
+        found = self.find(*keys)
+        values = self._read(keys, list, "a list [...]", needed=False)
+        if found is None or values is None:
+            return []
+        parts = [Part(self.document, (*found.path, index), value, self.findings) for index, value in enumerate(values)]
+        for part in parts:
+            if not isinstance(part.value, dict):
+                part.wrong(f"must be an object {{...}}, is {shown(part.value)}")
+        return [part for part in parts if isinstance(part.value, dict)]
+
+    def _read(self, keys: tuple[str, ...], kind: type[T], wanted: str, *, needed: bool) -> T | None:
+        found = self.find(*keys)
+        if found is None:
+            if needed:
+                self.wrong(f"has no {'.'.join(keys)}, which must be {wanted}")
+            return None
+        if not isinstance(found.value, kind) or isinstance(found.value, bool):
+            found.wrong(f"must be {wanted}, is {shown(found.value)}")
+            return None
+        return found.value
+
+
+def read_documents(sources: Iterable[Source], findings: Findings) -> list[Document]:
+    """Return the documents of sources, those that can be read."""
+    documents: list[Document] = []
+    for source in sources:
+        if looks_like_yaml(source.text):
+            documents += _not_too_deep((Document(source, raw) for raw in read_yaml(source, findings)), findings)
+            continue
+        for part in _apart(source):
+            try:
+                raw, repeated = parsed(part.text, "")
+            except InputError as error:
+                for problem in error.problems:
+                    where = re.match(r"line (\d+)", problem.path)
+                    findings.add(part.where(int(where[1]) if where else 1), problem.message)
+                continue
+            for problem in repeated:
+                findings.add(part.where(1), str(problem))
+            documents += _not_too_deep([Document(part, raw)], findings)
+    return documents
+
+
+def _apart(source: Source) -> Iterator[Source]:
+    """Yield the JSON documents of a text, which may stand one after the other, each with its lines."""
+    text = without_comments(source.text)
+    numbers = source.numbers or range(1, text.count("\n") + 2)
+    begin = line = 0
+    while (at := _BLANK.match(text, begin).end()) < len(text) or not begin:  # type: ignore[union-attr]  # it matches
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError):
+            end = len(text)
+        last = line + text.count("\n", begin, end)
+        yield replace(source, text=source.text[begin:end], numbers=numbers[line : last + 1])
+        begin, line = max(end, 1), last
+
+
+def _not_too_deep(documents: Iterable[Document], findings: Findings) -> Iterator[Document]:
+    for document in documents:
+        if _depth(document.raw) > _LONGEST:
+            findings.add(document.source.where(1), "is nested too deeply for objects of Kubernetes")
+        else:
+            yield document
+
+
+def _depth(value: object) -> int:
+    level, depth = [value], 0
+    while level and depth <= _LONGEST:
+        depth += 1
+        level = [
+            inner
+            for entry in level
+            if isinstance(entry, dict | list)
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
+            if isinstance(inner, dict | list)
+        ]
+    return depth
+
+
+def items(documents: Iterable[Document], findings: Findings) -> Iterator[Part]:
+    """Yield the objects of documents; those of lists each on its own, and those that are repeated once."""
+    known: dict[tuple[str, str], Part] = {}
+    for document in documents:
+        for part in _flat(Part(document, (), document.raw, findings)):
+            name = part.text("metadata", "name") and full_name(part)
+            earlier = known.setdefault((part.text("kind"), name), part) if name else part
+            if earlier is part:
+                yield part
+            elif earlier.value != part.value:
+                part.wrong(f"is the {part.text('kind')} {name} of {earlier}, at another moment; keep one of them")
+
+
+def _flat(part: Part) -> Iterator[Part]:
+    if part.find("items") is not None and not part.text("kind").removesuffix("List").startswith("Pod "):
+        listed = part.text("kind")
+        for item in part.entries("items"):
+            if not item.find("kind") and listed.endswith("List") and listed != "List":
+                item.value["kind"] = listed.removesuffix("List")
+            yield from _flat(item)
+    elif part.text("kind", needed=True):
+        yield part
+
+
+def of_kind(parts: Iterable[Part], kind: str) -> list[Part]:
+    """Return the objects of a kind."""
+    return [part for part in parts if part.value.get("kind") == kind]
+
+
+def full_name(part: Part) -> str:
+    """Return namespace and name of an object."""
+    namespace, name = part.text("metadata", "namespace"), part.text("metadata", "name", needed=True)
+    return f"{namespace}/{name}" if namespace else name
+
+
+def is_over(pod: Part) -> bool:
+    """Return True if a pod has ended, so that it uses nothing any more."""
+    return pod.text("status", "phase") in ("Succeeded", "Failed")
+
+
+def owner_of(pod: Part) -> str:
+    """Return what controls a pod, with its namespace, empty if nothing does; a deployment for its replica set."""
+    for owner in pod.entries("metadata", "ownerReferences"):
+        kind, name = owner.text("kind"), owner.text("name")
+        if owner.value.get("controller") is not True or not name:
+            continue
+        if kind == "ReplicaSet" and (hashed := pod.texts("metadata", "labels").get("pod-template-hash")):
+            name = name.removesuffix(f"-{hashed}")
+        namespace = pod.text("metadata", "namespace")
+        return f"{namespace}/{name}" if namespace else name
+    return ""
+
+
+def read_budgets(parts: Iterable[Part], pods: Iterable[Part], seen: Sightings) -> None:
+    """Add the disruption budgets: how many pods of an owner may be disrupted now."""
+    pods = list(pods)
+    for budget in of_kind(parts, "PodDisruptionBudget"):
+        allowed = budget.whole("status", "disruptionsAllowed", needed=True)
+        if budget.entries("spec", "selector", "matchExpressions"):
+            seen.notes.append(f"the disruption budget {full_name(budget)} has expressions, which are not read")
+            continue
+        wanted = budget.texts("spec", "selector", "matchLabels").items()
+        for pod in pods:
+            same = pod.text("metadata", "namespace") == budget.text("metadata", "namespace")
+            owner = owner_of(pod) or full_name(pod)
+            if same and allowed is not None and wanted <= pod.texts("metadata", "labels").items():
+                seen.budgets[owner] = min(seen.budgets.get(owner, allowed), max(allowed, 0))

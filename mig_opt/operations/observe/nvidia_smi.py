@@ -1,0 +1,306 @@
+"""The text of ``nvidia-smi``, with ``-L``, ``mig -lgi``, ``mig -lci`` or ``-q -x``, in any mixture.
+
+Of an instance each of them knows something else: the tables of GPU instances have the place, the list of devices has
+the UUID, the screen and the XML say which processes run. They are joined by the id of the GPU instance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mig_opt.files.documents import shown
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.operations.observe.kinds import kinds_of
+from mig_opt.operations.observe.nvidia_smi_screen import begins_screen, read_screen
+from mig_opt.operations.observe.nvidia_smi_xml import read_xml
+from mig_opt.operations.observe.remarks import PENDING
+from mig_opt.operations.observe.sightings import Line, SeenDevice, SeenInstance, Sightings, Source
+from mig_opt.texts import plural
+
+_GPU = re.compile(r"GPU +(\d{1,4}): (.+?) \(UUID: (GPU-[0-9A-Za-z-]+)\)")
+_DEVICE = re.compile(r"MIG (\S+) +Device +(\d{1,4}): +\(UUID: (MIG-[0-9A-Za-z/-]+)\)")
+_OLD_UUID = re.compile(r"MIG-GPU-[0-9A-Za-z-]+/(\d{1,4})/(\d{1,4})")
+_INSTANCE = re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
+_COMPUTE = re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
+_RULE = re.compile(r"\s*|[+|][-=+]*[+|]")
+_HEAD = re.compile(r"\|[\sA-Za-z:]+\|")
+_NOTHING = re.compile(r"No (MIG-enabled devices|GPU instances|compute instances) found.*", re.IGNORECASE)
+_OTHER = re.compile(r"[^|+].*|\| (NVIDIA-SMI|(GPU|Compute) instances:).*")
+"""Lines that are not of a screen: another output begins with them."""
+
+_TITLES = {"GPU instances:": "GPU instances", "Compute instances:": "compute instances"}
+_EXAMPLES = {
+    "GPU instances": "|   0  MIG 1g.5gb  19  7  0:1  |",
+    "compute instances": "|   0  7  MIG 1g.5gb  0  0  0:1  |",
+}
+
+
+@dataclass(slots=True)
+class _Device:
+    gpu: int
+    index: int
+    profile: str
+    uuid: str
+    instance: int | None
+    where: str
+
+
+@dataclass(slots=True)
+class _Node:
+    """Devices and instances of a node, text by text."""
+
+    name: str
+    devices: list[_Device] = field(default_factory=list)
+    placed: list[SeenInstance] = field(default_factory=list)
+    computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
+    used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
+    kinds: set[str] = field(default_factory=set)
+    shown: dict[tuple[str, int], object] = field(default_factory=dict)  # in outputs of a kind about a GPU
+    title: str = ""  # where the last table begins
+    nothing: dict[str, str] = field(default_factory=dict)  # what there is none of, and the line that says so
+
+
+def looks_like_nvidia_smi(text: str) -> bool:
+    """Return True if a text has something that nvidia-smi prints about instances."""
+    return bool(
+        re.search(
+            r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
+            r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
+            text,
+            re.MULTILINE,
+        )
+    )
+
+
+def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
+    """Add what texts of nvidia-smi tell."""
+    seen.tells_modes = "nvidia-smi or nvidia-smi -q -x"
+    nodes: dict[str, _Node] = {}
+    for source in sources:
+        lines = [Line(where, text.strip()) for where, text in source.lines()]
+        node = nodes.setdefault(source.node, _Node(source.node))
+        _read_lines(lines, node, seen)
+        node.nothing |= {found[1].lower(): at for at, text in lines if (found := _NOTHING.fullmatch(text))}
+    for node in nodes.values():
+        _join(node, seen)
+        _read_modes(node, seen)
+    kinds = set.union(*(node.kinds for node in nodes.values()))
+    unknown = sum(held.idle is None for held in seen.instances)
+    if unknown:
+        which = "all count" if unknown == len(seen.instances) else f"{plural(unknown, 'instance')} of them count"
+        told = "nvidia-smi, run on the machine itself and not in a container, tells it"
+        seen.notes.append(f"which instances are idle is not in the text, so {which} as busy; {told}")
+    if kinds and kinds <= {"-lgi", "-lci"}:
+        seen.notes.append("GPUs without instances are not in the text; nvidia-smi -L lists them")
+
+
+def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
+    table, gpu, number = "", None, 0
+    while number < len(lines):
+        where, text = line = lines[number]
+        number += 1
+        if text.startswith("<"):
+            end = next(
+                (at for at in range(number - 1, len(lines)) if "</nvidia_smi_log>" in lines[at].text), len(lines)
+            )
+            node.kinds.add("-q -x")
+            _add_shown("-q -x", read_xml(lines[number - 1 : end + 1], node.name, seen), node, seen)
+            number, table = end + 1, ""
+        elif begins_screen(text):
+            end = next((at for at in range(number, len(lines)) if _OTHER.fullmatch(lines[at].text)), len(lines))
+            node.kinds.add("screen")
+            _add_shown("screen", read_screen(lines[number - 1 : end], node.name, seen), node, seen)
+            # The line above the title of a table is a rule.
+            number, table = end, ""
+        elif title := next((title for title in _TITLES if re.fullmatch(rf"\| {title}\s*\|", text)), None):
+            table, node.title = _TITLES[title], where
+            node.kinds.add("-lgi" if table == "GPU instances" else "-lci")
+        elif found := _GPU.fullmatch(text):
+            table, gpu = "", int(found[1])
+            node.kinds.add("-L")
+            seen.gpu(node.name, gpu, where, product=found[2], uuid=found[3])
+        elif not table and (found := _DEVICE.fullmatch(text)):
+            _read_device(found, gpu, where, node, seen)
+        elif table and text.startswith("|") and not _RULE.fullmatch(text) and not _HEAD.fullmatch(text):
+            _read_row(table, line, node, seen)
+        elif found := PENDING.fullmatch(text):
+            seen.notes.append(f"{where}: MIG is to be {found[1]}d by the next reset of a GPU, and is not yet")
+        elif not (_RULE.fullmatch(text) or _NOTHING.fullmatch(text) or (table and _HEAD.fullmatch(text))):
+            wanted = f"a row like {_EXAMPLES[table]}" if table else "nvidia-smi, or its -L, mig -lgi, mig -lci or -q -x"
+            seen.wrong(where, f"cannot be read as {wanted}: {shown(text, 60)}")
+
+
+def _add_shown(kind: str, devices: list[SeenDevice], node: _Node, seen: Sightings) -> None:
+    """Add the devices that one output shows."""
+    node.used += devices
+    for device in {device.gpu: device for device in devices}.values():
+        shown_here = [(other.index, other.instance) for other in devices if other.gpu == device.gpu]
+        _check_same((kind, device.gpu), shown_here, device.where, node, seen)
+
+
+def _check_same(of: tuple[str, int], shown_here: object, where: str, node: _Node, seen: Sightings) -> None:
+    """Note a GPU that an output shows in another way than an earlier one of the same kind."""
+    if node.shown.setdefault(of, shown_here) != shown_here:
+        message = f"GPU {of[1]} is shown in another way above: the outputs are of different machines, or moments"
+        seen.wrong(where, f"{message}; name the machines, or keep the newest")
+
+
+def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node, seen: Sightings) -> None:
+    if gpu is None:
+        seen.wrong(where, "a MIG device without a line of its GPU above; give the whole output")
+        return
+    old = _OLD_UUID.fullmatch(found[3])
+    index = int(found[2])
+    if any((device.gpu, device.index) == (gpu, index) for device in node.devices):
+        seen.wrong(where, f"device {index} of GPU {gpu} is listed more than once")
+        return
+    seen.gpu(node.name, gpu, where, mig=True)
+    node.devices.append(_Device(gpu, index, found[1], found[3], int(old[1]) if old else None, where))
+
+
+def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
+    found = (_INSTANCE if table == "GPU instances" else _COMPUTE).fullmatch(line.text)
+    if not found:
+        message = f"is no row of the table of {table}, like {_EXAMPLES[table]}: {shown(line.text, 60)}"
+        seen.wrong(line.where, message)
+        return
+    gpu = int(found[1])
+    if table == "compute instances":
+        seen.gpu(node.name, gpu, line.where, mig=True)
+        node.computing.setdefault((gpu, int(found[2])), (found[3], line.where))
+        return
+    start, slices, instance = int(found[5]), int(found[6]), int(found[4])
+    other = next((held for held in node.placed if (held.gpu, held.instance) == (gpu, instance)), None)
+    if other is not None:
+        seen.wrong(line.where, f"instance {instance} of GPU {gpu} is in {other.where} already")
+        return
+    _check_same(("-lgi", gpu), node.title, line.where, node, seen)
+    seen.gpu(node.name, gpu, line.where, mig=True)
+    node.placed.append(
+        SeenInstance(
+            *(node.name, gpu, line.where, found[2], int(found[3])), start=start, slices=slices, instance=instance
+        )
+    )
+
+
+def _read_modes(node: _Node, seen: Sightings) -> None:
+    """Add what it says about the modes of GPUs that nvidia-smi found no instances."""
+    gpus = [index for name, index in seen.gpus if name == node.name]
+    where = next(iter(node.nothing.values()), None)
+    if where is None:
+        return
+    off = node.nothing.get("mig-enabled devices")
+    if not gpus:
+        reason = "MIG is off" if off else "no instances, and nvidia-smi -L, which lists GPUs, is not in the text"
+        seen.leave_out(reason, node.name or "this machine", None)
+    for index in gpus if off else gpus[:1] if len(gpus) == 1 else ():
+        # That there are no instances is said only if MIG is on somewhere.
+        seen.gpu(node.name, index, off or where, mig=not off)
+
+
+_ByInstance = dict[tuple[int | None, int | None], SeenInstance]
+"""Instances by GPU and id; those of which the id is not known have a negative number."""
+
+
+def _join(node: _Node, seen: Sightings) -> None:
+    """Add the instances of a node: those of the table of GPU instances, else those that the other texts speak of."""
+    by_id: _ByInstance = {(held.gpu, held.instance): held for held in node.placed}
+    for found in node.used:
+        _add_used(found, node, by_id, seen)
+    _join_devices(node, by_id, seen)
+    for (gpu, instance), (name, where) in node.computing.items():
+        if (gpu, instance) not in by_id and node.placed:
+            seen.wrong(where, f"instance {instance} of GPU {gpu} is not in the table of GPU instances")
+        elif (gpu, instance) not in by_id:
+            by_id[gpu, instance] = SeenInstance(node.name, gpu, where, _whole(name), instance=instance)
+    in_use = {(found.gpu, found.instance) for found in node.used}
+    for held in node.placed:
+        # Without a compute instance nothing can run; the screen and the XML list only instances with one.
+        computes = ("-lci" not in node.kinds or (held.gpu, held.instance) in node.computing) and (
+            not node.kinds & {"-q -x", "screen"} or (held.gpu, held.instance) in in_use
+        )
+        held.idle = held.idle if computes else True
+    seen.instances += by_id.values()
+
+
+def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add what the list of devices tells."""
+    indices = {(found.gpu, found.index): found.instance for found in node.used}
+    parts: dict[tuple[int, str], list[_Device]] = defaultdict(list)  # compute instances by GPU and whole profile
+    for device in node.devices:
+        instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
+        held = by_id.get((device.gpu, instance)) if instance is not None else None
+        if held is not None:
+            held.uuid, held.profile = held.uuid or device.uuid, held.profile or _whole(device.profile)
+        elif not node.placed and instance is None and _whole(device.profile) != device.profile:
+            parts[device.gpu, _whole(device.profile)].append(device)
+        elif not node.placed:
+            key = (device.gpu, -1 - device.index if instance is None else instance)
+            profile = _whole(device.profile)
+            by_id[key] = SeenInstance(
+                *(node.name, device.gpu, device.where, profile), instance=instance, uuid=device.uuid
+            )
+        elif device.instance is not None or _without_place(device, node):
+            message = f"device {device.index} of GPU {device.gpu} is on no instance of the table of GPU instances"
+            seen.wrong(device.where, f"{message}: the two outputs are of different moments")
+    for group in parts.values():
+        _add_parts(group, node, by_id, seen)
+
+
+def _without_place(device: _Device, node: _Node) -> bool:
+    """Return True if a GPU has more devices, up to this one, than instances; parts of instances may share one."""
+    before = [other for other in node.devices if other.gpu == device.gpu and other.index <= device.index]
+    whole = sum(_whole(other.profile) == other.profile for other in before)
+    placed = sum(held.gpu == device.gpu for held in node.placed)
+    return whole > placed or not placed
+
+
+def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add what the screen or the XML tells of a MIG device."""
+    held = by_id.get((found.gpu, found.instance))
+    if held is None and node.placed:
+        message = f"instance {found.instance} of GPU {found.gpu} is not in the table of GPU instances"
+        seen.wrong(found.where, f"{message}: the two outputs are of different moments")
+        return
+    if held is None:
+        held = SeenInstance(node.name, found.gpu, found.where, size=found.size, instance=found.instance)
+        by_id[found.gpu, found.instance] = held
+    if found.processes is not None:
+        held.idle = not found.processes and held.idle is not False
+        # Processes come and go: their names do not tell apart instances whose places are not known.
+        held.name = held.name or (", ".join(found.processes) if held.start is not None else "")
+
+
+def _add_parts(parts: list[_Device], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add the instances of a profile on a GPU of which the list shows compute instances, if it is clear how many."""
+    gpu, profile = parts[0].gpu, _whole(parts[0].profile)
+    kinds = kinds_of(seen.gpus[node.name, gpu].product) or catalogue()
+    others = [device.profile for device in node.devices if device.gpu == gpu and device not in parts]
+    # Parts of another profile may all be of one instance.
+    beside = [*{_whole(other) for other in others if other != _whole(other)}]
+    beside += [other for other in others if other == _whole(other)]
+    size, units = _slices(profile), [int(device.profile.partition("c")[0]) for device in parts]
+    fewest = max(-(-sum(units) // size), sum(2 * unit > size for unit in units))
+    most = min(len(parts), (max(kind.compute_slices for kind in kinds) - sum(map(_slices, beside))) // size)
+    if fewest != most:
+        for device in parts:
+            message = f"{device.profile} is a part of an instance, and the list does not tell of which"
+            seen.wrong(device.where, f"{message}; add the output of nvidia-smi mig -lgi")
+        return
+    for device in parts[:most]:
+        by_id[gpu, -1 - device.index] = SeenInstance(
+            *(node.name, gpu, device.where, profile), uuid=device.uuid if most in (1, len(parts)) else ""
+        )
+
+
+def _slices(profile: str) -> int:
+    found = re.match(r"[1-9]", profile)
+    return int(found[0]) if found else 1
+
+
+def _whole(profile: str) -> str:
+    """Return the profile of the GPU instance of a compute instance: ``3g.20gb`` for ``1c.3g.20gb``."""
+    return re.sub(r"^\d+c\.", "", profile)

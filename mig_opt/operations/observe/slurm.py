@@ -1,0 +1,283 @@
+"""Slurm's ``gres.conf`` with ``scontrol show node -d`` and ``scontrol show job -d``, one after the other in any order.
+
+The lines of ``gres.conf`` tell the profile and the GPU of each instance, the node which of them are used (by their
+index), and the jobs by whom. Where AutoDetect finds the instances, the node only counts them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from mig_opt.files.documents import shown
+from mig_opt.operations.observe.kinds import kinds_of, profile_named
+from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source, listed
+from mig_opt.texts import plural
+
+_PAIR = re.compile(r"([A-Za-z_/]+)=(\"[^\"]*\"|\S*)")
+_PROFILE = re.compile(r"(?:(.*?)_)?((?:\d+c\.)?\d+g\.\d+gb\S*)")
+_DEVICE = re.compile(r"/dev/nvidia(\d{1,4})")
+_GRES = re.compile(r"gpu(?::([^:()]+|\(null\)))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
+_RANGES = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*")
+_GRES_KEYS = frozenset(
+    "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905 - shorter
+)
+_BEGIN = re.compile(rf"\s*(#|(JobId|{'|'.join(_GRES_KEYS)})=)", re.IGNORECASE)
+_MOST = 4096
+
+
+@dataclass(slots=True)
+class _Node:
+    """Instances of a node, and those of them that are used."""
+
+    name: str
+    listed: list[SeenInstance] = field(default_factory=list)  # in the order of the indices
+    counted: list[SeenInstance] = field(default_factory=list)
+    used: set[int] | None = None
+    users: dict[int, tuple[str, str]] = field(default_factory=dict)
+    used_at: object = ""
+    shown: bool = False
+
+
+def looks_like_slurm(text: str) -> bool:
+    """Return True if a text has a line of ``gres.conf`` or the begin of a node or job."""
+    return bool(re.search(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", text, re.MULTILINE | re.IGNORECASE))
+
+
+def read_slurm(sources: Iterable[Source], seen: Sightings) -> None:
+    """Add what texts of Slurm tell."""
+    nodes: dict[str, _Node] = {}
+    for source in sources:
+        block = _NO_BLOCK
+        for line in source.lines():
+            block = _read_line(line, block, nodes, seen)
+    _name_the_nameless(nodes, seen)
+    for node in nodes.values():
+        _use(node, seen)
+    untold = [node.name for node in nodes.values() if not node.shown and not node.listed]
+    if untold:
+        seen.notes.append(f"scontrol show node -d, which tells the instances of {listed(untold)}, is not in the text")
+    unknown = sum(held.idle is None for held in seen.instances)
+    if unknown:
+        which = "all instances" if unknown == len(seen.instances) else plural(unknown, "instance")
+        seen.notes.append(f"{which} count as busy; scontrol show node -d tells which are")
+
+
+_Block = tuple[str, str, str]
+"""Node, job and user that lines are about; all empty for lines of ``gres.conf``."""
+
+_NO_BLOCK: _Block = ("", "", "")
+
+
+def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightings) -> _Block:
+    """Read a line, and return the block that it is part of."""
+    # By the first key, since texts that are pasted have lost their indent, or have another one.
+    begins = bool(_BEGIN.match(line.text))
+    text = line.text.split("#", 1)[0] if begins or block == _NO_BLOCK else line.text
+    if begins and re.match(r"\s*(JobId=|NodeName=\S+ +Arch=)", text):
+        text = line.text  # what scontrol shows has no comments
+    if not text.strip():
+        return block if line.text.strip() else _NO_BLOCK
+    found = [(key.lower(), value.strip('"')) for key, value in _PAIR.findall(text)]
+    pairs = dict(found)
+    if begins and "jobid" in pairs:
+        block = "", pairs["jobid"], ""
+    elif begins and ("name" in pairs or "autodetect" in pairs) and "arch" not in pairs:
+        _read_gres(line, text, pairs, nodes, seen)
+        return _NO_BLOCK
+    elif begins and "nodename" in pairs:
+        block = pairs["nodename"], "", ""
+        nodes.setdefault(block[0], _Node(block[0])).shown = True
+    elif block == _NO_BLOCK or not pairs:
+        message = "is no line of gres.conf, nor of scontrol show node -d or show job -d"
+        seen.wrong(line.where, f"{message}: {shown(text.strip(), 60)}")
+    if block[0]:
+        _read_shown(line, pairs, block[0], nodes[block[0]], seen)
+    elif block[1]:
+        block = "", block[1], _user(pairs) or block[2]
+        _read_job(line, found, block, nodes, seen)
+    return block
+
+
+def _read_job(
+    line: Line, pairs: list[tuple[str, str]], block: _Block, nodes: dict[str, _Node], seen: Sightings
+) -> None:
+    """Read a line about a job of ``scontrol show job -d``: it may have the indices of the job on several nodes."""
+    names = ""
+    for key, value in pairs:
+        if key == "nodes":
+            names = value
+        elif key == "gres" and names and (indices := list(_indices(value, line, seen))):
+            for name in _expanded(names, line, seen):
+                nodes.setdefault(name, _Node(name)).users |= dict.fromkeys(indices, (f"job {block[1]}", block[2]))
+
+
+def _user(pairs: dict[str, str]) -> str:
+    return pairs.get("userid", "").partition("(")[0]
+
+
+def _read_gres(line: Line, text: str, pairs: dict[str, str], nodes: dict[str, _Node], seen: Sightings) -> None:
+    """Read a line of ``gres.conf``."""
+    unknown = [key for key in pairs if key not in _GRES_KEYS]
+    rest = _PAIR.sub("", text).strip()
+    if unknown or rest:
+        seen.wrong(line.where, f"cannot be read as a line of gres.conf: {shown(rest or unknown[0], 60)}")
+        return
+    if pairs.get("name", "gpu") != "gpu":
+        return
+    files = pairs.get("multiplefiles") or pairs.get("file")
+    names = _expanded(pairs["nodename"], line, seen) if "nodename" in pairs else [""]
+    if files:
+        _read_files(line, files, pairs, [nodes.setdefault(name, _Node(name)) for name in names], seen)
+    elif "nodename" in pairs:
+        nodes |= {name: _Node(name) for name in names if name not in nodes}  # AutoDetect finds its instances
+
+
+def _read_files(line: Line, files: str, pairs: dict[str, str], nodes: list[_Node], seen: Sightings) -> None:
+    """Read the devices of a line of ``gres.conf``: several are of an instance if that is said."""
+    kind, of_instance = pairs.get("type", ""), "multiplefiles" in pairs
+    found = _PROFILE.fullmatch(kind)
+    indices = [int(match[1]) for match in map(_DEVICE.fullmatch, _expanded(files, line, seen)) if match]
+    if not indices:
+        seen.wrong(line.where, f"names no device like /dev/nvidia0: {shown(files, 60)}")
+    elif of_instance and not found:
+        seen.wrong(line.where, f"the type of an instance must name its profile, like a100_1g.5gb, is {shown(kind)}")
+    for node in nodes if indices else ():
+        if of_instance and found:
+            seen.gpu(node.name, indices[0], line.where, product=(found[1] or ""), mig=True)
+            node.listed.append(SeenInstance(node.name, indices[0], line.where, found[2]))
+        elif not of_instance:
+            for index in indices:
+                seen.gpu(node.name, index, line.where, product=kind, mig=False)
+                node.listed.append(SeenInstance(node.name, index, line.where))
+
+
+def _read_shown(line: Line, pairs: dict[str, str], name: str, node: _Node, seen: Sightings) -> None:
+    """Read a line about a node of ``scontrol show node -d``."""
+    if "gres" in pairs and pairs["gres"] not in ("(null)", ""):
+        for kind, number, _ in _counts(pairs["gres"], line, seen):
+            found = _PROFILE.fullmatch(kind)
+            profile, product = (found[2], found[1] or "") if found else ("", kind)
+            node.counted += (SeenInstance(name, None, line.where, profile, product=product) for _ in range(number))
+    if "gresused" in pairs:
+        node.used, node.used_at = set(_indices(pairs["gresused"], line, seen)), line.where
+
+
+def _name_the_nameless(nodes: dict[str, _Node], seen: Sightings) -> None:
+    """Let lines of ``gres.conf`` without a node be about the only node that is shown, if there is one."""
+    shown_nodes = [name for name, node in nodes.items() if node.shown]
+    if not shown_nodes or not nodes.get("", _Node("")).listed:
+        return
+    if len(shown_nodes) > 1:
+        where = nodes[""].listed[0].where
+        seen.wrong(where, "does not name its node, and several are shown; write NodeName=... in front of it")
+        return
+    nameless, only = nodes.pop(""), nodes[shown_nodes[0]]
+    for held in nameless.listed:
+        held.node = shown_nodes[0]
+    for index in [index for node, index in seen.gpus if not node]:
+        gpu = seen.gpus.pop(("", index))
+        seen.gpu(shown_nodes[0], index, gpu.where, product=gpu.product, mig=gpu.mig)
+    only.listed += nameless.listed
+
+
+def _use(node: _Node, seen: Sightings) -> None:
+    """Add the instances of a node, with those who use them."""
+    found = node.listed or node.counted
+    here, there = (Counter(held.profile for held in entries) for entries in (node.listed, node.counted))
+    # Without types the node tells a number only.
+    typed = all(held.profile or held.product for held in node.counted)
+    if node.listed and node.counted and (here != there if typed else here.total() != there.total()):
+        message = f"the node has {_counted(there)}, and gres.conf lists {_counted(here)} for it"
+        seen.wrong(node.counted[0].where, f"{message}: they are of different moments")
+    if not node.listed:
+        _leave_out_whole(node, seen)
+    for index in sorted({*(node.used or ()), *node.users}):
+        if index >= len(found) and found:
+            seen.wrong(node.used_at, f"index {index} is in use, and the node has {len(found)} GPUs and instances only")
+    for index, held in enumerate(found):
+        held.name, held.owner = node.users.get(index, ("", ""))
+        held.idle = None if node.used is None else index not in node.used and index not in node.users
+        if held.profile:
+            seen.instances.append(held)
+
+
+def _counted(profiles: Counter[str]) -> str:
+    return ", ".join(f"{number} x {profile or 'gpu'}" for profile, number in sorted(profiles.items()))
+
+
+def _leave_out_whole(node: _Node, seen: Sightings) -> None:
+    """Leave out what has a type that names no profile: whole GPUs, unless it may be instances beside others."""
+    instances = [held for held in node.counted if held.profile]
+    types = Counter(held.product for held in node.counted if not held.profile)
+    for kind in types:
+        fits = any(all(profile_named(gpu, held.profile) for held in instances) for gpu in kinds_of(kind))
+        if instances and not fits:
+            where = next(held.where for held in node.counted if not held.profile and held.product == kind)
+            what = f"the type {shown(kind)}" if kind else "gpu without a type"
+            message = f"{what} names neither a profile, like a100_1g.5gb, nor a GPU that can have the other instances"
+            seen.wrong(where, f"{message}, so it is not known what is beside them; add the lines of gres.conf")
+    if types:
+        what = " and ".join(f"{number} x {kind or 'gpu'}" for kind, number in types.items())
+        seen.leave_out("types that name no profile, so they are taken for whole GPUs", f"{what} of {node.name}", None)
+
+
+def _counts(text: str, line: Line, seen: Sightings) -> Iterator[tuple[str, int, str]]:
+    """Yield type, number and indices of each kind of GPU in the value of ``Gres``, ``GresUsed`` or ``GRES``."""
+    for part in re.split(r",(?![^()]*\))", text):
+        found = _GRES.fullmatch(part)
+        if found and int(found[2]) <= _MOST:
+            yield (found[1] or "").removeprefix("(null)"), int(found[2]), found[4] if found[3] == "IDX" else ""
+        elif part.startswith("gpu"):
+            seen.wrong(line.where, f"must be like gpu:a100_1g.5gb:7 or gpu:a100_1g.5gb:2(IDX:0-1), is {shown(part)}")
+
+
+def _indices(text: str, line: Line, seen: Sightings) -> Iterator[int]:
+    for _, number, indices in _counts(text, line, seen):
+        if indices in ("", "N/A"):
+            if number:
+                seen.wrong(line.where, f"does not tell which are used (no IDX): {shown(text)}; use scontrol with -d")
+        elif found := _numbers(indices):
+            if len(found) != number:
+                seen.wrong(
+                    line.where,
+                    f"tells of {number} in use, and of {plural(len(found), 'index', 'indices')}: {shown(text)}",
+                )
+            yield from found
+        else:
+            seen.wrong(line.where, f"must be indices like 0-2,5, is {shown(indices)}")
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of a list like ``0-2,5``; none if it is no such list."""
+    if not _RANGES.fullmatch(text):
+        return []
+    ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+    if any(end[-1] >= _MOST or end[0] > end[-1] for end in ends):
+        return []
+    return [number for end in ends for number in range(end[0], end[-1] + 1)]
+
+
+def _expanded(text: str, line: Line, seen: Sightings) -> list[str]:
+    """Return the names that a list like ``a[1-3],b`` stands for."""
+    names: list[str] = []
+    for part in re.split(r",(?![^\[\]]*\])", text):
+        pieces = re.split(r"\[([^\]]*)\]", part)
+        choices = []
+        for index, piece in enumerate(pieces):
+            numbers = _numbers(piece) if index % 2 else []
+            if index % 2 and not numbers:
+                seen.wrong(line.where, f"must be a list like [1-3,5], is {shown(piece)}")
+                return names
+            # Zeros in front stay: node[08-10] is node08, node09, node10.
+            width = len(piece.partition("-")[0].partition(",")[0]) if index % 2 else 0
+            choices.append([str(number).zfill(width) for number in numbers] if index % 2 else [piece])
+        if len(names) + math.prod(map(len, choices)) > _MOST:
+            seen.wrong(line.where, f"stands for more than {_MOST} names: {shown(text)}")
+            return names
+        names += map("".join, itertools.product(*choices))
+    return names

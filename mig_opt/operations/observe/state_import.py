@@ -1,0 +1,198 @@
+"""Import of what a GPU, a node or a cluster says about its instances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.documents import read_text
+from mig_opt.files.values import Findings
+from mig_opt.fleet.state import FleetState
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.observe.assembly import assemble
+from mig_opt.operations.observe.device_plugin import has_labels, read_labels
+from mig_opt.operations.observe.dra import read_dra
+from mig_opt.operations.observe.hami import ALLOCATIONS, REGISTER, read_hami
+from mig_opt.operations.observe.kubernetes import Part, items, read_documents
+from mig_opt.operations.observe.manifests import looks_like_yaml
+from mig_opt.operations.observe.nvidia_smi import looks_like_nvidia_smi, read_nvidia_smi
+from mig_opt.operations.observe.nvml import read_nvml
+from mig_opt.operations.observe.pasted import outputs
+from mig_opt.operations.observe.sightings import Sightings, Source
+from mig_opt.operations.observe.slurm import looks_like_slurm, read_slurm
+from mig_opt.rules import wrong_flag
+
+Format = Literal["nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}
+
+
+@dataclass(frozen=True, slots=True)
+class StateImport:
+    """Imported state.
+
+    Attributes
+    ----------
+    state : FleetState
+        What there is.
+    format : str
+        Form of the source.
+    notes : tuple of str
+        What was left out, and what is not in the source.
+    """
+
+    state: FleetState
+    format: Format
+    notes: tuple[str, ...]
+
+
+def import_state(
+    *paths: str | Path,
+    format: Format | None = None,  # noqa: A002 - the word of the command line
+    gpu: str | None = None,
+    assume_places: bool = False,
+) -> StateImport:
+    """Read what there is from the text of other programs.
+
+    The forms are: ``nvidia-smi`` (the text of ``nvidia-smi``, ``nvidia-smi -L``, ``nvidia-smi mig -lgi``,
+    ``nvidia-smi mig -lci`` and ``nvidia-smi -q -x``, any of them, one after the other in any order; of several nodes
+    with the prefix ``node: `` on each line),
+    ``dra`` (ResourceSlices and ResourceClaims of NVIDIA's DRA driver for GPUs), ``device-plugin`` (nodes with the
+    labels of GPU feature discovery), ``hami`` (pods and nodes with the annotations of HAMi), ``slurm`` (``gres.conf``,
+    ``scontrol show node -d``, ``scontrol show job -d``), and ``nvml`` (the GPUs of this machine, without a file).
+    Objects of Kubernetes are as ``kubectl get ... -o json`` prints them, one after the other, or ``-o yaml``, which
+    needs the extra ``yaml``; pods and disruption budgets among them tell owners and their limits. Quotes, prompts with
+    what was typed, colours, dates and names of nodes around the outputs do no harm.
+
+    Parameters
+    ----------
+    *paths : str or Path
+        Files of one form. Of several files of nvidia-smi each is about the node that it is called after.
+    format : str, optional
+        Form; by default it is guessed.
+    gpu : str, optional
+        Name or alias of the GPU: the others are left out. By default there must be one kind.
+    assume_places : bool
+        Whether instances whose places the source does not tell may be put anywhere. By default that is refused, unless
+        there is only one way.
+
+    Returns
+    -------
+    StateImport
+        GPUs in the order of their nodes, with notes.
+
+    Raises
+    ------
+    InputError
+        With every problem of the files, each with its line.
+    """
+    files = list(map(Path, paths))
+    several = len(files) > 1
+    texts = [(read_text(file), file) for file in files]
+    sources = [Source(text, str(file) if several else "", file.stem if several else "") for text, file in texts]
+    name, label = (files[0].stem, str(files[0])) if files else ("", "")
+    return state_from_text(
+        sources, format, gpu=gpu, assume_places=assume_places, name=name, label="" if several else label
+    )
+
+
+def state_from_text(
+    sources: Sequence[Source] | str,
+    format: Format | None = None,  # noqa: A002 - the word of the command line
+    *,
+    gpu: str | None = None,
+    assume_places: bool = False,
+    name: str = "",
+    label: str = "",
+) -> StateImport:
+    """Return the state that texts tell of, as :func:`import_state` does; ``label`` is where they are from.
+
+    Examples
+    --------
+    >>> text = '''
+    ... | GPU instances:                                        |
+    ... |   0  MIG 3g.20gb         9        2          4:4     |
+    ... '''
+    >>> found = state_from_text(text, gpu="A100")
+    >>> found.format, [(held.profile, held.start) for held in found.state.instances]
+    ('nvidia-smi', [('3g.20gb', 4)])
+    """
+    given = [Source(sources)] if isinstance(sources, str) else list(sources)
+    problems = list(wrong_flag("assume_places", assume_places))
+    if format is not None and format not in FORMATS:
+        problems.append(Problem("format", f"no form is called {format!r:.60}; {nearest(str(format), FORMATS)}"))
+    if not given and format != "nvml":
+        problems.append(Problem("paths", "is missing; name at least one file"))
+    if given and format == "nvml":
+        problems.append(Problem("paths", "NVML is asked itself; leave the files out"))
+    if problems:
+        raise InputError(problems)
+    model = get_gpu(gpu) if gpu is not None else None
+    findings = Findings(label)
+    seen = Sightings(findings)
+    given = outputs(given, seen)
+    if not any(source.text for source in given):
+        findings.check()  # what says why there is nothing
+    parts: list[Part] = []
+    if format in _OF_KUBERNETES or all(_of_objects(source.text) for source in given):
+        documents = read_documents(given, findings)
+        findings.check()
+        parts = list(items(documents, findings))
+        findings.check()
+    found = format or _guessed(given, parts, findings)
+    _read(found, given, parts, seen)
+    state = assemble(seen, model, assume_places=assume_places, name=name)
+    findings.check()
+    assert state is not None
+    return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
+
+
+def _of_objects(text: str) -> bool:
+    """Return True if a text is of objects, in JSON or YAML."""
+    return bool(re.search(r"\A\s*\[|^\s*\{", text, re.MULTILINE)) or looks_like_yaml(text)
+
+
+def _read(form: Format, sources: Sequence[Source], parts: list[Part], seen: Sightings) -> None:
+    if form == "nvml":
+        read_nvml(seen)
+    elif form == "nvidia-smi":
+        read_nvidia_smi(sources, seen)
+    elif form == "slurm":
+        seen.manager = form
+        read_slurm(sources, seen)
+    else:
+        seen.manager = form
+        if not parts:
+            seen.wrong("", "holds no object of Kubernetes; give what kubectl get ... -o json prints")
+        _OF_KUBERNETES[form](parts, seen)
+
+
+def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Findings) -> Format:
+    """Return the form of texts.
+
+    Raises
+    ------
+    InputError
+        If they are of none.
+    """
+    text = "\n".join(source.text for source in sources)
+    if parts:
+        kinds = {part.value.get("kind") for part in parts}
+        annotations = {key for part in parts for key in part.texts("metadata", "annotations")}
+        if kinds & {"ResourceSlice", "ResourceClaim"}:
+            return "dra"
+        if annotations & {ALLOCATIONS, REGISTER}:
+            return "hami"
+        if any(map(has_labels, parts)):
+            return "device-plugin"
+    elif looks_like_nvidia_smi(text):
+        return "nvidia-smi"
+    elif looks_like_slurm(text):
+        return "slurm"
+    findings.add("", f"is in no form that is known ({', '.join(FORMATS)}); say which it is with --format")
+    findings.check()
+    raise AssertionError

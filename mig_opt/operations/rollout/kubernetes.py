@@ -1,0 +1,328 @@
+"""Deployments for Kubernetes: configurations of ``nvidia-mig-parted``, and resources of NVIDIA's device plugin.
+
+A configuration is YAML of a fixed form, as the GPU operator reads it too: each string in it is a profile of the
+catalogue, a checked name, or in a comment. Resources are those of the device plugin's strategy ``mixed``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mig_opt._version import __version__
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device, gpu_names
+from mig_opt.gpu.model import Placement, Profile
+from mig_opt.operations.rollout.layouts import (
+    addresses,
+    count_layouts,
+    creation_order,
+    hosts_of,
+    layouts_of,
+    may_get_stuck,
+    profile_counts,
+)
+from mig_opt.serving.deployment import Deployment
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class MigPartedEntry:
+    """Instances of some GPUs of a machine that are cut alike.
+
+    Attributes
+    ----------
+    devices : tuple of int
+        Indices of the GPUs on their machine.
+    mig_devices : mapping of str to int
+        How many instances of each profile.
+    """
+
+    devices: tuple[int, ...]
+    mig_devices: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MigPartedConfig:
+    """A configuration of ``nvidia-mig-parted``; ``str()`` of it is the YAML.
+
+    Attributes
+    ----------
+    configs : mapping of str to tuple of MigPartedEntry
+        The named configurations. Machines whose GPUs are cut alike share one.
+    hosts : mapping of str to str
+        The name of the configuration for each machine; that of this machine is under ``""``.
+    remarks : tuple of str
+        Everything that the format cannot say about this deployment, above all where it leaves the layout open.
+    """
+
+    configs: Mapping[str, tuple[MigPartedEntry, ...]]
+    hosts: Mapping[str, str]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"# Configuration of nvidia-mig-parted, written by mig-opt {__version__}."]
+        lines += [f"# {remark}" for remark in self.remarks]
+        if set(self.hosts) != {""}:
+            lines += ["#", "# Machine: configuration"]
+            lines += [f"# {host or 'this machine'}: {name}" for host, name in self.hosts.items()]
+        lines += ["version: v1", "mig-configs:"]
+        for name, entries in self.configs.items():
+            lines.append(f'  "{name}":')
+            for entry in entries:
+                lines += [f"    - devices: [{', '.join(map(str, entry.devices))}]", "      mig-enabled: true"]
+                if entry.mig_devices:
+                    lines.append("      mig-devices:")
+                    lines += [f'        "{profile}": {count}' for profile, count in entry.mig_devices.items()]
+                else:
+                    lines.append("      mig-devices: {}")
+        return "\n".join(lines) + "\n"
+
+
+def mig_parted_config(
+    deployment: Deployment, *, devices: Sequence[str] | None = None, name: str = "mig-opt"
+) -> MigPartedConfig:
+    r"""Return a deployment as a configuration (version ``v1``) of ``nvidia-mig-parted``.
+
+    The format counts profiles and has no start slices. The remarks name each GPU of which several placed states have
+    the same counts, and each where creation, larger profiles first, may end without room for the last ones: there the
+    script of :func:`mig_opt.operations.rollout.deployment_script` gives each instance its place. Segments run equally
+    well in any placed state that has an instance of their profile for each of them, but plans for later changes start
+    from the deployment.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        The deployment to carry out. GPUs without segments get MIG mode and no instance.
+    devices : sequence of str, optional
+        For each GPU its index, after ``host/`` if there are several machines: ``["node-1/0", "node-1/1", "node-2/0"]``.
+        By default they are the deployment's ``devices``; without them GPU 3 of it is GPU 3 of the only machine.
+    name : str
+        What names of configurations begin with. The kind of GPU follows, then a number if there are several.
+
+    Returns
+    -------
+    MigPartedConfig
+        ``str()`` of it is the text of the file.
+
+    Raises
+    ------
+    InputError
+        If segments cannot exist together, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> config = mig_parted_config(Deployment(("A100-80GB",), (segment,)))
+    >>> print(*str(config).splitlines()[-6:], sep="\n")
+    mig-configs:
+      "mig-opt-a100-80gb":
+        - devices: [0]
+          mig-enabled: true
+          mig-devices:
+            "3g.40gb": 1
+    >>> print(config.remarks[1])
+    GPU 0 (1 x 3g.40gb): 2 layouts have these profiles, the deployment has 3g.40gb@4.
+    """
+    layouts = layouts_of(deployment)
+    places = addresses(len(deployment.gpus), devices, deployment.devices, by_index=True)
+    problems = [
+        Problem(f"devices[{gpu}]", f"must be an index here, as in node-1/0, is {str(device)!r}")
+        for gpu, device in enumerate(places)
+        if not device.identifier.isdecimal()
+    ]
+    if not _NAME.fullmatch(name):
+        wanted = "at most 32 letters, digits, dots, underscores and hyphens, with a letter or digit at both ends"
+        problems.append(Problem("name", f"must be {wanted}, is {name!r:.60}"))
+    if problems:
+        raise InputError(problems)
+
+    named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
+    numbers: dict[str, int] = {}
+    for host, gpus in hosts_of(places).items():
+        kinds = {get_gpu(deployment.gpus[gpu]).name.lower() for gpu in gpus}
+        base = f"{name}-{kinds.pop() if len(kinds) == 1 else 'mixed'}"
+        alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        for gpu in gpus:
+            alike.setdefault(tuple(profile_counts(layouts[gpu]).items()), []).append(int(places[gpu].identifier))
+        entries = (MigPartedEntry(tuple(sorted(indices)), dict(counts)) for counts, indices in alike.items())
+        config = base, tuple(entries)
+        if config not in named:
+            named.append(config)
+        numbers[host] = named.index(config)
+    bases = [base for base, _ in named]
+    names = [
+        base if bases.count(base) == 1 else f"{base}-{bases[: number + 1].count(base)}"
+        for number, base in enumerate(bases)
+    ]
+    configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
+    hosts = {host: names[number] for host, number in numbers.items()}
+    known = () if devices is not None else deployment.devices
+    return MigPartedConfig(configs, hosts, tuple(_remarks(deployment, layouts, known)))
+
+
+def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], known: Sequence[Device]) -> Iterator[str]:
+    """Yield a remark about everything that the counts leave open, for all GPUs of the same layout together."""
+    alike: dict[tuple[str, tuple[Placement, ...]], list[int]] = {}
+    for gpu, layout in enumerate(layouts):
+        alike.setdefault((get_gpu(deployment.gpus[gpu]).name, tuple(layout)), []).append(gpu)
+    found = []
+    for (kind, layout), gpus in alike.items():
+        model, counts = get_gpu(kind), profile_counts(layout)
+        several, stuck = count_layouts(model, counts), may_get_stuck(model, counts)
+        profiles = " + ".join(f"{count} x {name}" for name, count in counts.items())
+        where = f"GPU {gpu_names(known, gpus)} ({profiles}):"
+        if several > 1:
+            shown = " + ".join(map(str, layout))
+            found.append(f"{where} {several} layouts have these profiles, the deployment has {shown}.")
+        if stuck:
+            found.append(f"{where} creation may get stuck, since some places for one instance leave none for another.")
+    if found:
+        yield (
+            "Counts of profiles do not say where instances are. Where they leave that open, only the script of "
+            "nvidia-smi commands gives the layout of the deployment:"
+        )
+        yield from found
+
+
+def resource_name(profile: Profile) -> str:
+    """Return the name of the device plugin for an instance of a profile.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100-80GB")
+    >>> resource_name(a100.profile("3g.40gb")), resource_name(a100.profile("1g.10gb+me"))
+    ('nvidia.com/mig-3g.40gb', 'nvidia.com/mig-1g.10gb.me')
+    """
+    return f"nvidia.com/mig-{profile.name.replace('+', '.')}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """Equal replicas of a service, each with one instance.
+
+    Attributes
+    ----------
+    service : str
+        Name of the service.
+    gpu : str
+        Kind of GPU. Instances of several kinds can have the same resource name.
+    resource : str
+        Resource of which each replica needs one.
+    replicas : int
+        How many.
+    batch, processes : int
+        How each replica fills its instance.
+    """
+
+    service: str
+    gpu: str
+    resource: str
+    replicas: int
+    batch: int
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesResources:
+    """Resources that a deployment offers and asks for; ``str()`` of it is JSON.
+
+    Attributes
+    ----------
+    hosts : mapping of str to mapping of str to int
+        For each machine how many it has of each resource; this machine is under ``""``.
+    requests : tuple of ResourceRequest
+        Service by service.
+    remarks : tuple of str
+        Further conditions.
+    """
+
+    hosts: Mapping[str, Mapping[str, int]]
+    requests: tuple[ResourceRequest, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def total(self) -> dict[str, int]:
+        """The number of each resource on all machines together."""
+        total: Counter[str] = Counter()
+        for counts in self.hosts.values():
+            total.update(counts)
+        return dict(total)
+
+    def __str__(self) -> str:
+        services = [
+            {
+                "service": request.service,
+                "replicas": request.replicas,
+                "batch": request.batch,
+                "processes": request.processes,
+                "gpu": request.gpu,
+                "resources": {"limits": {request.resource: 1}},
+            }
+            for request in self.requests
+        ]
+        nodes = [{"node": host, "resources": dict(counts)} for host, counts in self.hosts.items()]
+        document = {"nodes": nodes, "services": services, "remarks": list(self.remarks)}
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | None = None) -> KubernetesResources:
+    """Return the resources that a deployment makes, and how many of which each service needs.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        The deployment to carry out.
+    devices : sequence of str, optional
+        As for :func:`mig_opt.operations.rollout.mig_parted_config`.
+
+    Returns
+    -------
+    KubernetesResources
+        ``str()`` of it is the text of the file.
+
+    Raises
+    ------
+    InputError
+        If segments cannot exist together, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> found = kubernetes_resources(Deployment(("A100-80GB",), (segment,)))
+    >>> found.total
+    {'nvidia.com/mig-3g.40gb': 1}
+    >>> found.requests[0].replicas
+    1
+    """
+    layouts = layouts_of(deployment)
+    hosts: dict[str, dict[str, int]] = {}
+    for host, gpus in hosts_of(addresses(len(layouts), devices, deployment.devices, by_index=True)).items():
+        profiles = Counter(placement.profile for gpu in gpus for placement in layouts[gpu])
+        hosts[host] = {resource_name(profile): profiles[profile] for profile in sorted(profiles, key=creation_order)}
+    kinds: dict[str, set[str]] = defaultdict(set)
+    wanted: Counter[tuple[str, str, str, int, int]] = Counter()
+    for segment in sorted(deployment.segments, key=lambda segment: segment.service):
+        model = deployment.model(segment.gpu)
+        resource = resource_name(model.profile(segment.profile))
+        kinds[resource].add(model.name)
+        wanted[segment.service, model.name, resource, segment.batch, segment.processes] += 1
+    requests = tuple(
+        ResourceRequest(service, kind, resource, replicas, batch, processes)
+        for (service, kind, resource, batch, processes), replicas in wanted.items()
+    )
+    remarks = ["The device plugin has to run with the strategy mixed: each profile is a resource of its own then."]
+    remarks += [
+        f"{resource} is on GPUs of several kinds ({', '.join(sorted(names))}); choose the kind by a node selector."
+        for resource, names in kinds.items()
+        if len(names) > 1
+    ]
+    return KubernetesResources(hosts, requests, tuple(remarks))

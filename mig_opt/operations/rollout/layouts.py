@@ -1,0 +1,168 @@
+"""GPUs of a plan: the device of each, its placements, and the layouts that have the same profiles."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import Device, gpu_name
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.validation.serving.instances import deployment_problems
+
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]{0,99}")
+"""Indices, UUIDs and PCI addresses; nothing else may get into a shell script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Machine and identifier, by which a GPU is found."""
+
+    host: str  # the machine; empty for the one at which the plan is carried out
+    identifier: str  # index, UUID or PCI address
+    name: str = field(default="", compare=False)  # what to call it after the word "GPU"
+
+    def __str__(self) -> str:
+        return f"{self.host}/{self.identifier}" if self.host else self.identifier
+
+
+def addresses(
+    count: int, devices: Sequence[str] | None, known: Sequence[Device] = (), *, by_index: bool = False
+) -> tuple[Address, ...]:
+    """Return the address of each GPU of a plan with ``count`` GPUs.
+
+    ``devices`` names for each an index, UUID or PCI address, after ``host/`` if it is in another machine. By default
+    they are those that the plan has ``known``: by UUID, which does not shift, or ``by_index``. If it knows none, GPU 3
+    of the plan is device 3 of this machine. Too few or too many are refused, and one that is given twice.
+
+    Examples
+    --------
+    >>> [str(address) for address in addresses(2, ["node-1/0", "node-2/0"])]
+    ['node-1/0', 'node-2/0']
+    >>> [str(address) for address in addresses(2, None, [Device(1, "node-1", "GPU-5d5b"), Device(3, "node-1")])]
+    ['node-1/GPU-5d5b', 'node-1/3']
+    """
+    known = known if devices is None else ()
+    if known:
+        names = [address_of(device, by_index=by_index) for device in known]
+    else:
+        names = list(map(str, range(count))) if devices is None else list(devices)
+    problems = []
+    if len(names) != count:
+        fact = f"names {len(names)}" if devices is not None else f"and only those of the first {len(names)} are known"
+        problems.append(Problem("devices", f"must name {count}, one for each GPU, {fact}"))
+    found: dict[Address, int] = {}
+    for index, name in enumerate(names):
+        host, _, identifier = name.rpartition("/")
+        if not (_IDENTIFIER.fullmatch(identifier) and ("/" not in name or _HOST.fullmatch(host))):
+            wanted = "index, UUID or PCI address, or host/index and so on"
+            problems.append(Problem(f"devices[{index}]", f"must be {wanted}, is {name!r:.60}"))
+            continue
+        number = str(int(identifier)) if identifier.isdecimal() else identifier
+        address = Address(host, number, gpu_name(known, index))
+        if found.setdefault(address, index) != index:
+            message = f"{name!r} is devices[{found[address]}] already; each GPU needs its own"
+            problems.append(Problem(f"devices[{index}]", message))
+    if problems:
+        raise InputError(problems)
+    return tuple(found)
+
+
+def address_of(device: Device, *, by_index: bool = False) -> str:
+    """Return the address of a device: by its UUID if that is known, since indices shift, or ``by_index``."""
+    identifier = device.uuid if device.uuid and not by_index else str(device.index)
+    return f"{device.node}/{identifier}" if device.node else identifier
+
+
+def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:
+    """Return the GPUs of each machine, in the order in which they are first named."""
+    hosts: dict[str, list[int]] = {}
+    for gpu, address in enumerate(places):
+        hosts.setdefault(address.host, []).append(gpu)
+    return hosts
+
+
+def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
+    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together."""
+    check_deployments(deployment=deployment)
+    problems = deployment_problems(deployment)
+    if problems:
+        raise InputError(problems)
+    placed: list[list[Placement]] = [[] for _ in deployment.gpus]
+    for segment in deployment.segments:
+        placed[segment.gpu].append(deployment.placement(segment))
+    return tuple(tuple(sorted(on_gpu, key=lambda placement: placement.start)) for on_gpu in placed)
+
+
+def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:
+    """Return how many of each profile there are, larger ones first."""
+    counts = Counter(placement.profile for placement in layout)
+    return {profile.name: counts[profile] for profile in sorted(counts, key=creation_order)}
+
+
+def creation_order(profile: Profile) -> tuple[int, int, str]:
+    """Sort larger profiles first."""
+    return -profile.memory_slices, -profile.compute_slices, profile.name
+
+
+def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
+    """Return how many placed states of a GPU have exactly these profiles.
+
+    With more than one, a tool that is told profiles without start slices may choose another one than planned.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> count_layouts(a100, {"4g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})  # 4g@0, so 2g@4 and 1g@6
+    1
+    >>> count_layouts(a100, {"3g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})
+    5
+    """
+    return _layouts_by_counts(gpu)[frozenset((name, count) for name, count in counts.items() if count)]
+
+
+@cache
+def _layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
+    states = gpu.placed_states("all")
+    return Counter(frozenset(Counter(placement.profile.name for placement in state).items()) for state in states)
+
+
+def may_get_stuck(gpu: GpuModel, counts: Mapping[str, int]) -> bool:
+    """Return True if creation of these profiles, larger ones first, can end before the last one.
+
+    That is so if a start slice that is legal and free for one of them leaves no room for the others.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> may_get_stuck(a100, {"3g.20gb": 1, "2g.10gb": 2})  # 3g@0 leaves one start for 2g
+    True
+    >>> may_get_stuck(a100, {"4g.20gb": 1, "3g.20gb": 1})
+    False
+    """
+    order = sorted((gpu.profile(name) for name in counts), key=creation_order)
+    return _may_get_stuck(gpu, tuple(profile.name for profile in order for _ in range(counts[profile.name])), 0)
+
+
+@cache
+def _may_get_stuck(gpu: GpuModel, rest: tuple[str, ...], held: int) -> bool:
+    """Look for a dead end; ``held`` has a bit for each memory slice that is taken."""
+    if not rest:
+        return False
+    profile = gpu.profile(rest[0])
+    masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
+    free = [mask for mask in masks if not mask & held]
+    return not free or any(_may_get_stuck(gpu, rest[1:], held | mask) for mask in free)
+
+
+def batch_and_processes(segment: Segment) -> str:
+    """Return the batch size and the number of processes of a segment in words."""
+    processes = f", {segment.processes} processes" if segment.processes > 1 else ""
+    return f"batch size {segment.batch}{processes}"

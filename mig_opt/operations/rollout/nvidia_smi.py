@@ -1,0 +1,235 @@
+"""Scripts of ``nvidia-smi mig`` commands that give each instance its place.
+
+The scripts are for bash. They check everything that can be checked before they change anything: MIG mode, instances
+that are in the way, and whether the GPUs have the placements that the catalogue says they have. Numbers of instances
+are only known once these exist: they are looked up by placement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
+from mig_opt.batch.schedule import OperationKind, Schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
+from mig_opt.operations.rollout.shell import (
+    check_line,
+    check_mps_lines,
+    comment,
+    name_problems,
+    place,
+    required,
+    script,
+    segment_words,
+    shell_word,
+)
+from mig_opt.serving.deployment import Deployment
+from mig_opt.validation import validate
+
+_SEGMENT_USAGE = (
+    "Usage: bash SCRIPT [HOOKS]. HOOKS is a file of bash functions, which may define",
+    "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
+    "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance. If these are several, they share it",
+    "through NVIDIA's Multi-Process Service: its control daemon runs, and CUDA_MPS_PIPE_DIRECTORY says where.",
+    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
+)
+
+
+def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None = None) -> str:
+    r"""Return a bash script that cuts GPUs as a deployment has them.
+
+    GPUs may have some of the instances already, so that the script can be run again; if there are others, it changes
+    nothing and says which. At the end it prints a line for each segment: service, GPU, profile, start slice, batch
+    size, processes and the instance's UUID, separated by tabs, the service quoted for bash.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        The deployment to carry out.
+    devices : sequence of str, optional
+        For each GPU what ``nvidia-smi -i`` takes (index, UUID or PCI address), after ``host/`` if it is in a machine
+        that ssh reaches. By default it is one of the deployment's ``devices``, by UUID if that is known, since indices
+        shift; without them GPU 3 of the deployment is number 3 of the machine on which the script runs.
+
+    Returns
+    -------
+    str
+        The text of the script.
+
+    Raises
+    ------
+    InputError
+        If segments cannot exist together, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Deployment, Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> text = deployment_script(Deployment(("A100-80GB",), (segment,)))
+    >>> print(*text.splitlines()[-10:], sep="\n")
+    check 0 '' '9:4' '9:4:4'
+    check_mps 0
+    checked
+    <BLANKLINE>
+    # GPU 0: A100-80GB
+    # 3g.40gb at 4: chat, batch size 8, 2 processes
+    create_missing 0 9:4
+    <BLANKLINE>
+    segments 0
+    segment 9:4 3g.40gb 8 2 chat
+    """
+    layouts = layouts_of(deployment)
+    places = addresses(len(layouts), devices, deployment.devices)
+    problems = [*name_problems((f"segments[{i}].service", s.service) for i, s in enumerate(deployment.segments))]
+    if problems:
+        raise InputError(problems)
+    used = [gpu for gpu, layout in enumerate(layouts) if layout]
+    title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
+    body = [check_line(gpu, may=layouts[gpu], wanted=layouts[gpu]) for gpu in used]
+    body += check_mps_lines(deployment.segments)
+    body.append("checked")
+    for gpu in used:
+        body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
+        body += [
+            comment(f"{segment.profile} at {segment.start}: {segment.service}, {batch_and_processes(segment)}")
+            for segment in deployment.on(gpu)
+        ]
+        created = sorted(layouts[gpu], key=lambda placement: (*creation_order(placement.profile), placement.start))
+        body.append(" ".join([f"create_missing {gpu}", *map(place, created)]))
+    for gpu in used:
+        body += ["", f"segments {gpu}"]
+        body += [f"segment {place(deployment.placement(s))} {segment_words(s)}" for s in deployment.on(gpu)]
+    return script([title], _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
+
+
+_SCHEDULE_USAGE = (
+    "Usage: bash SCRIPT HOOKS. HOOKS is a file of bash functions; it has to define",
+    "  run_task NAME GPU PROFILE START",
+    "to run a task and return when it has ended; CUDA_VISIBLE_DEVICES is its instance. It may define",
+    "  earlier_work GPU PROFILE START SECONDS",
+    "to wait for what an instance is busy with before the batch; without it that takes SECONDS.",
+    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
+)
+
+
+def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] | None = None) -> str:
+    r"""Return a bash script that carries out a schedule.
+
+    On each GPU operations come in the order of the schedule, and each as soon as it can: a destruction when the tasks
+    of the instance have ended. Tasks that take longer or shorter than planned move the rest. GPUs do not wait for each
+    other. A task that fails is reported at the end and keeps nothing else from running. The first argument of the
+    script is a file with the bash function ``run_task NAME GPU PROFILE START``.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    schedule : Schedule
+        A valid schedule; operations that it leaves out are looked for.
+    devices : sequence of str, optional
+        As for :func:`deployment_script`; by default the batch's own.
+
+    Returns
+    -------
+    str
+        The text of the script.
+
+    Raises
+    ------
+    InputError
+        If the schedule is not valid, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu, solve
+    >>> batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), get_gpu("A30"))
+    >>> text = schedule_script(batch, solve(batch, "far").schedule)
+    >>> print(*text.splitlines()[-7:-2], sep="\n")
+    gpu_0() {
+      # 0 s: 4g.24gb at 0, until 3.13 s
+      create 0 0:0
+      run 0 0:0 4g.24gb 0 a b
+    }
+    """
+    places = addresses(batch.gpus, devices, batch.devices)
+    problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
+    found = validate(batch, schedule)
+    problems += [Problem(violation.path, violation.message) for violation in found.violations]
+    if problems:
+        raise InputError(problems, "schedule")
+    lanes: dict[int, list[Lifetime]] = defaultdict(list)
+    for lifetime in lifetimes_with_runs(batch, found.schedule):
+        lanes[lifetime.gpu].append(lifetime)
+    initial = defaultdict(list)
+    for live in batch.initial:
+        initial[live.gpu].append(batch.gpu.placement(live.profile, live.start))
+    body = required("run_task")
+    for gpu, there in lanes.items():
+        wanted = [batch.gpu.placement(lifetime.profile, lifetime.start) for lifetime in there]
+        body.append(check_line(gpu, must=initial[gpu], wanted=wanted))
+    body += ["checked", ""]
+    for gpu, there in lanes.items():
+        body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
+    body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lanes)]))
+    gpus = f"{batch.gpus} x {batch.gpu.name}"
+    title = [f"Schedule: {len(batch.tasks)} tasks on {gpus}, makespan {schedule.makespan:.6g} s. {batch.name}"]
+    return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
+
+
+def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
+    """Yield the commands for the instances of a GPU."""
+    where = {id(each): place(batch.gpu.placement(each.profile, each.start)) for each in lifetimes}
+
+    def run(each: Lifetime, busy: float) -> Iterator[str]:
+        if each.runs or busy:
+            names = (shell_word(run.task) for run in each.runs)
+            yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {_decimal(busy)}", *names])
+
+    for each in lifetimes:
+        if each.initial:
+            yield comment(f"{each.profile} at {each.start} exists, is busy until {each.ready:.6g} s")
+            yield from run(each, math.ceil(1000 * each.ready) / 1000)
+    for each, kind in _operations(batch, lifetimes):
+        if kind == "create":
+            ends = each.runs[-1].end if each.runs else each.ready
+            yield comment(f"{each.begin:.6g} s: {each.profile} at {each.start}, until {ends:.6g} s")
+            yield f"create {each.gpu} {where[id(each)]}"
+            yield from run(each, 0)
+        else:
+            yield comment(f"{each.close:.6g} s: {each.profile} at {each.start} ends")
+            yield f"release {each.gpu} {where[id(each)]}"
+
+
+def _decimal(seconds: float) -> str:
+    """Return milliseconds as a decimal number of seconds that the shell understands."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".")
+
+
+def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, OperationKind]]:
+    """Yield the operations on a GPU by time; of those that begin together, the one that makes room comes first.
+
+    A schedule that is valid within a tolerance may have a creation a little before the destruction that makes room.
+    """
+    waiting: list[tuple[float, float, Lifetime, OperationKind]]
+    waiting = [(each.begin, each.ready, each, "create") for each in lifetimes if each.created is not None]
+    waiting += [(each.close, each.end, each, "destroy") for each in lifetimes if each.destroyed is not None]
+    waiting.sort(key=lambda entry: entry[:2])
+    placement = {id(each): batch.gpu.placement(each.profile, each.start) for each in lifetimes}
+    held = {id(each): placement[id(each)] for each in lifetimes if each.initial}
+
+    def possible(each: Lifetime, kind: OperationKind) -> bool:
+        return id(each) in held if kind == "destroy" else not any(map(placement[id(each)].conflicts, held.values()))
+
+    while waiting:
+        # In a valid schedule one of those that come first is always possible.
+        position = next(at for at, (_, _, each, kind) in enumerate(waiting) if possible(each, kind))
+        _, _, each, kind = waiting.pop(position)
+        if kind == "create":
+            held[id(each)] = placement[id(each)]
+        else:
+            del held[id(each)]
+        yield each, kind

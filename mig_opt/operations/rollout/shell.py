@@ -1,0 +1,119 @@
+"""The common parts of the scripts that carry plans out: the head, the functions, and words that are never executed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+
+from mig_opt._version import __version__
+from mig_opt.errors import Problem
+from mig_opt.gpu.model import Placement
+from mig_opt.operations.rollout.layouts import Address
+from mig_opt.serving.deployment import Segment
+from mig_opt.texts import printable
+
+
+def shell_word(text: str) -> str:
+    r"""Return ``text`` as one word on one line, which bash takes for exactly that text.
+
+    Examples
+    --------
+    >>> print(shell_word("it's $HOME"), shell_word("two\nlines"))
+    'it'"'"'s $HOME' $'two\x0alines'
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    parts = []
+    for character in text:
+        if character in "\\'":
+            parts.append(f"\\{character}")
+        elif character.isprintable():
+            parts.append(character)
+        else:
+            # Hexadecimal escapes have at most two digits: what follows is not taken for a part of them.
+            parts.append("".join(f"\\x{byte:02x}" for byte in character.encode("utf-8")))
+    return f"$'{''.join(parts)}'"
+
+
+def name_problems(paths: Iterable[tuple[str, str]]) -> Iterator[Problem]:
+    """Yield a problem for each name (with its path) that cannot be an argument of a program."""
+    for path, name in paths:
+        if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in name):
+            message = "has a character that no program can be given (NUL, or half of a surrogate pair); rename it"
+            yield Problem(path, message)
+
+
+def comment(text: str) -> str:
+    """Return ``text`` as a line of comment, whatever is in it."""
+    return f"# {printable(text)}".rstrip()
+
+
+def place(placement: Placement) -> str:
+    """Return the word for a placement in the scripts: its profile's number and its start slice."""
+    return f"{placement.profile.id}:{placement.start}"
+
+
+def check_line(
+    gpu: int, *, must: Iterable[Placement] = (), may: Iterable[Placement] = (), wanted: Iterable[Placement]
+) -> str:
+    """Return the call that checks a GPU before anything is changed."""
+    possible = [f"{place(placement)}:{placement.profile.memory_slices}" for placement in wanted]
+    lists = (map(place, must), map(place, may), possible)
+    return " ".join([f"check {gpu}", *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
+
+
+def check_mps_lines(segments: Iterable[Segment]) -> list[str]:
+    """Return the calls that look for the Multi-Process Service on GPUs with segments of several processes."""
+    gpus = sorted({segment.gpu for segment in segments if segment.processes > 1})
+    return [f"check_mps {gpu}" for gpu in gpus]
+
+
+def required(*hooks: str) -> list[str]:
+    """Return the lines that end a script unless the file of the user has defined these functions."""
+    wanted = " and ".join(hooks)
+    return [
+        f"if ! {{ {' && '.join(f'defined {hook}' for hook in hooks)}; }}; then",
+        f'  say "usage: bash $0 HOOKS, a file that defines {wanted}"',
+        "  exit 2",
+        "fi",
+    ]
+
+
+def segment_words(segment: Segment) -> str:
+    """Return the words about a segment that functions of the scripts get, beside its GPU and its place."""
+    return f"{segment.profile} {segment.batch} {segment.processes} {shell_word(segment.service)}"
+
+
+def script(
+    title: Sequence[str], usage: Sequence[str], places: Sequence[Address], parts: Sequence[str], body: Iterable[str]
+) -> str:
+    """Return a script: its title, usage and GPUs, the functions in the files ``parts``, and its own lines."""
+    package = resources.files("mig_opt.operations.rollout")
+    functions = [package.joinpath(part).read_text(encoding="utf-8") for part in parts]
+    lines = [
+        "#!/usr/bin/env bash",
+        *map(comment, (*title, f"Written by mig-opt {__version__}.", "", *usage)),
+        "",
+        "set -euo pipefail",
+        "",
+        "# What nvidia-smi -i takes for each GPU of the plan, after HOST/ if ssh has to be used to get there.",
+        f"GPUS=({' '.join(shlex.quote(str(address)) for address in places)})",
+        "# What messages call each of them.",
+        f"NAMES=({' '.join(shell_word(address.name) for address in places)})",
+        "# Set NVIDIA_SMI='sudo nvidia-smi' if that is what it takes to create instances.",
+        'read -ra SMI <<<"${NVIDIA_SMI:-nvidia-smi}"',
+        "",
+        *functions,
+        "# A hook cannot take the place of one of these functions by chance.",
+        "mapfile -t own < <(compgen -A function)",
+        'readonly -f "${own[@]}"',
+        "if (($#)); then",
+        '  if [[ $1 != */* ]]; then set -- "./$1"; fi',
+        "  # shellcheck source=/dev/null",
+        '  source "$1"',
+        "fi",
+        "",
+        *body,
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,376 @@
+"""Files of every kind: read and written, imported from other programs and exported for them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from mig_opt.verbs import function_for, function_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mig_opt.batch.batch import Batch
+    from mig_opt.batch.certificate import Certificate
+    from mig_opt.batch.journal import Commands, Journal
+    from mig_opt.batch.schedule import Schedule, ScheduleResult
+    from mig_opt.files.fleet.migbench import PublishedResult, Sizes
+    from mig_opt.files.fleet.openb import Cover, TraceImport
+    from mig_opt.fleet.state import FleetState
+    from mig_opt.fleet.trace import Trace
+    from mig_opt.gpu.model import GpuModel, OperationCosts
+    from mig_opt.method.study import Study
+    from mig_opt.operations.observe.state_import import StateImport
+    from mig_opt.operations.rollout import KubernetesResources, MigPartedConfig
+    from mig_opt.serving.arrivals import Arrivals
+    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
+    from mig_opt.serving.demand import Demand
+    from mig_opt.serving.deployment import Deployment, DeploymentResult
+    from mig_opt.serving.profile_table import ProfileTable
+    from mig_opt.serving.rates import RateTable
+
+    Path = str | os.PathLike[str]
+    Devices = Sequence[str] | None
+    StateForm = Literal["state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
+
+OnGpu = TypeVar("OnGpu", "Batch", "OperationCosts")
+OnGpus = TypeVar("OnGpus", "Trace", "FleetState")
+Plain = TypeVar(
+    "Plain",
+    "Arrivals",
+    "Certificate",
+    "Commands",
+    "DeploymentResult",
+    "Journal",
+    "RateTable",
+    "Schedule",
+    "ScheduleResult",
+    "Study",
+)
+
+_BATCH, _FLEET, _SERVING = (f"mig_opt.files.{problem}" for problem in ("batch", "fleet", "serving"))
+_ROLLOUT = "mig_opt.operations.rollout"
+_STATE = "mig_opt.operations.observe.state_import:import_state"
+
+READERS = {
+    "Batch": f"{_BATCH}.batches:read_batch",
+    "Schedule": f"{_BATCH}.schedules:read_schedule",
+    "ScheduleResult": f"{_BATCH}.schedules:read_result",
+    "Certificate": f"{_BATCH}.certificates:read_certificate",
+    "Commands": f"{_BATCH}.journals:read_commands",
+    "Journal": f"{_BATCH}.journals:read_journal",
+    "OperationCosts": "mig_opt.files.costs:read_costs",
+    "Demand": f"{_SERVING}.demands:read_demand",
+    "ProfileTable": f"{_SERVING}.profiles:read_profiles",
+    "Deployment": f"{_SERVING}.deployments:read_deployment",
+    "DeploymentResult": f"{_SERVING}.deployment_results:read_deployment_result",
+    "RateTable": f"{_SERVING}.arrivals:read_rates",
+    "Arrivals": f"{_SERVING}.arrivals:read_arrivals",
+    "Trace": f"{_FLEET}.traces:read_trace",
+    "FleetState": f"{_FLEET}.states:read_state",
+    "Study": "mig_opt.studies:read_study",
+}
+
+WRITERS = {
+    "Batch": f"{_BATCH}.batches:write_batch",
+    "Schedule": f"{_BATCH}.schedules:write_schedule",
+    "ScheduleResult": f"{_BATCH}.schedules:write_result",
+    "Certificate": f"{_BATCH}.certificates:write_certificate",
+    "Commands": f"{_BATCH}.journals:write_commands",
+    "OperationCosts": "mig_opt.files.costs:write_costs",
+    "Demand": f"{_SERVING}.demands:write_demand",
+    "ProfileTable": f"{_SERVING}.profiles:write_profiles",
+    "Deployment": f"{_SERVING}.deployments:write_deployment",
+    "DeploymentResult": f"{_SERVING}.deployment_results:write_deployment_result",
+    "Trace": f"{_FLEET}.traces:write_trace",
+    "FleetState": f"{_FLEET}.states:write_state",
+}
+
+IMPORTERS = {
+    **dict.fromkeys(("state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"), _STATE),
+    "openb": f"{_FLEET}.openb:import_trace",
+    "migbench": f"{_FLEET}.migbench:import_migbench",
+    "migbench-results": f"{_FLEET}.migbench:read_published",
+    "parvagpu-profiles": f"{_SERVING}.profiles:import_profiles",
+    "parvagpu-deployment": f"{_SERVING}.deployments:import_deployment",
+}
+
+EXPORTERS = {
+    ("Batch", "program"): f"{_BATCH}.programs:export_model",
+    ("Batch", "script"): f"{_ROLLOUT}:schedule_script",
+    ("Deployment", "script"): f"{_ROLLOUT}:deployment_script",
+    ("Deployment", "mig-parted"): f"{_ROLLOUT}:mig_parted_config",
+    ("Deployment", "kubernetes"): f"{_ROLLOUT}:kubernetes_resources",
+    ("ChangePlan", "script"): f"{_ROLLOUT}:change_script",
+    ("ChangeResult", "script"): f"{_ROLLOUT}:change_script",
+    ("FleetState", "script"): f"{_ROLLOUT}:migration_script",
+}
+
+
+@overload
+def read(kind: type[OnGpu], path: Path, *, gpu: str | None = None) -> OnGpu: ...
+@overload
+def read(kind: type[OnGpus], path: Path, *, gpu: str | None = None, gpus: int | None = None) -> OnGpus: ...
+@overload
+def read(
+    kind: type[Demand],
+    path: Path,
+    *,
+    gpu: str | None = None,
+    tables: Iterable[ProfileTable] = (),
+    scenario: str | None = None,
+) -> Demand: ...
+@overload
+def read(kind: type[ProfileTable], path: Path, *, gpu: str | None = None) -> tuple[ProfileTable, ...]: ...
+@overload
+def read(kind: type[Deployment], path: Path, *, demand: Demand | None = None, gpu: str | None = None) -> Deployment: ...
+@overload
+def read(kind: type[Plain], path: Path) -> Plain: ...
+def read(kind: type, path: Path, **options: Any) -> Any:
+    """Read a file of any kind: JSON, or a CSV table where the name ends in ``.csv``.
+
+    Parameters
+    ----------
+    kind : type
+        What the file holds: ``Batch``, ``Schedule``, ``ScheduleResult``, ``Certificate``, ``Commands``, ``Journal``
+        (of an execution), ``OperationCosts``; ``Demand``, ``ProfileTable``, ``Deployment``, ``DeploymentResult``,
+        ``RateTable``, ``Arrivals`` (recorded requests); ``Trace``, ``FleetState``; ``Study`` (JSON or TOML).
+    path : path-like
+        The file. Its name without the ending becomes the name of a batch, demand, trace or state. A folder of profile
+        tables is read as a whole.
+    **options
+        Those below, of the kinds that have them.
+    gpu : str
+        Name or alias of the GPU, in place of the one that the file names; a CSV file needs it.
+    gpus : int
+        How many GPUs, for ``Trace`` and ``FleetState``; in place of what the file says.
+    tables : iterable of ProfileTable
+        For ``Demand``: they take the place of those in the file for the same model and GPU. A CSV file needs them.
+    scenario : str
+        For ``Demand``: which rows to take of a CSV file with a column ``scenario``.
+    demand : Demand
+        For ``Deployment``: its tables have throughput and latency of segments that the file leaves without.
+
+    Returns
+    -------
+    kind, or tuple of ProfileTable
+        What the file holds; times are in seconds, memory is in GB. Of profile tables a file may hold several.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, or if no file holds such a thing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mig_opt import Batch, load, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(load("rodinia-a30"), f"{folder}/mine.json")
+    ...     batch = read(Batch, f"{folder}/mine.json", gpu="H100")
+    >>> batch.name, batch.gpu.name
+    ('mine', 'H100-80GB')
+    """
+    return function_for(kind, READERS, "kind")(path, **options)
+
+
+@overload
+def write(content: OperationCosts, path: Path, *, gpu: GpuModel) -> None: ...
+@overload
+def write(content: Demand, path: Path, *, profiles: bool = True) -> None: ...
+@overload
+def write(
+    content: Batch
+    | Certificate
+    | Commands
+    | Deployment
+    | DeploymentResult
+    | FleetState
+    | Schedule
+    | ScheduleResult
+    | Trace
+    | Iterable[ProfileTable],
+    path: Path,
+) -> None: ...
+def write(content: Any, path: Path, **options: Any) -> None:
+    """Write a file that :func:`mig_opt.read` reads; an existing file is replaced only when all is written.
+
+    Parameters
+    ----------
+    content : object
+        What the file is to hold: one of the classes that are read, or profile tables.
+    path : path-like
+        The file: JSON, or a CSV table of a deployment or a trace if the name ends in ``.csv``.
+    **options
+        Those below, of the kinds that have them.
+    gpu : GpuModel
+        The kind of GPU that operation costs are for.
+    profiles : bool
+        Whether to write the profile tables of a demand, too; without them they have to be given to the reader.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, a figure is not finite, or something cannot stand in such a file: a GPU that is
+        not the catalogue's has a name that does not say what it is.
+    """
+    if isinstance(content, list | tuple):
+        content = tuple(content)
+    kind = type(content[0]) if isinstance(content, tuple) and content else type(content)
+    function_for(kind, WRITERS, "content")(content, path, **options)
+
+
+@overload
+def import_from(
+    format: StateForm,
+    *paths: Path,
+    gpu: str | None = None,
+    assume_places: bool = False,
+) -> StateImport: ...
+@overload
+def import_from(
+    format: Literal["openb"],
+    path: Path,
+    /,
+    *,
+    gpu: str = "A100",
+    gpus: int | None = None,
+    nodes: Path | None = None,
+    cover: Cover = "compute",
+    first_s: float = 0.0,
+    last_s: float = ...,
+) -> TraceImport: ...
+@overload
+def import_from(
+    format: Literal["migbench"],
+    path: Path,
+    /,
+    *,
+    gpu: str = "H100-80GB",
+    gpus: int | None = None,
+    sizes: Sizes = "smallest",
+) -> Trace: ...
+@overload
+def import_from(format: Literal["migbench-results"], path: Path, /) -> tuple[PublishedResult, ...]: ...
+@overload
+def import_from(
+    format: Literal["parvagpu-profiles"],
+    path: Path,
+    /,
+    *,
+    gpu: str,
+    model: str | None = None,
+    memory_gb: float | None = None,
+) -> tuple[ProfileTable, ...]: ...
+@overload
+def import_from(
+    format: Literal["parvagpu-deployment"],
+    path: Path,
+    /,
+    *,
+    gpu: str,
+    demand: Demand | None = None,
+) -> Deployment: ...
+def import_from(format: str, *paths: Path, **options: Any) -> Any:  # noqa: A002
+    """Read what other programs write.
+
+    Parameters
+    ----------
+    format : str
+        ``nvidia-smi``, ``nvml`` (this machine, no file), ``dra``, ``device-plugin``, ``hami``, ``slurm``, or ``state``
+        to have it guessed which of these it is: the instances of GPUs, nodes or clusters. ``openb``: Alibaba's lists of
+        pods. ``migbench``, ``migbench-results``: traces and results of MIGBench. ``parvagpu-profiles``,
+        ``parvagpu-deployment``: the tables in which ParvaGPU's were published.
+    *paths : path-like
+        The file; several ones of a state.
+    **options
+        Those of :func:`mig_opt.operations.observe.state_import.import_state`,
+        :func:`mig_opt.files.fleet.openb.import_trace`, :func:`mig_opt.files.fleet.migbench.import_migbench`,
+        :func:`mig_opt.files.serving.profiles.import_profiles` and
+        :func:`mig_opt.files.serving.deployments.import_deployment`.
+
+    Returns
+    -------
+    StateImport, TraceImport, Trace, tuple of PublishedResult, tuple of ProfileTable, or Deployment
+        By the format. The first two say what was left out, beside the state or the trace.
+
+    Raises
+    ------
+    InputError
+        With every problem of the files and the options, or if no format is called like that.
+    """
+    function = function_in(IMPORTERS, format, "format")
+    if IMPORTERS[format] == _STATE and format != "state":
+        options["format"] = format
+    return function(*paths, **options)
+
+
+@overload
+def export(batch: Batch, format: Literal["program"], /, path: Path, *, strict: bool = False) -> None: ...
+@overload
+def export(batch: Batch, format: Literal["script"], /, schedule: Schedule, *, devices: Devices = None) -> str: ...
+@overload
+def export(
+    plan: Deployment | ChangePlan | ChangeResult,
+    format: Literal["script"],
+    /,
+    *,
+    devices: Devices = None,
+) -> str: ...
+@overload
+def export(
+    deployment: Deployment,
+    format: Literal["mig-parted"],
+    /,
+    *,
+    devices: Devices = None,
+    name: str = "mig-opt",
+) -> MigPartedConfig: ...
+@overload
+def export(
+    deployment: Deployment,
+    format: Literal["kubernetes"],
+    /,
+    *,
+    devices: Devices = None,
+) -> KubernetesResources: ...
+@overload
+def export(
+    state: FleetState,
+    format: Literal["script"],
+    /,
+    migrations: Iterable[Any],
+    *,
+    devices: Devices = None,
+) -> str: ...
+def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # noqa: A002
+    """Return a plan for other programs, or write the mixed-integer program of a batch.
+
+    Parameters
+    ----------
+    content : Batch, Deployment, ChangePlan, ChangeResult or FleetState
+        What there is.
+    format : str
+        ``script``: a bash script that carries the plan out with nvidia-smi. Of a deployment also ``mig-parted`` (the
+        configuration of nvidia-mig-parted) and ``kubernetes`` (resource requests), of a batch ``program`` (the
+        mixed-integer program).
+    *more
+        For a script of a batch its schedule, for one of a state the migrations, for a program the file to write:
+        ``.lp`` or ``.mps``.
+    **options
+        Those of :func:`mig_opt.operations.rollout.schedule_script`,
+        :func:`mig_opt.operations.rollout.deployment_script`, :func:`mig_opt.operations.rollout.change_script`,
+        :func:`mig_opt.operations.rollout.migration_script`, :func:`mig_opt.operations.rollout.mig_parted_config`,
+        :func:`mig_opt.operations.rollout.kubernetes_resources` and :func:`mig_opt.files.batch.programs.export_model`.
+
+    Returns
+    -------
+    str, MigPartedConfig, KubernetesResources or None
+        By the format.
+
+    Raises
+    ------
+    InputError
+        If it cannot be carried out or written, or there is no such format of this.
+    """
+    return function_in(EXPORTERS, (type(content).__name__, format), "format")(content, *more, **options)

@@ -1,0 +1,289 @@
+"""Gantt charts of schedules, and of plans above their executions, over the memory slices of the GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mig_opt.batch.batch import Batch, LiveInstance
+from mig_opt.batch.lifetimes import Lifetime, lifetimes
+from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
+from mig_opt.views.texts import BOUND, IDLE, INK, LINES, colour_of, one_line, spell_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_EARLIER, _EARLIER_SIGN = "#d4d4d4", "busy with earlier work"
+_OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
+"""The word for each kind of operation, and its colour."""
+_GAP = 0.6  # between two GPUs, in slices
+_MOST_HEIGHT = 24.0  # inches of all rows and gaps together
+_Part = Run | Operation | LiveInstance | Lifetime
+
+
+def plot_schedule(
+    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
+) -> Figure:
+    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
+
+    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
+    need not be valid: a chart is a good way to see what is wrong with it.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    schedule : Schedule
+        The schedule. Without operations, only runs are drawn.
+    lower_bound : float, optional
+        Seconds; drawn as a dashed line beside the makespan.
+    title : str, optional
+        By default the batch's name, the GPUs and the makespan.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
+        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
+        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
+        and their ``...-label``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
+        that is not finite.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
+    >>> figure.axes[0].get_xlabel()
+    'time in seconds'
+    """
+    return draw(lambda: schedule_scene(batch, schedule, lower_bound, title))
+
+
+def save_plot(
+    batch: Batch,
+    schedule: Schedule,
+    path: str | os.PathLike[str],
+    *,
+    lower_bound: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_schedule` to a file.
+
+    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    batch, schedule, lower_bound, title
+        As for :func:`plot_schedule`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf, svg, or html for a page to explore: it zooms, pans, says
+        about each task where and when it runs, and needs no network.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
+    """
+    save(lambda: schedule_scene(batch, schedule, lower_bound, title), path, dpi)
+
+
+def plot_execution(batch: Batch, plan: Schedule, measured: Schedule, *, title: str | None = None) -> Figure:
+    """Draw a plan and the schedule that it was in truth, one above the other.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    plan, measured : Schedule
+        The schedule that was planned, and the one that was measured.
+    title : str, optional
+        By default the batch's name and both makespans.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        For each GPU a panel with the plan, then for each GPU one with what was measured.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule`.
+    """
+    return draw(lambda: execution_scene(batch, plan, measured, title))
+
+
+def save_execution_plot(
+    batch: Batch, plan: Schedule, measured: Schedule, path: str | os.PathLike[str], *, dpi: float = 150
+) -> None:
+    """Write the chart of :func:`plot_execution` to a file, as :func:`save_plot` does for schedules.
+
+    Parameters
+    ----------
+    batch, plan, measured
+        As for :func:`plot_execution`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf, svg or html.
+    dpi : float
+        Dots per inch of a png.
+    """
+    save(lambda: execution_scene(batch, plan, measured), path, dpi)
+
+
+def batch_title(batch: Batch, figure: str) -> str:
+    """Return the title of a picture: the batch, its GPUs, and a figure."""
+    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    return " · ".join(filter(None, [batch.name, gpus, figure]))
+
+
+def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    """Yield why a schedule cannot be drawn."""
+    wrong = list(wrong_types(batch, schedule))
+    if wrong:
+        yield from wrong
+        return
+    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
+    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
+    for path, part in parts:
+        if not 0 <= part.gpu < batch.gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        try:
+            batch.gpu.profile(part.profile)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+        for key, seconds in (("begin", part.begin), ("end", part.end)):
+            if not math.isfinite(seconds):
+                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
+    if lower_bound is not None and not math.isfinite(lower_bound):
+        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
+
+
+def schedule_scene(
+    batch: Batch, schedule: Schedule, lower_bound: float | None = None, title: str | None = None
+) -> Scene:
+    """Return the picture of one schedule; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    problems = list(schedule_problems(batch, schedule, lower_bound))
+    if problems:
+        raise InputError(problems)
+    if title is None:
+        title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
+    rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
+    if lower_bound is not None:
+        rules.append(second_rule("lower-bound", lower_bound, "lower bound", BOUND, dashed=True))
+    return _scene(batch, schedule, rules, title, [f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)])
+
+
+def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str | None = None) -> Scene:
+    """Return the picture of a plan above its execution; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
+    if problems:
+        raise InputError(problems)
+    if title is None:
+        spelled = (spell_seconds(each.makespan) for each in (plan, measured))
+        title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
+    below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
+    runs = [dataclasses.replace(run, gpu=run.gpu + batch.gpus) for run in measured.runs]
+    operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
+    both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
+    names = [
+        f"{word} {gpu_name(batch.devices, gpu)}" if batch.gpus > 1 else word
+        for word in ("plan", "measured")
+        for gpu in range(batch.gpus)
+    ]
+    rules = [
+        second_rule("measured", measured.makespan, "measured", INK, dashed=False),
+        second_rule("planned", plan.makespan, "planned", BOUND, dashed=True),
+    ]
+    doubled = batch.replace(gpus=2 * batch.gpus, initial=(*batch.initial, *below))
+    return _scene(doubled, both, rules, title, names)
+
+
+def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, names: Sequence[str]) -> Scene:
+    """Return the picture of a schedule: a row of memory slices for each GPU, the seconds from left to right."""
+    operations = schedule.operations or ()
+    # No task is drawn without room for it.
+    parts: list[Run | Operation] = [*schedule.runs, *operations]
+    ends = [part.end for part in parts] + [live.free for live in batch.initial]
+    first = min([0.0, *(part.begin for part in parts)])
+    last = max([0.0, *(rule.at for rule in rules[1:]), *ends]) or 1.0
+    slices = len(names) * batch.gpu.memory_slices
+    unit = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + _GAP * (len(names) - 1)))
+    rows = Rows(names, unit, batch.gpu.memory_slices, _GAP, slices=True, part=1)
+
+    def box(part: _Part, begin: float, end: float, gid: str, facts: Sequence[str] = (), **words: str) -> Box:
+        memory = batch.gpu.profile(part.profile).memory_slices
+        footprint = range(part.start, part.start + memory)
+        return rows.box(part.gpu, footprint, (begin, end), facts, gid=gid, **words)
+
+    earlier = [
+        box(live, 0.0, live.free, f"earlier:{index}", colour=_EARLIER, head=_EARLIER_SIGN)
+        for index, live in enumerate(batch.initial)
+        if live.free > 0
+    ]
+    tasks = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
+    colours = {name: colour_of(index) for index, name in enumerate(tasks)}
+    runs = []
+    for run in sorted(schedule.runs, key=lambda run: (run.gpu, run.begin, run.start)):
+        name, gpu = one_line(run.task), f"{names[run.gpu]}, " if len(names) > 1 else ""
+        words = {"colour": colours[run.task], "head": name, "label": name}
+        words["place"] = f"{gpu}slice {run.start}, at {spell_seconds(run.begin)}"
+        runs.append(box(run, run.begin, run.end, f"run:{run.task}", [f"on {run.profile}"], **words))
+    done: dict[str, list[Box]] = {kind: [] for kind in _OPERATIONS}
+    for index, each in enumerate(operations):
+        word, colour = _OPERATIONS[each.kind]
+        head = f"{word} of {each.profile}"
+        done[each.kind].append(box(each, each.begin, each.end, f"{each.kind}:{index}", colour=colour, head=head))
+    instances = [
+        box(
+            each,
+            begin,
+            end,
+            f"instance:{index}",
+            colour=IDLE,
+            head=f"{each.profile} without a task",
+            label=each.profile,
+        )
+        for index, (each, begin, end) in enumerate(_instances(batch, schedule, last))
+    ]
+    idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
+    marks: list[Mark] = [
+        Boxes("idle", idle, "instance without a task", beneath=True),
+        Boxes("earlier", earlier, _EARLIER_SIGN),
+        Boxes("run", runs),
+        *(Boxes(kind, boxes, _OPERATIONS[kind][0]) for kind, boxes in done.items()),
+        Boxes("instance", instances),
+        *rules,
+    ]
+    busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
+    width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
+    panel = Panel("", marks, seconds_axis(first, last, 0.01), rows=rows)
+    return Scene(title, [panel], width, left=1.0 if len(names) > 1 else 0.7)
+
+
+def _instances(batch: Batch, schedule: Schedule, last: float) -> Iterable[tuple[Lifetime | Operation, float, float]]:
+    """Yield each instance with begin and end of its lifetime; without operations none is known."""
+    if schedule.operations is None:
+        return
+    found, stray = lifetimes(batch.initial, schedule.operations)
+    for each in found:
+        yield each, each.begin, last if each.destroyed is None else each.end
+    # An instance that never existed is drawn as long as its destruction.
+    for operation in (schedule.operations[index] for index in stray):
+        if operation.kind == "destroy":
+            yield operation, operation.begin, operation.end

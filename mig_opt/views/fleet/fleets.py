@@ -1,0 +1,104 @@
+"""The panel of a fleet over time: jobs on memory slices, or, where these are too many, the use of its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mig_opt.batch.lifetimes import lifetimes
+from mig_opt.fleet.log import Log, RunOutcome
+from mig_opt.simulation.fleet.simulator import Simulation
+from mig_opt.views.fleet.series import busy_shares, hops
+from mig_opt.views.scene import Area, Axis, Box, Boxes, Dots, Link, Links, Mark, Marker, Only, Panel, Rows
+from mig_opt.views.texts import BOUND, IDLE, colour_of, one_line, spell_seconds
+
+_MOST_DETAILED: dict[Only, tuple[int, int]] = {"image": (8, 800), "page": (64, 5000)}
+"""GPUs and runs of a fleet that is drawn job by job."""
+_MOST_KEYED = 60
+"""Jobs up to which those without a name in the picture are explained."""
+_GAP = 0.6  # between two GPUs, in slices
+_USE, _USE_PIXELS = 1.3, 260  # inches and pixels of the use of many GPUs
+_BINS = 600
+_UNKEYED = "#n: the n-th job by arrival"
+_MARKS = {RunOutcome.OUT_OF_MEMORY: "out of memory", RunOutcome.STOPPED: "stopped by the scheduler"}
+_ENDS = {RunOutcome.FINISHED: "done", RunOutcome.MIGRATED: "migrated at the end of this run", **_MARKS}
+
+
+def fleet_panels(
+    simulations: Sequence[Simulation], headings: Sequence[str], times: Axis, *, alone: bool
+) -> Iterator[Panel]:
+    """Yield the panels of some simulations of one trace; that of the only one may be tall."""
+    logs = [simulation.log for simulation in simulations]
+    for number, (log, heading) in enumerate(zip(logs, headings, strict=False)):
+        image, page = all(_detailed(each, "image") for each in logs), _detailed(log, "page")
+        if page:
+            yield _jobs(log, number, heading, times, "" if image else "page", alone=alone)
+        if not image:
+            yield _use(log, number, heading, times, "image" if page else "")
+
+
+def _detailed(log: Log, kind: Only) -> bool:
+    gpus, runs = _MOST_DETAILED[kind]
+    return log.trace.gpus <= gpus and len(log.run_job) <= runs
+
+
+def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone: bool) -> Panel:
+    """Return every run over the memory slices of its instance."""
+    gpu, gpus, jobs = log.trace.gpu, log.trace.gpus, log.trace.jobs
+    names = [f"GPU {index}" for index in range(gpus)]
+    unit = min(0.3, max(0.055, (5.0 if alone else 2.4) / (gpus * (gpu.memory_slices + _GAP) - _GAP)))
+    labels = [f"{name}\nslices 0-{gpu.memory_slices - 1}" for name in names]
+    rows = Rows(names, unit, gpu.memory_slices, _GAP, slices=True, labels=labels)
+    runs = []
+    for index, run in enumerate(log.runs()):
+        job, start = jobs[run.job], run.placement.start
+        waited = log.scheduled[run.job] - job.arrival
+        facts = [f"job {run.job + 1}, arrived at {spell_seconds(job.arrival)}, waited {spell_seconds(waited)}"]
+        facts += [f"on {run.placement.profile.name}; {_ENDS[run.outcome]}"]
+        slices, name = range(start, start + run.placement.profile.memory_slices), one_line(job.name)
+        words = {"gid": f"run:{number}:{index}", "colour": colour_of(run.job), "number": f"#{run.job + 1}"}
+        runs.append(rows.box(run.gpu, slices, (run.begin, run.end), facts, head=name, label=name, **words))
+    end = times.limits[1] if times.limits else 1.0
+    instances = []
+    for index, each in enumerate(lifetimes((), tuple(log.operations()))[0]):
+        slices = range(each.start, each.start + gpu.profile(each.profile).memory_slices)
+        words = {"gid": f"instance:{number}:{index}", "colour": IDLE, "head": f"{each.profile} without a job"}
+        instances.append(rows.box(each.gpu, slices, (each.begin, min(each.end, end)), **words))
+    marks: list[Mark] = [
+        Boxes("jobless", instances, "instance without a job", beneath=True),
+        Boxes("job", runs, unkeyed=_UNKEYED if len(jobs) > _MOST_KEYED else ""),
+        Boxes("outline", instances, only="page"),
+        *_hops(log, number, runs),
+    ]
+    markers: dict[RunOutcome, Marker] = {RunOutcome.OUT_OF_MEMORY: "x", RunOutcome.STOPPED: "square"}
+    for outcome, marker in markers.items():
+        ended = [box for box, run in zip(runs, log.runs(), strict=True) if run.outcome == outcome]
+        if ended:
+            x, y = [box.right for box in ended], [box.middle for box in ended]
+            marks.append(Dots(f"ended:{number}:{marker}", x, y, BOUND, marker, 4.0, legend=_MARKS[outcome]))
+    return Panel(f"fleet {number}", marks, times, rows=rows, heading=heading, joined=True, only=only)
+
+
+def _hops(log: Log, number: int, runs: Sequence[Box]) -> Iterator[Links]:
+    """Yield where migrating jobs went: from the old place to the new one."""
+    found = [Link(f"hop:{number}:{old}", moment, runs[old].middle, runs[new].middle) for moment, old, new in hops(log)]
+    if found:
+        yield Links(found, "migration (to the dot)")
+
+
+def _use(log: Log, number: int, heading: str, times: Axis, only: Only) -> Panel:
+    """Return the shares of the compute slices in use over time, by profile."""
+    edges = np.linspace(0.0, times.limits[1] if times.limits else 1.0, _BINS + 1)
+    names = list(dict.fromkeys(placement.profile.name for placement in log.geometry.placements))
+    marks, below = [], np.zeros(_BINS)
+    for name, shares in busy_shares(log, edges).items():
+        colour, gid = colour_of(names.index(name)), f"use:{number}:{name}"
+        unit = "% of the compute slices"
+        marks.append(Area(gid, edges, below, below + shares, colour, f"busy with {name}", unit))
+        below = below + shares
+    axis = Axis("% of slices", (0, 100), ticks=[(share, str(share)) for share in (0, 50, 100)])
+    return Panel(
+        f"fleet {number}", marks, times, axis, heading=heading, height=_USE, pixels=_USE_PIXELS, grid="y", joined=True,
+        only=only,
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Pictures of simulated requests: the share of each service's requests that takes longer than any time."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mig_opt.errors import InputError
+from mig_opt.rules import wrong_type
+from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Axis, Line, Panel, Rule, Scene
+from mig_opt.views.texts import BOUND, colour_of, elide, one_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_LINES = 20  # services whose latencies are drawn
+_FARTHEST, _LEAST_SHARE = 2.0, 1e-3
+"""Pictures end at so many times the SLO, and at so many percent of the requests."""
+
+
+def plot_latencies(simulation: RequestSimulation, *, promise: float | None = None, title: str | None = None) -> Figure:
+    """Draw how many requests of each service take longer than any share of its SLO.
+
+    Each service has a falling line; at 1, the SLO, it shows the share of late requests. Of more than 20 services those
+    with most late requests are drawn.
+
+    Parameters
+    ----------
+    simulation : RequestSimulation
+        What :func:`mig_opt.simulate_requests` returned.
+    promise : float, optional
+        Share of the requests that should be in time: a horizontal line at the rest.
+    title : str, optional
+        By default arrivals, requests and the late share.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The group ids of the lines are ``service:<index>``, ``slo`` and ``promise``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or this is no simulation of requests.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load, simulate_requests
+    >>> demand = load("parvagpu-s1")
+    >>> figure = plot_latencies(simulate_requests(demand, deploy(demand).deployment, seconds=1))
+    >>> figure.axes[0].get_xlabel()
+    'latency as a multiple of the SLO'
+    """
+    return draw(lambda: latency_scene(simulation, promise, title))
+
+
+def save_latency_plot(
+    simulation: RequestSimulation,
+    path: str | os.PathLike[str],
+    *,
+    promise: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_latencies` to a file, as :func:`save_plot` does for schedules.
+
+    Parameters
+    ----------
+    simulation, promise, title
+        As for :func:`plot_latencies`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf, svg or html.
+    dpi : float
+        Dots per inch of a png.
+    """
+    save(lambda: latency_scene(simulation, promise, title), path, dpi)
+
+
+def latency_title(simulation: RequestSimulation, title: str | None) -> str:
+    """Return the title, by default arrivals, requests and the late share."""
+    usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
+    return usual if title is None else title
+
+
+def latency_scene(simulation: RequestSimulation, promise: float | None = None, title: str | None = None) -> Scene:
+    """Return the picture of simulated requests; :class:`~mig_opt.errors.InputError` if these are none."""
+    if not isinstance(simulation, RequestSimulation):
+        raise InputError([wrong_type("simulation", simulation, "what simulate_requests(...) returns")])
+    marks: list[Line | Rule] = [Rule("slo", 1.0, "the SLO", colour=BOUND)]
+    if promise is not None:
+        rest = 100 * (1 - promise)
+        marks.append(Rule("promise", rest, "the promise", colour=BOUND, dashed=True, level=True))
+    worst = sorted(enumerate(simulation.services), key=lambda entry: -entry[1].late_share)[:_MOST_LINES]
+    hidden = len(simulation.services) - len(worst)
+    marks += [_line(number, service) for number, service in sorted(worst, key=lambda entry: entry[0])]
+    x = Axis("latency as a multiple of the SLO", (0, _FARTHEST))
+    y = Axis("% of requests that take longer", (_LEAST_SHARE, 100), scale="log")
+    panel = Panel("latencies", marks, x, y, height=3.6, pixels=460, grid="both", zoom="both")
+    remarks = [f"{hidden} more not drawn"] if hidden else []
+    return Scene(latency_title(simulation, title), [panel], 8.0, left=0.75, remarks=remarks)
+
+
+def _line(number: int, service: ServiceLatencies) -> Line:
+    """Return which share of a service's requests takes longer than which multiples of its SLO."""
+    edges, shares = np.array([0.0]), np.array([0.0])
+    if service.requests:
+        edges = np.array([0.0, *(edge for edge, _ in service.bins)]) / service.slo_s
+        counts = np.array([0, *(count for _, count in service.bins)])
+        shares = 100 * (1 - np.cumsum(counts) / service.requests)
+    # A logarithm has no zero: the line ends below the picture.
+    shares = np.maximum(shares, _LEAST_SHARE / 100)
+    label = f"{elide(one_line(service.name), 24)}: {100 * service.late_share:.3g} % late"
+    hover = [
+        ("service", one_line(service.name)),
+        ("longer than", "@x{0.000} times the SLO"),
+        ("are", "@y{0.0000} % of the requests"),
+    ]
+    return Line(f"service:{number}", edges, shares, colour_of(number), label, width=1.6, hover=hover)

@@ -1,0 +1,232 @@
+"""The fewest migrations: by hand, with limits, and what is wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from held_fleets import fleet, random_fleet
+
+import mig_opt.api.defragment.plans as planning
+from mig_opt import FleetState, HeldInstance, InputError, Status, defragment, get_gpu, least_fragmentation
+from mig_opt.api.defragment.order import ordered
+from mig_opt.fleet.state import DefragmentationResult
+from mig_opt.gpu.geometry import geometry_of
+from mig_opt.models.fleet.defragmentation import TargetChoice, choose_targets
+from mig_opt.validation import validate_migrations
+
+A100, A30 = get_gpu("A100"), get_gpu("A30")
+
+
+def moves(result: DefragmentationResult) -> list[str]:
+    assert result.migrations is not None
+    return [str(migration) for migration in result.migrations]
+
+
+# By hand
+
+
+def test_room_for_a_profile_takes_one_migration_where_one_instance_is_in_the_way() -> None:
+    """4g starts at slice 0 only; of the slices beside it and 2g@4 only 6 is left for 1g."""
+    result = defragment(fleet(["1g.5gb@1", "2g.10gb@4"]), ["4g.20gb"])
+    assert (result.status, result.lower_bound, result.gap) == (Status.OPTIMAL, 1, 0.0)
+    assert moves(result) == ["1g.5gb@1 of GPU 0 to 6 of GPU 0"]
+    assert result.room == ((0, "4g.20gb", 0),)
+    assert result.proven == ("migrations",)
+
+
+def test_room_that_is_there_takes_none() -> None:
+    result = defragment(fleet(["1g.5gb@6", "2g.10gb@4"]), ["4g.20gb"])
+    assert (result.status, result.migrations, result.lower_bound) == (Status.OPTIMAL, (), 0)
+
+
+def test_no_room_for_more_slices_than_are_free() -> None:
+    """3 of 7 compute slices are held, so 4g would fit, but 2 x 3g would not."""
+    state = fleet(["1g.5gb@6", "2g.10gb@4"])
+    result = defragment(state, ["3g.20gb", "3g.20gb"])
+    assert (result.status, result.migrations, result.after) == (Status.INFEASIBLE, None, None)
+    assert result.reason == "no arrangement of these instances within their GPUs has that room"
+    assert defragment(state, ["3g.20gb"]).status is Status.OPTIMAL
+
+
+def test_a_pinned_instance_stays() -> None:
+    assert defragment(fleet(["1g.5gb@1*", "2g.10gb@4"]), ["4g.20gb"]).status is Status.INFEASIBLE
+    result = defragment(fleet(["1g.5gb@1*", "2g.10gb@4"], ["1g.5gb@0", "1g.5gb@5"]), ["4g.20gb"])
+    assert (len(result.migrations or ()), result.room) == (1, ((1, "4g.20gb", 0),))
+
+
+def test_least_fragmentation_of_one_gpu() -> None:
+    """Beside 2g@0 and 1g@5 there is no 4g, though 4 compute and 5 memory slices are left; 2g@4 and 1g@6 lose nothing.
+
+    Two migrations, since both are in places that cost something: with 2g@4 alone, 1g@5 would have to go from there.
+    """
+    state = fleet(["2g.10gb@0", "1g.5gb@5"])
+    result = defragment(state)
+    assert result.fragmentation_before == pytest.approx((1 + 0 + 1 / 2 + 1 / 2 + 0) / 6, abs=0.1)
+    assert (result.status, result.fragmentation, result.least_fragmentation) == (Status.OPTIMAL, 0.0, 0.0)
+    assert len(result.migrations or ()) == 2
+    assert result.proven == ("fragmentation", "migrations")
+    assert least_fragmentation(state) == 0.0
+
+
+def test_fewer_migrations_than_it_takes_leave_more_fragmentation() -> None:
+    state = fleet(["2g.10gb@0", "1g.5gb@5"])
+    none, one, two = (defragment(state, most_migrations=most) for most in (0, 1, 2))
+    assert [len(result.migrations or ()) for result in (none, one, two)] == [0, 1, 2]
+    found = [result.fragmentation or 0.0 for result in (none, one, two)]
+    assert found[0] > found[1] > found[2] == 0.0
+    assert all(result.status is Status.OPTIMAL for result in (none, one, two))
+    assert one.least_fragmentation == one.fragmentation
+
+
+def test_as_little_fragmentation_as_is_enough() -> None:
+    state = fleet(["2g.10gb@0", "1g.5gb@5"])
+    one = defragment(state, most_migrations=1)
+    assert one.fragmentation is not None
+    assert defragment(state, fragmentation=one.fragmentation).lower_bound == 1
+    assert defragment(state, fragmentation=one.fragmentation - 1e-6).lower_bound == 2
+    assert defragment(state, fragmentation=1.0).migrations == ()
+    assert defragment(state, fragmentation=0.0, most_migrations=1).status is Status.INFEASIBLE
+
+
+def test_a_fragmentation_is_as_low_as_it_is_when_rounded() -> None:
+    """What is stated with nine digits is enough for the validator, so it is for the plan."""
+    state = fleet(["1g.5gb@1"], [], [])
+    before = defragment(state, ["1g.5gb"]).fragmentation_before
+    stated = math.floor(before * 1e9) / 1e9
+    assert stated < before
+    assert validate_migrations(state, (), fragmentation=stated).valid
+    assert defragment(state, fragmentation=stated).migrations == ()
+
+
+def test_between_gpus_and_within_them() -> None:
+    """Room for 7g: the only instance of GPU 0 has to go to GPU 1, since that of GPU 1 is pinned."""
+    state = fleet(["2g.10gb@0"], ["3g.20gb@0*"])
+    assert moves(defragment(state, ["7g.40gb"])) == ["2g.10gb@0 of GPU 0 to 4 of GPU 1"]
+    inside = defragment(state, ["7g.40gb"], within_gpus=True)
+    assert (inside.status, inside.reason) == (
+        Status.INFEASIBLE,
+        "no arrangement of these instances within their GPUs has that room",
+    )
+
+
+def test_a_replica_needs_a_place_beside_its_own_instance() -> None:
+    """One GPU with 1g@0..5 and 1g@6: nothing is free, so nothing can move, whatever would be better."""
+    state = fleet([f"1g.5gb@{start}" for start in range(7)])
+    assert defragment(state, ["1g.5gb"]).status is Status.INFEASIBLE
+    result = defragment(state)
+    assert (result.status, result.migrations) == (Status.OPTIMAL, ())
+
+
+def test_what_cannot_be_reached_counts_for_nothing() -> None:
+    """Two full A30s: 2g and 1g, 1g each. Sorted they would be 2g, 2g and four times 1g, but nothing can move."""
+    state = fleet(["2g.12gb@0", "1g.6gb@2", "1g.6gb@3"], ["2g.12gb@0", "1g.6gb@2", "1g.6gb@3"], model="A30")
+    result = defragment(state)
+    assert (result.status, result.migrations) == (Status.OPTIMAL, ())
+    assert defragment(state, ["1g.6gb"]).status is Status.INFEASIBLE
+
+
+def test_a_swap_takes_a_detour() -> None:
+    """On two A30s 2g@0 and two 1g are to change places, and 2g@2 stays. Only GPU 2 has a place for 2g on the way."""
+    tables = geometry_of(A30)
+
+    def mask(*places: tuple[str, int]) -> int:
+        return tables.mask(tables.index(profile, start) for profile, start in places)
+
+    stays = ("2g.12gb", 2)
+    before = [mask(stays, ("2g.12gb", 0)), mask(stays, ("1g.6gb", 0), ("1g.6gb", 1)), mask(stays)]
+    after = [before[1], before[0], before[2]]
+    assert ordered(tables, before, after) is None
+    found = ordered(tables, before, after, detours=True)
+    assert found is not None
+    # 2g to GPU 2, two times 1g to GPU 0, 2g to GPU 1: one more than the three instances that change their GPU.
+    assert [move.target[0] for move in found] == [2, 0, 0, 1]
+    full = [*before[:2], mask(stays, ("1g.6gb", 0))]
+    assert ordered(tables, full, [*after[:2], full[2]], detours=True) is None
+
+
+def test_variants_of_profiles_count_too() -> None:
+    """Of 1g.5gb+me one may exist on a GPU, so room for a second one is on another GPU."""
+    held = HeldInstance(0, "1g.5gb+me", 0)
+    assert defragment(FleetState(A100, 1, (held,)), ["1g.5gb+me"]).status is Status.INFEASIBLE
+    assert defragment(FleetState(A100, 2, (held,)), ["1g.5gb+me"]).room == ((1, "1g.5gb+me", 0),)
+    assert defragment(fleet(["1g.5gb@0"]), ["1g.5gb+me"]).status is Status.OPTIMAL
+
+
+# Limits and arguments
+
+
+def test_without_time_there_is_a_plan_but_no_proof() -> None:
+    state = random_fleet(10, 0.7, seed=3)
+    result = defragment(state, time_limit=1e-9)
+    assert (result.status, result.migrations, result.proven) == (Status.FEASIBLE, (), ())
+    assert result.lower_bound == 0
+    full = defragment(random_fleet(10, 0.9, seed=3), ["7g.40gb"], time_limit=1e-9)
+    assert (full.status, full.migrations) == (Status.NO_SOLUTION, None)
+
+
+def test_ctrl_c_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planning, "choose_targets", interrupt)
+    result = defragment(random_fleet(10, 0.7, seed=3))
+    assert (result.status, result.migrations) == (Status.INTERRUPTED, ())
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> None:
+    """The run ends where the fewest migrations for the least fragmentation are sought: the plan so far is to stay."""
+    goals = []
+
+    def end_early(columns: object, task: object, limits: object, goal: str, *_: object, share: float) -> TargetChoice:
+        goals.append(goal)
+        if goal == "cost":
+            return choose_targets(columns, task, limits, goal)  # type: ignore[arg-type]
+        if interrupted:
+            raise KeyboardInterrupt
+        return TargetChoice(Status.NO_SOLUTION, {}, 3)
+
+    monkeypatch.setattr(planning, "choose_targets", end_early)
+    result = defragment(random_fleet(10, 0.7, seed=3))
+    assert goals == ["cost", "weight"]
+    assert (result.migrations, result.lower_bound, result.proven) == ((), 0, ())
+    assert result.status is (Status.INTERRUPTED if interrupted else Status.FEASIBLE)
+    assert result.least_fragmentation < (result.fragmentation or 0.0)
+
+
+def test_the_same_plan_again() -> None:
+    state = random_fleet(20, 0.8, seed=5)
+    assert defragment(state).migrations == defragment(state).migrations
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        defragment(
+            fleet([]),
+            ["3g.2gb", "1g.5gb", "x"],
+            fragmentation=2.0,
+            within_gpus=1,  # type: ignore[arg-type]
+            most_migrations=-1,
+            time_limit=0,
+            seed=-1,
+        )
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == [
+        "room[0]",
+        "room[2]",
+        "fragmentation",
+        "fragmentation",
+        "within_gpus",
+        "most_migrations",
+        "time_limit",
+        "seed",
+    ]
+    for wrong in ({"room": "3g.20gb"}, {"room": []}, {"state": "fleet.json"}):
+        with pytest.raises(InputError):
+            defragment(**{"state": fleet([]), **wrong})  # type: ignore[arg-type]
+
+
+def test_a_result_as_text() -> None:
+    text = str(defragment(fleet(["1g.5gb@1", "2g.10gb@4"]), ["4g.20gb"]))
+    assert text.splitlines()[:3] == ["status       optimal", "migrations   1", "lower bound  1"]

@@ -1,0 +1,292 @@
+"""Most whole GPUs or nodes free: by hand, against brute force, and the rounds in which pods move."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mig_opt import FleetState, HeldInstance, InputError, Migration, Status, defragment, get_gpu
+from mig_opt.api.defragment.emptied import emptying_moves
+from mig_opt.api.defragment.problem import FleetMasks
+from mig_opt.api.defragment.rounds import rounds_of
+from mig_opt.operations.observe.state_import import state_from_text
+from mig_opt.validation import validate_migrations
+from mig_opt.validation.violations import MigrationViolationCode as Code
+
+A100, A30 = get_gpu("A100"), get_gpu("A30")
+Place = tuple[int, str, int]
+Moved = frozenset[tuple[Place, int]]
+"""Every instance at its place, with its weight."""
+
+
+def at(*places: str, model: str = "A100", nodes: tuple[str, ...] = (), gpus: int | None = None) -> FleetState:
+    """Instances such as ``0:1g.5gb@2``, or ``0:1g.5gb@2=web*3`` with an owner and a weight."""
+    held = []
+    for text in places:
+        place, _, rest = text.partition("=")
+        owner, _, weight = rest.partition("*")
+        gpu, _, instance = place.partition(":")
+        profile, _, start = instance.partition("@")
+        held.append(HeldInstance(int(gpu), profile, int(start), place, owner=owner, weight=int(weight or 1)))
+    count = gpus or max((h.gpu for h in held), default=0) + 1
+    return FleetState(get_gpu(model), count, tuple(held), nodes=nodes)
+
+
+def test_the_smallest_gpu_is_emptied() -> None:
+    result = defragment(at("0:1g.5gb@0", "1:3g.20gb@4", "1:2g.10gb@0"), free="gpus")
+    assert (result.status, result.free_before, result.free, result.most_free) == (Status.OPTIMAL, (), (0,), 1)
+    assert [(step.gpu, step.to_gpu) for step in result.migrations or ()] == [(0, 1)]
+    assert result.proven == ("free", "migrations")
+
+
+def test_weights_decide_which_gpu_is_emptied() -> None:
+    """Two light instances move in place of one that weighs three."""
+    result = defragment(at("0:1g.5gb@0=db*3", "1:1g.5gb@0", "1:1g.5gb@1"), free="gpus")
+    assert (result.free, result.objective, len(result.migrations or ())) == ((1,), 2, 2)
+    assert defragment(at("0:1g.5gb@0", "1:1g.5gb@0", "1:1g.5gb@1"), free="gpus").free == (0,)
+
+
+def test_a_node_is_free_only_if_all_its_gpus_are() -> None:
+    nodes = ("a", "a", "b", "b")
+    state = at("0:1g.5gb@0", "2:1g.5gb@0", "3:1g.5gb@0", nodes=nodes)
+    result = defragment(state, free="nodes")
+    assert (result.free, result.objective, result.status) == (("a",), 1, Status.OPTIMAL)
+    assert len(defragment(state, free="gpus").free) == 3
+
+
+def test_no_more_migrations_than_wanted() -> None:
+    state = at("0:1g.5gb@0", "0:1g.5gb@1", "1:1g.5gb@0", "2:3g.20gb@0")
+    found = [defragment(state, free="gpus", most_migrations=most) for most in range(4)]
+    assert [len(result.free) for result in found] == [0, 1, 2, 2]
+    assert all(result.status is Status.OPTIMAL for result in found)
+
+
+def test_pods_that_may_not_be_disrupted_stay() -> None:
+    state = at("0:1g.5gb@0=web", "1:1g.5gb@0", "1:1g.5gb@1")
+    kept = dataclasses.replace(state, budgets={"web": 0})
+    assert defragment(kept, free="gpus").free == (1,)
+    assert {step.name for step in defragment(kept, free="gpus").migrations or ()} == {"1:1g.5gb@0", "1:1g.5gb@1"}
+
+
+def test_idle_instances_do_not_count() -> None:
+    state = at("0:1g.5gb@0", "1:1g.5gb@0")
+    idle = tuple(dataclasses.replace(held, idle=held.gpu == 0) for held in state.instances)
+    assert defragment(dataclasses.replace(state, instances=idle), free="gpus").migrations == ()
+
+
+def test_the_gpu_of_a_report_on_the_dra_driver() -> None:
+    """1g at slices 0, 1 and 5 of an H100 block 3g and 4g (kubernetes-sigs/dra-driver-nvidia-gpu, issue 933).
+
+    4g fits at 0 only, where two are in the way; 3g fits at 4, too, where one is.
+    """
+    rows = (" 7          0:1", " 8          1:1", "12          5:1")
+    table = "".join(f"|   3  MIG 1g.10gb           19       {row}     |\n" for row in rows)
+    state = state_from_text(f"| GPU instances:                      |\n{table}", gpu="H100").state
+    for wanted, fewest in (("3g.40gb", 1), ("4g.40gb", 2)):
+        # There is no room for either before.
+        assert not validate_migrations(state, [], room=[(0, wanted, 0)]).valid
+        result = defragment(state, [wanted])
+        assert (result.status, result.objective, result.lower_bound) == (Status.OPTIMAL, fewest, fewest)
+        assert defragment(state, [wanted], most_migrations=fewest - 1).status is Status.INFEASIBLE
+
+
+# Against brute force
+
+
+def small(seed: int) -> FleetState:
+    """A fleet of up to 3 GPUs on up to 2 nodes."""
+    rng = random.Random(seed)
+    gpu = rng.choice([A30, A100])
+    gpus = rng.randint(1, 3)
+    placed = list(gpu.placed_states())
+    held = [
+        HeldInstance(index, p.profile.name, p.start, f"{index}-{p.start}", owner=rng.choice("abc"))
+        for index in range(gpus)
+        for p in rng.choice(placed)
+        if rng.random() < 0.5
+    ]
+    pinned = rng.random() < 0.2
+    held = [dataclasses.replace(one, pinned=pinned and rng.random() < 0.2) for one in held]
+    return FleetState(gpu, gpus, tuple(held), nodes=tuple(rng.choice("nm") for _ in range(gpus)))
+
+
+@cache
+def _room(model: str, profile: str, others: frozenset[tuple[str, int]]) -> tuple[int, ...]:
+    gpu = get_gpu(model)
+    there = [gpu.placement(*place) for place in others]
+    return tuple(s for s in gpu.profile(profile).starts if gpu.placement(profile, s).fits_beside(there))
+
+
+def brute_force(state: FleetState, free: str, most: int) -> tuple[int, int]:
+    """Most units that can be free within so many migrations, and the fewest for that: every order of single moves."""
+    nodes = state.nodes if free == "nodes" else tuple(map(str, range(state.gpus)))
+    pinned = frozenset((h.gpu, h.profile, h.start) for h in state.instances if h.pinned)
+    start = frozenset((h.gpu, h.profile, h.start) for h in state.instances)
+
+    def units(held: frozenset[Place]) -> int:
+        return len(set(nodes)) - len({nodes[gpu] for gpu, _, _ in held})
+
+    known, frontier, best = {start}, [start], (units(start), 0)
+    for depth in range(1, most + 1):
+        following = []
+        for held in frontier:
+            by_gpu = [frozenset((p, s) for g, p, s in held if g == gpu) for gpu in range(state.gpus)]
+            for place in held - pinned:
+                for gpu in range(state.gpus):
+                    for slot in _room(state.gpu.name, place[1], by_gpu[gpu]):
+                        after = held - {place} | {(gpu, place[1], slot)}
+                        if after not in known:
+                            known.add(after)
+                            following.append(after)
+                            best = max(best, (units(after), -depth))
+        frontier = following
+    return best[0], -best[1]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("block", range(20))
+def test_as_many_free_with_as_few_migrations_as_brute_force(block: int) -> None:
+    """200 fleets, half of them for GPUs, half for nodes."""
+    for seed in range(10 * block, 10 * block + 10):
+        state = small(seed)
+        free, most = ("gpus", "nodes")[seed % 2], 1 + seed % 3
+        result = defragment(state, free=free, most_migrations=most, per_owner=1)  # type: ignore[arg-type]
+        assert result.status is Status.OPTIMAL, seed
+        assert (len(result.free), result.objective) == brute_force(state, free, most), seed
+        assert result.most_free == len(result.free)
+        assert validate_migrations(state, result.migrations or (), rounds=result.plan.rounds, per_owner=1).valid  # type: ignore[union-attr]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(40))
+def test_weights_against_brute_force(seed: int) -> None:
+    """With weights from 1 to 4 no plan that frees as many weighs less than an optimal one, or than the bound."""
+    rng = random.Random(seed)
+    state = small(seed)
+    held = tuple(dataclasses.replace(one, weight=rng.randint(1, 4)) for one in state.instances)
+    state = dataclasses.replace(state, instances=held)
+    result = defragment(state, free="gpus", most_migrations=2)
+    most, least = lightest(state, 2)
+    assert len(result.free) <= most <= result.most_free
+    assert result.objective is not None
+    assert result.lower_bound <= result.objective
+    if state.gpus > 1 and len(result.free) == most:
+        assert result.lower_bound <= least <= result.objective
+        assert result.status is not Status.OPTIMAL or least == result.objective
+
+
+def lightest(state: FleetState, most: int) -> tuple[int, int]:
+    """Most GPUs that can be free within so many migrations, and the least weight for that."""
+    weights = {(h.gpu, h.profile, h.start): h.weight for h in state.instances}
+    pinned = frozenset((h.gpu, h.profile, h.start) for h in state.instances if h.pinned)
+    frontier: dict[Moved, int] = {frozenset((place, weights[place]) for place in weights): 0}
+    best = (len(state.free("gpus")), 0)
+    for _ in range(most):
+        following: dict[Moved, int] = {}
+        for held, spent in frontier.items():
+            places = [place for place, _ in held]
+            by_gpu = [frozenset((p, s) for g, p, s in places if g == gpu) for gpu in range(state.gpus)]
+            for place, weight in held:
+                for gpu in range(state.gpus) if place not in pinned else ():
+                    for slot in _room(state.gpu.name, place[1], by_gpu[gpu]):
+                        after = held - {(place, weight)} | {((gpu, place[1], slot), weight)}
+                        if spent + weight < following.get(after, 10**9):
+                            following[after] = spent + weight
+        for held, spent in following.items():
+            free = state.gpus - len({place[0] for place, _ in held})
+            best = max(best, (free, -spent))
+        frontier = following
+    return best[0], -best[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["gpus", "nodes"]), st.integers(1, 3))
+def test_rounds_keep_the_limits_of_owners(seed: int, free: str, most: int) -> None:
+    state = dataclasses.replace(small(seed), budgets={"a": 1 + seed % 2})
+    fleet = FleetMasks.of(state, by_node=free == "nodes")
+    migrations = fleet.migrations(state, emptying_moves(fleet, None))
+    rounds = rounds_of(state, migrations, most)
+    assert validate_migrations(state, migrations, rounds=rounds, per_owner=most).valid
+    counts = Counter((number, step.owner) for number, step in zip(rounds, migrations, strict=True))
+    assert all(count <= (min(most, 1 + seed % 2) if owner == "a" else most) for (_, owner), count in counts.items())
+
+
+# Large fleets
+
+
+def large(seed: int, load: float) -> FleetState:
+    rng = random.Random(seed)
+    placed = list(A100.placed_states())
+    held = [
+        HeldInstance(gpu, p.profile.name, p.start, f"pod-{gpu}-{p.start}", owner=f"app-{rng.randrange(40)}")
+        for gpu in range(200)
+        for p in rng.choice(placed)
+        if rng.random() < load
+    ]
+    return FleetState(A100, 200, tuple(held), nodes=tuple(f"node-{gpu // 8}" for gpu in range(200)))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("free", ["gpus", "nodes"])
+def test_plans_of_large_fleets_keep_every_limit(free: str) -> None:
+    state = large(1, 0.6)
+    result = defragment(state, free=free, most_migrations=30, per_owner=1, time_limit=20)  # type: ignore[arg-type]
+    assert result.plan is not None
+    assert len(result.plan.migrations) <= 30
+    for together in result.rounds:
+        assert max(Counter(step.owner for step in together).values()) == 1
+    assert len(result.free) >= len(result.free_before)
+    assert result.most_free >= len(result.free)
+
+
+# What the validator says
+
+
+def test_rounds_that_break_a_rule_are_found() -> None:
+    state = at("0:1g.5gb@0=web", "0:1g.5gb@1=web", "1:2g.10gb@0", nodes=("a", "b"))
+    steps = [
+        Migration(0, "1g.5gb", 0, 1, 2, "x", "web"),
+        Migration(0, "1g.5gb", 1, 1, 3, "y", "web"),
+        Migration(1, "2g.10gb", 0, 0, 0, "z"),
+    ]
+
+    def codes(*rounds: int, per_owner: int | None = None, budgets: dict[str, int] | None = None) -> list[object]:
+        there = dataclasses.replace(state, budgets=budgets or {})
+        found = validate_migrations(there, steps, rounds=rounds, per_owner=per_owner)
+        return [violation.code for violation in found.violations]
+
+    assert codes(1, 1, 2) == []
+    assert codes(1, 1, 1) == [Code.NOT_TOGETHER]
+    assert codes(1, 1, 2, per_owner=1) == [Code.TOO_MANY_OF_OWNER]
+    assert codes(1, 1, 2, budgets={"web": 1}) == [Code.TOO_MANY_OF_OWNER]
+    assert codes(1, 2, 3, per_owner=1) == []
+    assert codes(1, 2, 3, budgets={"web": 0})[:2] == [Code.PINNED, Code.PINNED]
+    with pytest.raises(InputError, match="rounds: has 1 entries for 3 migrations"):
+        validate_migrations(state, steps, rounds=(1,))
+
+
+def test_wrong_arguments() -> None:
+    state = at("0:1g.5gb@0")
+    with pytest.raises(InputError) as error:
+        defragment(state, free="racks", per_owner=0)  # type: ignore[arg-type]
+    assert [problem.path for problem in error.value.problems] == ["free", "per_owner"]
+    with pytest.raises(InputError, match="add its nodes"):
+        defragment(state, free="nodes")
+    with pytest.raises(InputError, match="a goal of its own"):
+        defragment(state, ["1g.5gb"], free="gpus")
+    with pytest.raises(InputError, match="leaves no way"):
+        defragment(state, free="gpus", within_gpus=True)
+
+
+def test_trajectories_only_improve() -> None:
+    result = defragment(at("0:1g.5gb@0", "1:3g.20gb@4", "1:2g.10gb@0", "2:1g.5gb@5"), free="gpus")
+    values = [point.objective for point in result.trajectory if point.objective is not None]
+    assert all(before >= after for before, after in pairwise(values))
+    assert values[-1] == 1

@@ -1,0 +1,215 @@
+"""The one way to run a method on a demand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from demands import A30, A100, demand_of, flat_table
+
+from mig_opt import (
+    Demand,
+    Deployment,
+    GpuPool,
+    InputError,
+    Segment,
+    Service,
+    SolverError,
+    Status,
+    UnknownMethodError,
+    deploy,
+    methods,
+)
+from mig_opt.api.deploy import why_unservable
+from mig_opt.heuristics.serving import search as search_module
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.control import Control
+from mig_opt.serving.demand import SloRule
+from mig_opt.serving.profile_table import Point, ProfileTable
+
+SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
+
+
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
+def test_every_method_serves_the_scenarios(method: str) -> None:
+    """``deploy`` itself validates what comes out."""
+    for number in (1, 4, 6):
+        result = deploy(load_demand(f"parvagpu-s{number}"), method)
+        assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
+        assert result.method == method
+        assert result.gpus is not None
+        assert 0 < result.lower_bound <= result.gpus
+        assert result.reason
+        assert result.runtime_s >= 0
+
+
+def test_auto_is_exact() -> None:
+    assert deploy(SMALL).method == "exact"
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    with pytest.raises(UnknownMethodError) as caught:
+        deploy("services", "exactly", running=3, time_limit=-1, seed=1.5)  # type: ignore[arg-type]  # is the test
+    assert [problem.path for problem in caught.value.problems] == ["demand", "running", "method", "time_limit", "seed"]
+    assert "did you mean exact?" in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
+def test_absurd_demands_are_refused(method: str) -> None:
+    rates = {"a": 1.0, "b": 1e300, "c": 5e9}
+    wanted = demand_of(rates, {name: {1: 100.0} for name in rates})
+    with pytest.raises(InputError, match=r"deployments have at most 1,000,000, so give a smaller one") as caught:
+        deploy(wanted, method)
+    assert [problem.path for problem in caught.value.problems] == ["services[1].rate", "services[2].rate"]
+    services = tuple(Service(f"s{index}", 1.0, 1.0, "a", min_replicas=10_000) for index in range(101))
+    with pytest.raises(InputError) as caught:
+        deploy(wanted.replace(services=services), method)
+    assert len(caught.value.problems) == 101
+    assert caught.value.problems[100].path == "services[100].min_replicas"
+
+
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
+def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
+    wanted = load_demand("parvagpu-s3")
+    few = wanted.replace(pools=(GpuPool(A100, 3), GpuPool(A30, 1)))
+    result = deploy(few, method)
+    assert (result.status, result.deployment) == (Status.INFEASIBLE, None)
+    assert result.reason.startswith("the services need at least 5 GPUs (the ")
+    assert result.reason.endswith("; there are 3 A100-80GB, 1 A30-24GB")
+    enough = wanted.replace(pools=(GpuPool(A100, 5),))
+    assert deploy(enough, method).status is not Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    ("throughput", "rate"),
+    [
+        ({1: 1e-3, 7: 1e13}, 1.0),
+        ({1: 1e-300, 7: 1e9}, 1e9),
+        ({1: 1e308, 7: 1e-3}, 5e3),
+        ({1: 1e-9, 7: 1e15}, 1e-9),
+        ({1: 1e31, 7: 1e31}, 1e33),
+    ],
+)
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
+def test_figures_of_any_magnitude(method: str, throughput: dict[int, float], rate: float) -> None:
+    """The size that answers everything at once decides; 1g of 1e31 is needed 100 times, on 15 GPUs.
+
+    No GPU of gpulet has more than two segments.
+    """
+    result = deploy(demand_of({"a": rate}, {"a": throughput}), method)
+    two_per_gpu = method == "gpulet" and rate == 1e33
+    assert result.status is (Status.FEASIBLE if two_per_gpu else Status.OPTIMAL)
+    assert result.gpus == (50 if two_per_gpu else 15 if rate == 1e33 else 1)
+
+
+def test_what_cannot_be_served_is_infeasible_however_large() -> None:
+    rates = {"a": 1e300, "b": 1.0}
+    wanted = demand_of(rates, {name: {1: 100.0} for name in rates})
+    late = Service("late", 0.001, 1.0, "b")
+    assert deploy(wanted.replace(services=(*wanted.services, late))).status is Status.INFEASIBLE
+
+
+def test_a_running_deployment_that_cannot_exist_is_refused() -> None:
+    overlapping = Deployment(
+        ("A100-80GB",),
+        (Segment("a", 0, "4g.40gb", 0, 1, 1, 1.0, 0.1), Segment("a", 0, "2g.20gb", 2, 1, 1, 1.0, 0.1)),
+    )
+    with pytest.raises(InputError, match=r"running\.segments\[1\]"):
+        deploy(SMALL, running=overlapping)
+
+
+def test_what_nothing_can_serve_is_infeasible_with_the_best_latency() -> None:
+    """The table has 0.01 s; half of an SLO of 0.015 s is less."""
+    late = Demand((Service("late", 0.015, 1.0),), (flat_table("late", A100, {1: 5.0, 7: 9.0}),), (GpuPool(A100),))
+    result = deploy(late)
+    assert (result.status, result.deployment, result.lower_bound) == (Status.INFEASIBLE, None, 0)
+    assert why_unservable(late) == [
+        "service 'late' needs a latency of at most 0.0075 s (0.5 of its SLO of 0.015 s); the best is 0.01 s, on 1g.10gb"
+    ]
+    assert result.reason == why_unservable(late)[0]
+
+
+def test_the_published_rule_says_below() -> None:
+    late = Demand(
+        (Service("late", 0.02, 1.0),),
+        (flat_table("late", A100, {1: 5.0}),),
+        (GpuPool(A100),),
+        SloRule(0.5, whole_ms=True),
+    )
+    assert "a latency below 0.01 s" in why_unservable(late)[0]
+
+
+def test_what_fits_on_no_instance_is_infeasible_with_the_memory() -> None:
+    large = Demand(
+        (Service("large", 1.0, 1.0),), (flat_table("large", A30, {1: 5.0}, memory_gb=20.0),), (GpuPool(A30),)
+    )
+    result = deploy(large)
+    assert result.status is Status.INFEASIBLE
+    reason = "service 'large' fits on no instance: its model 'large' needs more memory than any that it was profiled on"
+    assert why_unservable(large) == [f"{reason} has"] == [result.reason]
+    assert why_unservable(large.replace(max_processes=1)) == [result.reason]
+
+
+def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:
+    points = (Point(1, 1, 1, 5.0, 0.01), Point(2, 1, 3, 9.0, 0.01), Point(4, 1, 2, 9.0, 0.01))
+    table = ProfileTable("large", A30.name, points, memory_gb=10.0)  # too large for the only one with one process
+    demand = Demand((Service("chat", 1.0, 1.0, "large"),), (table,), (GpuPool(A30),), max_processes=1)
+    reason = "service 'chat' fits on no instance: where it has enough memory its model 'large' was profiled with "
+    assert why_unservable(demand) == [f"{reason}2 processes or more, and at most 1 may share an instance"]
+    assert why_unservable(demand.replace(max_processes=2)) == []
+
+
+def test_ctrl_c_keeps_the_best_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(demand: Demand, control: Control[Deployment], **known: object) -> None:
+        original(demand, control, **known)
+        raise KeyboardInterrupt
+
+    original = search_module.search
+    monkeypatch.setattr(search_module, "search", interrupted)
+    result = deploy(SMALL, "search")
+    assert result.status is Status.INTERRUPTED
+    assert result.gpus == 1
+
+
+def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(demand: Demand) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mig_opt.api.deploy.deployment.Relaxation", interrupted)
+    result = deploy(SMALL)
+    assert (result.status, result.deployment, result.lower_bound, result.proven) == (Status.INTERRUPTED, None, 0, ())
+
+
+def test_an_invalid_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(demand: Demand, control: Control[Deployment], **known: object) -> None:
+        control.offer(Deployment(("A100-80GB",), (Segment("a", 0, "1g.10gb", 0, 1, 1, 10.0, 0.01),)))
+
+    monkeypatch.setattr(search_module, "search", careless)
+    with pytest.raises(SolverError, match="invalid deployment"):
+        deploy(SMALL, "search")
+
+
+def test_a_bound_above_the_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    def boastful(demand: Demand, control: Control[Deployment], **known: object) -> None:
+        original(demand, control, **known)
+        control.raise_bound(7, "because")
+
+    original = search_module.search
+    monkeypatch.setattr(search_module, "search", boastful)
+    with pytest.raises(SolverError, match="lower bound 7 above"):
+        deploy(SMALL, "search")
+
+
+def test_methods_that_ignore_what_runs_are_aligned_with_it() -> None:
+    """The only segment is at 1g@0 where the running one is at 1g@3 of GPU 1."""
+    demand = demand_of({"a": 5.0}, {"a": {1: 10.0}})
+    old = Deployment(("A100-80GB",) * 2, (Segment("a", 1, "1g.10gb", 3, 1, 1, 10.0, 0.01),))
+    result = deploy(demand, "first-fit", running=old)
+    assert result.deployment == old
+
+
+def test_text_and_equality() -> None:
+    result = deploy(SMALL)
+    assert "status       optimal" in str(result)
+    assert "GPUs         1" in str(result)
+    assert dataclasses.replace(result) == result

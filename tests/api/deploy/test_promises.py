@@ -1,0 +1,251 @@
+"""Deployments that keep a promise to the requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from demands import A30
+
+from mig_opt.api.deploy import deploy, trials
+from mig_opt.api.deploy.promises import deploy_with_promise
+from mig_opt.api.deploy.trials import PromiseTrials
+from mig_opt.api.deploy.unkept import why_unkept
+from mig_opt.errors import InputError
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.result import Status
+from mig_opt.serving.arrivals import Arrivals
+from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.simulation.serving import capacity
+from mig_opt.simulation.serving.capacity import Promise
+from mig_opt.simulation.serving.requests import Batching, simulate_requests
+from mig_opt.validation import validate_deployment
+
+POINTS = tuple(Point(size, 8, 1, 100.0 * size, 0.08 / size) for size in (1, 2, 4))
+TABLE = ProfileTable("m", "A30-24GB", POINTS)
+
+
+def demand(rate: float, slo: float = 0.2, count: int | None = None) -> Demand:
+    return Demand((Service("a", slo, rate, "m"),), (TABLE,), (GpuPool(A30, count),))
+
+
+def test_room_for_queues_takes_another_gpu():
+    """Throughput alone covers 799 requests per second with two GPUs, with hardly any room for a queue."""
+    tight = demand(799.0)
+    assert deploy(tight).gpus == 2
+    found = deploy_with_promise(tight, 0.999)
+    assert (found.gpus, found.status, found.lower_bound) == (3, Status.OPTIMAL, 3)
+    assert found.claim == "3 GPUs, p99.9 kept in simulation; 2 proven too few under the capacities"
+    assert found.simulation is not None
+    assert found.simulation.keeps(0.999)
+    assert validate_deployment(tight, found.deployment).valid
+    for seed in range(3):
+        assert simulate_requests(tight, found.deployment, seconds=60, seed=seed).keeps(0.999)
+
+
+def test_a_promise_that_costs_nothing():
+    relaxed = demand(300.0)
+    assert deploy_with_promise(relaxed, 0.9).gpus == deploy(relaxed).gpus == 1
+
+
+def test_capacities_are_below_throughputs():
+    found = deploy_with_promise(demand(799.0), Promise(0.99, Arrivals("bursty")))
+    assert [entry.profile for entry in found.capacities] == ["1g.6gb", "2g.12gb", "4g.24gb"]
+    assert all(0 < entry.capacity < 0.9 * entry.throughput for entry in found.capacities)
+    held = {entry.profile: entry.capacity for entry in found.capacities}
+    assert sum(held[segment.profile] for segment in found.deployment.segments) >= 799.0 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("method", ["parvagpu", "first-fit", "search"])
+def test_rivals_keep_the_promise_with_no_fewer_gpus(method):
+    tight = demand(799.0)
+    rival = deploy_with_promise(tight, 0.999, method)
+    assert rival.simulation.keeps(0.999)
+    assert rival.method == method
+    assert rival.gpus >= 3
+
+
+def test_capacities_are_for_as_many_processes_as_the_method_uses():
+    """The best way has three processes; a method that knows one only would find none of these in the profile."""
+    points = tuple(Point(size, 8, p, 90.0 * size * (1 + p), 0.04 * p / size) for size in (1, 2, 4) for p in (1, 2, 3))
+    several = demand(500.0, slo=0.3).replace(tables=(ProfileTable("m", "A30-24GB", points),))
+    best, single = (deploy_with_promise(several, 0.99, method) for method in ("parvagpu", "parvagpu-single"))
+    assert {entry.processes for entry in best.capacities} == {3}
+    assert {entry.processes for entry in single.capacities} == {1}
+    assert single.headroom is None
+    assert single.simulation.keeps(0.99)
+
+
+def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monkeypatch):
+    monkeypatch.setenv("MIG_OPT_CACHE", "off")
+    runs = []
+    real = capacity.ServedRequests
+    monkeypatch.setattr(capacity, "ServedRequests", lambda *args, **known: runs.append(1) or real(*args, **known))
+    twice = Demand(tuple(Service(name, 0.2, 300.25, "m") for name in ("a", "b")), (TABLE,), (GpuPool(A30, None),))
+    halves = [Segment(name, gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02) for gpu, name in enumerate("ab")]
+    moved = [dataclasses.replace(segment, gpu=1 - segment.gpu) for segment in halves]
+    trials = PromiseTrials(Promise(0.99), 5)
+    shares = [trials.late(twice, Deployment(("A30-24GB",) * 2, tuple(own))) for own in (halves, moved)]
+    assert shares == [{}, {}]
+    assert len(runs) == 1
+
+
+def test_what_is_running_stays():
+    running = deploy(demand(799.0)).deployment
+    found = deploy_with_promise(demand(780.0), 0.99, running=running)
+    assert {s.identity for s in running.segments} & {s.identity for s in found.deployment.segments}
+
+
+def test_too_few_gpus_for_the_promise():
+    found = deploy_with_promise(demand(799.0, count=2), 0.999)
+    assert (found.status, found.plan, found.claim) == (Status.INFEASIBLE, None, "")
+    assert found.reason.startswith("with the capacities of the promise: ")
+
+
+def test_a_limit_that_no_instance_keeps():
+    nowhere = deploy_with_promise(demand(10.0, slo=0.001), 0.9)
+    assert nowhere.status is Status.INFEASIBLE
+    assert "needs a latency" in nowhere.reason
+
+
+def on_a30(points: tuple[Point, ...], *services: Service, share: float = 1.0, count: int | None = None) -> Demand:
+    """Services of the model ``m`` with these points, whose latency may take so much of the SLO."""
+    return Demand(services, (ProfileTable("m", "A30", points),), (GpuPool(A30, count),), SloRule(share))
+
+
+@pytest.mark.parametrize(
+    ("points", "slo", "rate", "promise", "gpus"),
+    [
+        ((Point(1, 1, 1, 100.0, 0.01),), 0.02, 50.0, Promise(0.999), 1),
+        ((Point(1, 1, 1, 100.0, 0.01),), 0.02, 50.0, Promise(0.99, Arrivals("bursty")), 1),
+        ((Point(1, 8, 1, 72.0, 0.11),), 0.2, 36.0, Promise(0.99), 1),
+        ((Point(1, 8, 1, 44.0, 0.18),), 0.2, 22.0, Promise(0.99), 3),
+        # Latency and SLO that divide to a little more than 1.
+        ((Point(1, 1, 1, 1 / 0.3, 0.3),), 0.3, 1.0, Promise(0.99), 1),
+        # Large batches answer more, and hardly any of them in time.
+        ((Point(4, 16, 1, 100.0, 0.16), Point(4, 1, 1, 50.0, 0.02)), 0.2, 30.0, Promise(0.999), 1),
+        ((Point(1, 8, 1, 50.0, 0.16),), 0.2, 1e-9, Promise(0.9999, Arrivals("bursty")), 1),
+    ],
+)
+def test_segments_of_little_capacity(points, slo, rate, promise, gpus):
+    found = deploy_with_promise(on_a30(points, Service("a", slo, rate, "m")), promise, "search")
+    assert (found.gpus, found.simulation.keeps(promise.share)) == (gpus, True)
+
+
+SLOW = Point(1, 8, 1, 10.0, 0.02)
+"""A batch takes 0.8 s by its throughput, whatever its latency."""
+
+
+def test_what_no_instance_keeps_is_told_of_all_services_with_what_would():
+    bad = on_a30(
+        (SLOW,), Service("a", 0.1, 5.0, "m"), Service("b", 0.2, 5.0, "m"), Service("c", 0.01, 5.0, "m"), share=0.5
+    )
+    found = deploy_with_promise(bad, 0.99)
+    assert found.status is Status.INFEASIBLE
+    for text in (
+        "'a' in time, at any rate: at best 0 % are, on 1g.6gb",
+        "of 'b' in time",
+        "an SLO of 0.8 s",
+        "'c' needs",
+    ):
+        assert text in found.reason
+    slower = tuple(dataclasses.replace(service, slo=0.8) for service in bad.services)
+    assert deploy_with_promise(bad.replace(services=slower), 0.99).simulation.keeps(0.99)
+    other = bad.replace(tables=(ProfileTable("m", "A30", (SLOW, Point(2, 1, 1, 500.0, 0.002))),))
+    assert {segment.profile for segment in deploy_with_promise(other, 0.99).deployment.segments} == {"2g.12gb"}
+
+
+@pytest.mark.parametrize(("spread", "patience"), [(0.4, 0.0), (1.0, 0.5), (10.0, 0.5), (0.1, 1.0)])
+def test_what_could_be_kept_where_times_vary(spread, patience):
+    varied = Promise(0.9999, batching=Batching(spread=spread, patience=patience))
+    asked = on_a30((Point(1, 8, 1, 80.0, 0.1),), Service("a", 0.2, 0.01, "m"), share=0.5)
+    (reason,) = why_unkept(asked, varied)
+    could = dict(re.findall(r"(a promise|an SLO) of ([\d.e+]+)", reason))
+    promised = dataclasses.replace(varied, share=float(could["a promise"]) / 100)
+    assert why_unkept(asked, promised) == []
+    assert why_unkept(asked, dataclasses.replace(varied, share=promised.share + 0.005 * (1 - promised.share)))
+    # Who waits for as long as is left is late whenever a batch takes longer than usual, whatever the SLO.
+    assert ("an SLO" in could) == (patience < 1)
+    if patience < 1:
+        longer = dataclasses.replace(asked.services[0], slo=float(could["an SLO"]))
+        assert why_unkept(asked.replace(services=(longer,)), varied) == []
+
+
+def test_latencies_that_the_rule_forbids_may_be_what_keeps_a_promise():
+    (reason,) = why_unkept(
+        on_a30((SLOW, Point(2, 1, 1, 12.0, 0.08)), Service("a", 0.1, 1.0, "m"), share=0.5), Promise()
+    )
+    assert reason.endswith(
+        "what can be kept: latencies of up to 0.8 of the SLO (--slo-share) in place of 0.5, or an SLO of 0.16 s"
+    )
+
+
+def test_too_few_gpus_where_batches_take_nearly_the_slo():
+    found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 50.0, "m"), count=1), 0.999)
+    assert found.status is Status.INFEASIBLE
+    assert "GPUs" in found.reason
+    assert (
+        "a batch takes 0.8 of its SLO, so few may wait for one; with an SLO of 0.32 s it would be up to" in found.reason
+    )
+
+
+def test_a_method_that_cannot_use_what_others_can_proves_nothing():
+    asked = on_a30((Point(1, 8, 2, 100.0, 0.1),), Service("a", 0.3, 5.0, "m"))
+    found = deploy_with_promise(asked, 0.99, "parvagpu-single")
+    assert (found.status, found.reason[:20]) == (Status.NO_SOLUTION, "for parvagpu-single:")
+    assert deploy_with_promise(asked, 0.99).status is Status.OPTIMAL
+
+
+def test_rates_that_take_too_many_segments():
+    found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 4e6, "m")), 0.999)
+    assert found.status is Status.INFEASIBLE
+    assert "services[0].rate needs at least" in found.reason
+
+
+def test_huge_rates_are_simulated_for_a_shorter_time(monkeypatch):
+    """30 seconds would have more requests than any simulation takes."""
+    monkeypatch.setattr(trials, "_MOST_REQUESTS", 1_000_000)
+    fast = on_a30((Point(1, 32, 1, 1e9, 0.01),), Service("a", 0.02, 1e9, "m"), share=0.5)
+    assert deploy_with_promise(fast, Promise(0.99, Arrivals("even")), "first-fit").simulation.requests <= 1_000_001
+
+
+def test_the_same_seed_gives_the_same_deployment():
+    one, two = (deploy_with_promise(demand(1234.0), 0.99, seed=3) for _ in range(2))
+    assert (one.deployment, one.capacities) == (two.deployment, two.capacities)
+    assert one.simulation.services == two.simulation.services
+
+
+def test_headroom_raises_all_rates():
+    raised = load_demand("parvagpu-s1").with_headroom(0.5)
+    assert [s.rate for s in raised.services] == [1.5 * s.rate for s in load_demand("parvagpu-s1").services]
+    for wrong in (-0.1, 101.0, float("nan")):
+        with pytest.raises(InputError):
+            raised.with_headroom(wrong)
+
+
+@pytest.mark.parametrize("promise", [0.0, 1.0, 2.0, "99%"])
+def test_no_promises(promise):
+    with pytest.raises(InputError) as caught:
+        deploy_with_promise(demand(10.0), promise)
+    assert caught.value.problems[0].path == "promise"
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(InputError) as caught:
+        deploy_with_promise(3, 1.0, running=4, time_limit=-1)  # type: ignore[arg-type]
+    assert [problem.path for problem in caught.value.problems] == ["demand", "promise", "running", "time_limit"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", ["even", "poisson"])
+@pytest.mark.parametrize("name", ["parvagpu-s2", "parvagpu-s3"])
+def test_the_scenarios_keep_their_promise_on_other_seeds(name, kind):
+    scenario = load_demand(name)
+    found = deploy_with_promise(scenario, Promise(0.99, Arrivals(kind)))
+    assert found.status is Status.OPTIMAL
+    for seed in (11, 12):
+        held_out = simulate_requests(scenario, found.deployment, arrivals=kind, seconds=60, seed=seed)
+        assert all(service.late_share_interval[0] <= 0.01 for service in held_out.services)

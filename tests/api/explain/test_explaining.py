@@ -1,0 +1,394 @@
+"""Why a batch is infeasible, or its makespan not below a target."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+from collections.abc import Collection
+
+import pytest
+import tiny
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import whole_seconds
+
+import mig_opt.api.explain.oracle as oracle_module
+from mig_opt.api.explain import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
+from mig_opt.api.explain.oracle import in_time
+from mig_opt.api.explain.requirements import Requirements
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.bundled import load_instance
+from mig_opt.validation import validate
+
+A30 = get_gpu("A30")
+KIND = RequirementKind
+
+
+def batch_of(*tasks: Task, **changes: object) -> Batch:
+    return Batch(tasks, A30).replace(**changes)
+
+
+def paths(conflict: Conflict) -> list[str]:
+    return [requirement.path for requirement in conflict.requirements]
+
+
+def kinds(explanation: Explanation) -> set[RequirementKind]:
+    return {requirement.kind for conflict in explanation.conflicts for requirement in conflict.requirements}
+
+
+# The reference: what is left of a batch under some requirements, written down independently of the package
+
+
+def left(batch: Batch, kept: Collection[Requirement]) -> Batch | None:
+    at = {requirement.path for requirement in kept}
+    tasks = []
+    for index, task in enumerate(batch.tasks):
+        if f"tasks[{index}]" not in at:
+            continue
+        times = dict(task.times)
+        if f"tasks[{index}].times" not in at:
+            for size in batch.gpu.sizes:
+                if size not in task.times:
+                    smaller = [known for known in task.times if known < size]
+                    near = smaller[-1] if smaller else min(task.times)
+                    times[size] = max(round(task.times[near] * near / size, 3), 0.001)
+        needed = task.memory_gb if f"tasks[{index}].memory_gb" in at else None
+        tasks.append(Task(task.name, times, needed))
+    if not tasks:
+        return None
+    initial = tuple(
+        live if f"initial[{index}].free" in at else dataclasses.replace(live, free=0.0)
+        for index, live in enumerate(batch.initial)
+    )
+    costs = batch.operations if "operations" in at else OperationCosts.zero(batch.gpu)
+    parallel = batch.parallel_operations or "parallel_operations" not in at
+    gpus = batch.gpus if "gpus" in at else batch.gpus + len(tasks)
+    return batch.replace(tasks=tuple(tasks), initial=initial, operations=costs, parallel_operations=parallel, gpus=gpus)
+
+
+def possible(batch: Batch | None, target: float) -> bool:
+    if batch is None:
+        return True
+    # Brute force shares nothing with what finds the explanation; with several GPUs it takes too long.
+    result = solve(batch, "brute-force" if batch.gpus == 1 else "cp", workers=1)
+    assert result.status == "optimal"
+    assert result.makespan is not None
+    return in_time(Ticks.of(batch), result.makespan, target)
+
+
+def check(batch: Batch, explanation: Explanation) -> None:
+    """The requirements are impossible together, and possible without any one of them."""
+    (conflict,) = explanation.conflicts
+    assert conflict.minimal
+    assert conflict.target is not None
+    requirements = [entry for entry in conflict.requirements if entry.kind is not KIND.TARGET]
+    assert len(requirements) == len(conflict.requirements) - 1
+    assert not possible(left(batch, requirements), conflict.target)
+    for dropped in requirements:
+        assert possible(left(batch, [entry for entry in requirements if entry is not dropped]), conflict.target), (
+            dropped
+        )
+    assert conflict.makespan is not None
+    assert conflict.target < conflict.lower_bound <= conflict.makespan
+
+
+@st.composite
+def small_batches(draw: st.DrawFn) -> Batch:
+    """One A30, up to three tasks, everything that can be required."""
+    tasks = []
+    for index in range(draw(st.integers(1, 3))):
+        sizes = draw(st.lists(st.sampled_from(A30.sizes), min_size=1, unique=True))
+        most = max(profile.memory_gb for profile in A30.profiles_of("double-memory") if profile.compute_slices in sizes)
+        memory = draw(st.one_of(st.none(), st.just(float(most)), st.just(most / 2)))
+        tasks.append(Task(f"t{index}", {size: draw(whole_seconds) for size in sizes}, memory))
+    initial: tuple[LiveInstance, ...] = ()
+    if draw(st.booleans()):
+        live = draw(st.sampled_from([("1g.6gb", 0), ("2g.12gb", 2), ("4g.24gb", 0)]))
+        initial = (LiveInstance(0, *live, draw(st.sampled_from([0.0, 1.5, 4.0]))),)
+    costs = draw(st.sampled_from([A30.operation_costs, OperationCosts.zero(A30)]))
+    return Batch(tuple(tasks), A30, 1, costs, initial, draw(st.booleans()))
+
+
+@pytest.mark.deep
+@given(small_batches(), st.floats(0.3, 1.1))
+@settings(max_examples=40)
+def test_a_conflict_is_impossible_and_minimal(batch: Batch, share: float) -> None:
+    optimum = solve(batch, "brute-force").makespan
+    assert optimum is not None
+    target = round(optimum * share, 2)
+    assume(target > 0)
+    explanation = explain(batch, target, time_limit=None, workers=1)
+    if possible(batch, target):
+        assert explanation.verdict is Verdict.POSSIBLE
+        assert explanation.conflicts == ()
+    else:
+        assert explanation.verdict is Verdict.IMPOSSIBLE
+        check(batch, explanation)
+        assert explanation.makespan == pytest.approx(optimum)
+    assert explanation.lower_bound <= optimum + 1e-9
+    assert explanation.schedule is not None
+    assert validate(batch, explanation.schedule).valid
+
+
+@given(small_batches())
+@settings(max_examples=20)
+def test_without_a_target_the_conflict_is_just_below_the_optimum(batch: Batch) -> None:
+    explanation = explain(batch, time_limit=None, workers=1)
+    assert explanation.verdict is Verdict.POSSIBLE
+    assert explanation.makespan == pytest.approx(explanation.lower_bound)
+    check(batch, explanation)
+    target = explanation.conflicts[0].target
+    assert target is not None
+    tick = float(Ticks.of(batch).length)
+    assert explanation.lower_bound - target == pytest.approx(tick)
+
+
+@given(small_batches(), st.floats(0.3, 0.99))
+@settings(max_examples=20)
+def test_remedies_mend(batch: Batch, share: float) -> None:
+    optimum = solve(batch, "brute-force").makespan
+    assert optimum is not None
+    explanation = explain(batch, max(round(optimum * share, 2), 0.01), time_limit=None, workers=1)
+    assume(explanation.verdict is Verdict.IMPOSSIBLE)
+    target = explanation.target
+    assert target is not None
+    everything = Requirements(batch, target).all
+    first, *others = explanation.remedies
+    assert (first.path, first.makespan) == ("target", pytest.approx(optimum))
+    for remedy in others:
+        if remedy.path == "gpus":
+            changed: Batch | None = batch.replace(gpus=int(remedy.text.partition(" ")[0]))
+        else:
+            changed = left(batch, [entry for entry in everything if entry.path != remedy.path])
+        assert possible(changed, target), remedy
+
+
+# Each kind of requirement, in examples that can be checked by hand
+
+
+def test_a_task_that_is_too_long_alone() -> None:
+    batch = batch_of(Task("short", {1: 1.0}), Task("long", {1: 9.0, 2: 5.0, 4: 4.0}))
+    explanation = explain(batch, 3.5)
+    assert [paths(conflict) for conflict in explanation.conflicts] == [["target", "tasks[1]"]]
+    assert str(explanation.conflicts[0].requirements[1]) == ("task 'long' must run: 9 s on 1 slice, 5 s on 2, 4 s on 4")
+    assert [remedy.path for remedy in explanation.remedies] == ["target", "tasks[1]"]
+    check(batch, explanation)
+
+
+def test_the_creation_of_the_instance_makes_it_too_long() -> None:
+    batch = batch_of(Task("a", {4: 4.0}))
+    explanation = explain(batch, 4.1)
+    assert paths(explanation.conflicts[0]) == ["target", "operations", "tasks[0]"]
+    assert explanation.conflicts[0].lower_bound == 4.13
+    assert explanation.remedies[1].text == "if creating and destroying instances took no time"
+    assert explanation.remedies[1].makespan == 4.0
+
+
+def test_the_driver_is_too_slow() -> None:
+    """Two instances are created one after the other: the second one is there after 0.22 s, not after 0.11 s."""
+    batch = batch_of(*(Task(name, {1: 4.0, 2: 4.0, 4: 4.0}) for name in "abcd"))
+    explanation = explain(batch, 4.2)
+    # Any two of the tasks, which are all alike.
+    found = paths(explanation.conflicts[0])
+    assert found[:4] == ["target", "gpus", "operations", "parallel_operations"]
+    assert len({path for path in found[4:] if path.startswith("tasks[")}) == len(found) - 4 == 2
+    assert explanation.conflicts[0].lower_bound == 4.22
+    # Without a task there are three of them still.
+    assert {remedy.path for remedy in explanation.remedies} == {"target", "gpus", "operations", "parallel_operations"}
+    check(batch, explanation)
+
+
+def test_a_size_without_time() -> None:
+    batch = batch_of(Task("a", {1: 8.0}), Task("b", {1: 1.0, 2: 1.0, 4: 1.0}))
+    explanation = explain(batch, 5.0)
+    assert paths(explanation.conflicts[0]) == ["target", "tasks[0]", "tasks[0].times"]
+    assert str(explanation.conflicts[0].requirements[2]) == "task 'a' has no time on 2 or 4 slices"
+    assert "if task 'a' took 4 s on 2 slices, 2 s on 4" in map(str, explanation.remedies)
+
+
+def test_a_need_for_memory() -> None:
+    tasks = [Task(name, {1: 4.0, 2: 4.0, 4: 4.0}, 20.0) for name in "ab"]
+    explanation = explain(batch_of(*tasks), 5.0)
+    # As soon as one of them needs the whole GPU, the other has to wait.
+    assert paths(explanation.conflicts[0]) == ["target", "gpus", "tasks[0]", "tasks[1]", "tasks[1].memory_gb"]
+    assert str(explanation.conflicts[0].requirements[-1]) == "task 'b' needs 20 GB"
+
+
+def test_memory_that_every_instance_has_is_no_requirement() -> None:
+    requirements = Requirements(batch_of(Task("a", {1: 4.0}, 6.0), Task("b", {1: 4.0}, 6.5)), 1.0)
+    assert [entry.path for entry in requirements.details] == ["tasks[0].times", "tasks[1].times", "tasks[1].memory_gb"]
+
+
+def test_an_instance_that_is_busy() -> None:
+    batch = batch_of(Task("a", {1: 4.0, 2: 4.0, 4: 4.0}), initial=(LiveInstance(0, "4g.24gb", 0, 12.5),))
+    explanation = explain(batch, 10.0)
+    assert paths(explanation.conflicts[0]) == ["target", "gpus", "initial[0].free", "tasks[0]"]
+    assert "instance 4g.24gb@0 on GPU 0 exists and is busy until 12.5 s" in map(
+        str, explanation.conflicts[0].requirements
+    )
+    assert {remedy.path for remedy in explanation.remedies} == {"target", "gpus", "initial[0].free", "tasks[0]"}
+    check(batch, explanation)
+
+
+def test_more_gpus_do_not_help_tasks_that_share_a_live_instance() -> None:
+    """Only the live instance saves the creation, and it can run one of the two in time."""
+    batch = batch_of(Task("a", {4: 4.0}), Task("b", {4: 4.0}), initial=(LiveInstance(0, "4g.24gb", 0),))
+    explanation = explain(batch, 4.05)
+    assert paths(explanation.conflicts[0]) == ["target", "operations", "tasks[0]", "tasks[1]"]
+    # With another GPU it would be 4.13 s: more cannot be said of these requirements.
+    assert explanation.conflicts[0].lower_bound == 4.13
+    check(batch, explanation)
+
+
+def test_the_bundled_instance() -> None:
+    explanation = explain(load_instance("rodinia-a30"), 28.0)
+    (conflict,) = explanation.conflicts
+    assert paths(conflict) == ["target", "gpus", "tasks[2]", "tasks[3]", "tasks[6]", "tasks[7]"]
+    assert conflict.minimal
+    assert conflict.lower_bound == pytest.approx(28.08392)
+    assert explanation.makespan == pytest.approx(28.43392)
+    assert {"2 x A30-24GB", "without task 'lu'"} <= set(map(str, explanation.remedies))
+    assert str(explanation).startswith("impossible: 28 s\n - the makespan must be at most 28 s\n - there is 1 x A30")
+
+
+def test_the_next_shorter_makespan_is_a_tick_away() -> None:
+    batch = batch_of(Task("a", {4: 0.1}), Task("b", {4: 0.2}), operations=OperationCosts.zero(A30))
+    explanation = explain(batch)
+    assert (explanation.makespan, explanation.conflicts[0].target) == (0.3, 0.2)
+    assert explain(batch, 0.3).verdict is Verdict.POSSIBLE
+    check(batch, explanation)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e-3])
+def test_times_of_many_decimals(scale: float) -> None:
+    """Where makespans cannot be counted in ticks, a millionth below the bound is ruled out, and no more is claimed."""
+    batch = batch_of(
+        Task("a", {4: math.pi * scale}), Task("b", {4: math.e * scale}), operations=OperationCosts.zero(A30)
+    )
+    explanation = explain(batch)
+    optimum = (math.pi + math.e) * scale
+    (conflict,) = explanation.conflicts
+    assert paths(conflict) == ["target", "gpus", "tasks[0]", "tasks[1]"]
+    assert conflict.minimal
+    assert conflict.target is not None
+    assert optimum * (1 - 1e-5) < conflict.target < optimum
+    assert explain(batch, optimum * 1.001).verdict is Verdict.POSSIBLE
+    assert explain(batch, optimum * 0.999).verdict is Verdict.IMPOSSIBLE
+
+
+# Infeasible batches
+
+
+def test_tasks_that_fit_nowhere_are_explained_all_at_once() -> None:
+    batch = batch_of(Task("ok", {1: 1.0}), Task("big", {1: 2.0}, 20.0), Task("mid", {1: 2.0, 2: 2.0}, 13.0))
+    explanation = explain(batch, 100.0)
+    assert explanation.verdict is Verdict.IMPOSSIBLE
+    assert explanation.lower_bound == math.inf
+    assert [paths(conflict) for conflict in explanation.conflicts] == [
+        ["tasks[1]", "tasks[1].times", "tasks[1].memory_gb"],
+        ["tasks[2]", "tasks[2].times", "tasks[2].memory_gb"],
+    ]
+    assert all(conflict.minimal and conflict.target is None for conflict in explanation.conflicts)
+    assert [str(remedy) for remedy in explanation.remedies] == [
+        "task 'big' with at most 6 GB",
+        "a time for task 'big' on 4 slices: 4g.24gb has 24 GB",
+        "the GPU A100-80GB, where task 'big' fits into 1g.20gb",
+        "task 'mid' with at most 12 GB",
+        "a time for task 'mid' on 4 slices: 4g.24gb has 24 GB",
+        "the GPU A100-80GB, where task 'mid' fits into 1g.20gb",
+    ]
+    assert explanation.remedies[1].path == "tasks[1].times.4"
+    mended = [Task("big", {1: 2.0}, 6.0), Task("big", {1: 2.0, 4: 1.0}, 20.0)]
+    assert not any(batch_of(task).unplaceable() for task in mended)
+    assert not Batch((batch.tasks[1],), get_gpu("A100-80GB")).unplaceable()
+
+
+# Limits
+
+
+def test_a_large_batch_is_explained_within_the_limit() -> None:
+    """How far the work gets depends on the machine; that it is right does not."""
+    batch = generate_batch(300, seed=2)
+    explanation = explain(batch, 1000.0, time_limit=1.0)
+    (conflict,) = explanation.conflicts
+    assert explanation.verdict is Verdict.IMPOSSIBLE
+    assert conflict.lower_bound > 1000.0
+    assert set(conflict.open) <= set(conflict.requirements)
+    assert conflict.minimal == (not conflict.open)
+
+
+def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = []
+
+    def counted(*arguments: object, **options: object) -> ScheduleResult:
+        questions.append(arguments)
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(oracle_module, "solve", counted)
+    batch = batch_of(
+        *(Task(f"t{index}", {1: 4.0, 2: 2.0, 4: 1.0}) for index in range(40)), operations=OperationCosts.zero(A30)
+    )
+    explanation = explain(batch, 39.5, time_limit=None)
+    assert explanation.conflicts[0].minimal
+    assert len(explanation.conflicts[0].requirements) == 2 + 40
+    assert len(questions) < 30
+
+
+def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that is never sure: FAR alone, with nothing but its bound."""
+
+    def unsure(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
+        found = solve(batch, "far")
+        return dataclasses.replace(found, lower_bound=0.0)
+
+    monkeypatch.setattr(oracle_module, "solve", unsure)
+    explanation = explain(load_instance("rodinia-a30"), 28.0)
+    assert explanation.verdict is Verdict.UNKNOWN
+    assert explanation.conflicts == ()
+    assert explanation.makespan == pytest.approx(29.26148)
+
+
+def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def interrupted(*arguments: object, **options: object) -> ScheduleResult:
+        asked.append(arguments)
+        if len(asked) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(oracle_module, "solve", interrupted)
+    explanation = explain(load_instance("rodinia-a30"), 28.0)
+    assert explanation.interrupted
+    assert explanation.verdict is Verdict.IMPOSSIBLE
+    (conflict,) = explanation.conflicts
+    assert conflict.open
+    assert not conflict.minimal
+    assert conflict.lower_bound > 28.0
+
+
+@pytest.mark.parametrize("target", [0, -1.0, math.nan, math.inf, "28", True])
+def test_wrong_targets(target: object) -> None:
+    with pytest.raises(InputError) as caught:
+        explain(tiny.BATCH, target, time_limit=-1, seed=-1)
+    assert [problem.path for problem in caught.value.problems] == ["target", "time_limit", "seed"]
+
+
+def test_a_batch_is_wanted() -> None:
+    with pytest.raises(InputError, match="batch: must be a Batch"):
+        explain("rodinia-a30")
+
+
+def test_every_kind_of_requirement_occurs_in_these_tests() -> None:
+    live = (LiveInstance(0, "4g.24gb", 0, 12.5),)
+    batch = batch_of(Task("a", {2: 4.0}, 11.0), Task("b", {1: 4.0}), initial=live)
+    found = {entry.kind for entry in Requirements(batch, 1.0).all} | kinds(explain(batch, 10.0))
+    assert found == set(RequirementKind)

@@ -1,0 +1,399 @@
+"""Second proofs: what is claimed is true, and whatever is changed in a certificate is found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import batches
+
+import mig_opt.api.prove.prover as prover_module
+from mig_opt.api.prove import check, prove
+from mig_opt.api.prove.prover import Question, critical_task_of, slice_load_of, slice_load_value
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.bounds import lower_bounds
+from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
+from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
+from mig_opt.errors import InputError, SolverError, UnknownMethodError
+from mig_opt.files.batch.certificates import (
+    certificate_from_json,
+    certificate_to_json,
+    read_certificate,
+    write_certificate,
+)
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.result import Status
+from mig_opt.validation import validate
+
+ONE = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+ONE_BEST = Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),))
+
+
+@pytest.fixture(scope="module")
+def far() -> Schedule:
+    """A schedule of the tiny batch that is not optimal."""
+    schedule = solve(tiny.BATCH, "far-unrefined").schedule
+    assert schedule is not None
+    assert schedule.makespan == pytest.approx(tiny.FAR)
+    return schedule
+
+
+@pytest.fixture(scope="module")
+def proof() -> Certificate:
+    return prove(tiny.BATCH, tiny.BEST)
+
+
+@pytest.fixture(scope="module")
+def refutation(far: Schedule) -> Certificate:
+    return prove(tiny.BATCH, far)
+
+
+def sealed(certificate: Certificate, **changes: Any) -> Certificate:
+    """A certificate that was changed by someone who computes the digest anew."""
+    changed = dataclasses.replace(certificate, **changes)
+    return dataclasses.replace(changed, digest=changed.computed_digest())
+
+
+def paths(batch: Batch, schedule: Schedule, certificate: Certificate) -> set[str]:
+    found = check(batch, schedule, certificate)
+    assert found.holds is not bool(found.mismatches)
+    assert not (found.mismatches and found.trusted)
+    return {problem.path for problem in found.mismatches}
+
+
+# ------------------------------------------------------------------------------------------------------------ prove
+
+
+@pytest.mark.parametrize("method", ["milp", "milp-cbc", "brute-force"])
+def test_proved(method: str) -> None:
+    found = prove(tiny.BATCH, tiny.BEST, method, time_limit=60)
+    assert (found.claim, found.better, found.method, found.interrupted) == (Claim.PROVED, None, method, False)
+    assert tiny.OPTIMUM - 0.01 < found.lower_bound <= found.makespan == tiny.BEST.makespan
+    assert (found.tick, found.exact) == ("1/100", True)
+    assert Fraction(found.slice_load.value) == Fraction("4.36")
+    assert (found.critical_task.task, Fraction(found.critical_task.value)) == ("right", Fraction("4.11"))
+    checked = check(tiny.BATCH, tiny.BEST, found)
+    assert (checked.holds, checked.needs_solver, checked.bound) == (True, True, 4.36)
+    assert method in checked.trusted[1]
+    assert all(version in checked.trusted[1] for version in found.versions.values())
+
+
+def test_refuted(far: Schedule, refutation: Certificate) -> None:
+    assert refutation.claim is Claim.REFUTED
+    assert refutation.better is not None
+    assert refutation.better.makespan < far.makespan - 0.005
+    assert validate(tiny.BATCH, refutation.better).valid
+    assert refutation.lower_bound <= tiny.OPTIMUM
+    checked = check(tiny.BATCH, far, refutation, rerun=True)
+    assert (checked.holds, checked.needs_solver, checked.rerun) == (True, False, None)
+    assert len(checked.trusted) == 1, "the shorter schedule speaks for itself"
+
+
+def test_rodinia() -> None:
+    """Its ticks are finer than floating-point numbers allow for: a proof within hundredths of a millisecond."""
+    batch = load_instance("rodinia-a30")
+    schedule = solve(batch, "milp").schedule
+    assert schedule is not None
+    found = prove(batch, schedule, "milp-cbc", within=1e-5, time_limit=60)
+    assert found.claim is Claim.PROVED
+    assert found.makespan - 1e-5 <= found.lower_bound <= found.makespan
+    assert check(batch, schedule, found).holds
+    far_schedule = solve(batch, "far").schedule
+    assert far_schedule is not None
+    assert prove(batch, far_schedule, time_limit=60).claim is Claim.REFUTED
+
+
+def test_open_when_there_is_no_time(far: Schedule) -> None:
+    batch = load_instance("miso-a100-32")
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    found = prove(batch, schedule, time_limit=1e-6)
+    assert found.claim is Claim.OPEN
+    assert 0 < found.lower_bound < found.makespan
+    assert check(batch, schedule, found).holds
+
+
+def test_no_solver_is_needed_where_arithmetic_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prover_module, "solve", lambda *rest, **options: pytest.fail("a solver was asked"))
+    found = prove(ONE, ONE_BEST)
+    assert (found.claim, found.runtime_s, found.lower_bound) == (Claim.PROVED, 0.0, 2.13)
+    checked = check(ONE, ONE_BEST, found, rerun=True)
+    assert (checked.holds, checked.needs_solver, checked.rerun, len(checked.trusted)) == (True, False, None, 1)
+
+
+def test_within(far: Schedule) -> None:
+    """What is shorter by no more than that does not count: FAR is 0.12 s above the optimum."""
+    assert prove(tiny.BATCH, far, within=0.12).claim is Claim.PROVED
+    assert prove(tiny.BATCH, far, within=0.11).claim is Claim.REFUTED
+
+
+def test_ticks_that_are_not_exact() -> None:
+    """A millionth of the makespan counts in place of a tick."""
+    batch = Batch((Task("a", {1: 1 / 3, 2: 1 / 7}), Task("b", {1: 2**0.5})), get_gpu("A30"))
+    assert not Ticks.of(batch).exact
+    schedule = solve(batch, "brute-force").schedule
+    assert schedule is not None
+    assert prove(batch, schedule).claim is Claim.PROVED
+    for shift, claim in ((1e-7, Claim.PROVED), (1e-3, Claim.REFUTED)):
+        later = schedule.replace(
+            runs=[
+                dataclasses.replace(run, begin=run.begin + shift, end=run.end + shift) if run.task == "b" else run
+                for run in schedule.runs
+            ]
+        )
+        found = prove(batch, later)
+        assert found.claim is claim
+        assert not found.exact
+        assert check(batch, later, found).holds
+
+
+def test_ctrl_c_keeps_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = tiny.BATCH
+
+    def interrupted(*arguments: Any, **options: Any) -> ScheduleResult:
+        return ScheduleResult(Status.INTERRUPTED, "milp", None, 5.5, 1.0, versions={"mig-opt": "1"})
+
+    monkeypatch.setattr(prover_module, "solve", interrupted)
+    found = prove(batch, tiny.BEST)
+    assert (found.claim, found.lower_bound, found.interrupted) == (Claim.OPEN, 5.5, True)
+    assert check(batch, tiny.BEST, found).holds
+
+
+def test_ctrl_c_during_the_search(far: Schedule) -> None:
+    def press(*rest: object) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Question, "decided", press)
+        found = prove(tiny.BATCH, tiny.BEST, "brute-force")
+    assert (found.claim, found.interrupted) == (Claim.OPEN, True)
+    assert found.lower_bound >= 4.36
+
+
+def test_a_bound_above_the_schedule_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*arguments: Any, **options: Any) -> ScheduleResult:
+        return ScheduleResult(Status.NO_SOLUTION, "milp", None, 6.4, 1.0)
+
+    monkeypatch.setattr(prover_module, "solve", wrong)
+    with pytest.raises(SolverError, match=r"method milp claims the lower bound 6\.4 s above a valid schedule"):
+        prove(tiny.BATCH, tiny.BEST)
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(InputError) as caught:
+        prove("x", 3, "far", time_limit=0, within=-1, seed=-1, workers=0)
+    assert [problem.path for problem in caught.value.problems] == [
+        "batch", "schedule", "within", "method", "time_limit", "seed", "workers"
+    ]  # fmt: skip
+    assert "method: must be exact, far proves nothing" in str(caught.value)
+    with pytest.raises(UnknownMethodError):
+        prove(ONE, ONE_BEST, "mlip")
+    with pytest.raises(InputError, match=r"within: must be a finite number of seconds >= 0, is nan"):
+        prove(ONE, ONE_BEST, within=float("nan"))
+    with pytest.raises(InputError, match="certificate: must be a Certificate"):
+        check(ONE, ONE_BEST, "x")
+
+
+def test_a_schedule_that_is_not_valid() -> None:
+    with pytest.raises(InputError) as caught:
+        prove(tiny.BATCH, tiny.BEST.replace(runs=tiny.BEST.runs[1:]))
+    assert "schedule.tasks[0]" in {problem.path for problem in caught.value.problems}
+
+
+whole = st.integers(1, 40).map(lambda n: n / 10)
+tiny_batches = st.lists(
+    st.dictionaries(st.sampled_from([1, 2, 4]), whole, min_size=1), min_size=1, max_size=3
+).map(lambda rows: Batch(tuple(Task(f"t{at}", times) for at, times in enumerate(rows)), get_gpu("A30")))  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(tiny_batches)
+def test_two_methods_agree(batch: Batch) -> None:
+    """On the schedules of FAR, which are optimal or not, and on the shorter ones that are found."""
+    schedule = solve(batch, "far").schedule
+    while True:
+        assert schedule is not None
+        one, two = (prove(batch, schedule, method) for method in ("milp", "brute-force"))
+        assert one.claim is two.claim
+        assert one.claim is not Claim.OPEN
+        for certificate in (one, two):
+            assert check(batch, schedule, certificate).holds
+            assert certificate_from_json(certificate_to_json(certificate)) == certificate
+        if one.claim is Claim.PROVED:
+            return
+        schedule = two.better
+
+
+# ------------------------------------------------------------------------------------------------- exact arithmetic
+
+
+@settings(max_examples=60)
+@given(batches())
+def test_bounds_are_those_of_the_library(batch: Batch) -> None:
+    """Computed along another way they are the same, but for the weights, which are rounded there."""
+    known = {bound.name: bound.value for bound in lower_bounds(batch)}
+    slack = 1e-5 * max(known.values())
+    slice_load = Fraction(slice_load_of(batch).value)
+    assert known["slice load"] - slack <= slice_load <= known["slice load"] + slack
+    assert known["critical task"] == Ticks(0, 1, exact=True).seconds_below(Fraction(critical_task_of(batch).value))
+
+
+@given(st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any))
+def test_any_weights_give_a_bound(weights: list[int]) -> None:
+    assert slice_load_value(tiny.BATCH, weights) <= Fraction("6.34")
+
+
+@pytest.mark.parametrize("weights", [(), (1, 1, 1), (1, 1, 1, -1), (0, 0, 0, 0)])
+def test_weights_that_mean_nothing(weights: tuple[int, ...], proof: Certificate) -> None:
+    with pytest.raises(InputError, match=r"must be 4 whole numbers >= 0, not all 0"):
+        slice_load_value(tiny.BATCH, weights)
+    forged = sealed(proof, slice_load=SliceLoad(weights, "6"))
+    assert paths(tiny.BATCH, tiny.BEST, forged) == {"slice_load.weights"}
+
+
+def test_digests_see_what_matters() -> None:
+    batch = tiny.BATCH
+    digests = [
+        batch_digest(changed)
+        for changed in (
+            batch,
+            batch.replace(gpus=2),
+            batch.replace(parallel_operations=True),
+            batch.replace(tasks=batch.tasks[:2]),
+            batch.replace(gpu=get_gpu("A100"), operations=get_gpu("A100").operation_costs, tasks=batch.tasks),
+        )
+    ]
+    assert len(set(digests)) == len(digests)
+    assert batch_digest(batch.replace(name="other")) == digests[0]
+    backwards = tiny.BEST.replace(runs=tiny.BEST.runs[::-1])
+    assert schedule_digest(backwards) == schedule_digest(tiny.BEST)
+    assert schedule_digest(Schedule(tiny.BEST.runs)) != schedule_digest(tiny.BEST)
+
+
+# ------------------------------------------------------------------------------------------------------------ check
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = [place for key, entry in entries for place in places_in(entry, (*path, key))]
+    return found or [path]
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_any_change_is_found(data: st.DataObject, proof: Certificate, refutation: Certificate, far: Schedule) -> None:
+    """Whatever leaf of the file is replaced by whatever else: it cannot be read, or does not hold."""
+    certificate, schedule = data.draw(st.sampled_from([(proof, tiny.BEST), (refutation, far)]))
+    document = json.loads(certificate_to_json(certificate))
+    place = data.draw(st.sampled_from([place for place in places_in(document) if place != ("better", "makespan")]))
+    parent: Any = document
+    for step in place[:-1]:
+        parent = parent[step]
+    old = parent[place[-1]]
+    values = st.one_of(
+        st.sampled_from(["proved", "refuted", "open", "cp", "", None, True, False, 0, 1, 2, -1, "1/10", "right"]),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.integers(),
+        st.text(max_size=3),
+    )
+    new = data.draw(values.filter(lambda value: value != old))
+    parent[place[-1]] = new
+    try:
+        forged = certificate_from_json(document)
+    except InputError:
+        return
+    assert "digest" in paths(tiny.BATCH, schedule, forged)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"claim": Claim.OPEN}, {"claim"}),
+        ({"claim": Claim.REFUTED}, {"claim"}),
+        ({"batch": "0" * 64}, {"batch"}),
+        ({"schedule": "0" * 64}, {"schedule"}),
+        ({"makespan": 6.3}, {"makespan"}),
+        ({"tick": "1/10"}, {"tick"}),
+        ({"exact": False}, {"exact"}),
+        ({"within": -1.0}, {"within"}),
+        ({"runtime_s": -1.0}, {"runtime_s"}),
+        ({"seed": -1}, {"seed"}),
+        ({"lower_bound": 6.35}, {"lower_bound"}),
+        ({"lower_bound": 6.0}, {"claim"}),
+        ({"lower_bound": 4.0}, {"lower_bound", "claim"}),
+        ({"slice_load": SliceLoad((1, 1, 1, 1), "6")}, {"slice_load.value"}),
+        ({"slice_load": SliceLoad((1, 2, 1, 1), "109/25")}, {"slice_load.value"}),
+        ({"method": "far"}, {"method"}),
+        ({"method": "mlip"}, {"method"}),
+        ({"better": tiny.BEST}, {"better"}),
+    ],
+)
+def test_forgeries_that_can_be_seen_through(proof: Certificate, changes: dict[str, Any], named: set[str]) -> None:
+    """The digest is that of the forgery."""
+    assert paths(tiny.BATCH, tiny.BEST, sealed(proof, **changes)) == named
+
+
+def test_a_forged_critical_task(proof: Certificate) -> None:
+    forged = sealed(proof, critical_task=dataclasses.replace(proof.critical_task, task="big", value="6"))
+    assert paths(tiny.BATCH, tiny.BEST, forged) == {"critical_task.task", "critical_task.value"}
+
+
+def test_a_forged_refutation(refutation: Certificate, far: Schedule) -> None:
+    assert paths(tiny.BATCH, far, sealed(refutation, better=None)) == {"claim"}
+    assert refutation.better is not None
+    broken = refutation.better.replace(runs=refutation.better.runs[1:])
+    found = check(tiny.BATCH, far, sealed(refutation, better=broken))
+    assert {problem.path.partition(".")[0] for problem in found.mismatches} >= {"better"}
+    assert any("so it refutes nothing" in problem.message for problem in found.mismatches)
+
+
+def test_another_batch_or_schedule(proof: Certificate, far: Schedule) -> None:
+    assert {"schedule", "makespan"} <= paths(tiny.BATCH, far, proof)
+    assert "batch" in paths(tiny.BATCH.replace(gpus=2), tiny.BEST, proof)
+    assert {"schedule", "schedule.tasks[0]"} <= paths(tiny.BATCH, Schedule(tiny.BEST.runs[1:]), proof)
+    nowhere = Batch((Task("a", {1: 1.0}, 20.0),), get_gpu("A30"))
+    assert "batch" in paths(nowhere, tiny.BEST, proof)
+
+
+def test_what_only_a_solver_can_find(proof: Certificate, refutation: Certificate, far: Schedule) -> None:
+    """A made-up bound passes until a method is asked again."""
+    forged = sealed(refutation, claim=Claim.PROVED, better=None, lower_bound=far.makespan)
+    checked = check(tiny.BATCH, far, forged)
+    assert (checked.holds, checked.needs_solver) == (True, True)
+    checked = check(tiny.BATCH, far, forged, rerun=True, method="brute-force", time_limit=60)
+    assert not checked.holds
+    assert {problem.path for problem in checked.mismatches} == {"lower_bound", "claim"}
+    assert checked.rerun is not None
+    assert checked.rerun.claim is Claim.REFUTED
+
+
+def test_rerun(proof: Certificate) -> None:
+    checked = check(tiny.BATCH, tiny.BEST, proof, rerun=True, method="milp-cbc")
+    assert checked.holds
+    assert checked.rerun is not None
+    assert (checked.rerun.method, checked.rerun.claim) == ("milp-cbc", Claim.PROVED)
+    assert "asked again" in checked.trusted[2]
+    checked = check(tiny.BATCH, tiny.BEST, proof, rerun=True, time_limit=1e-6)
+    (mismatch,) = checked.mismatches
+    assert (mismatch.path, "could not confirm it" in mismatch.message) == ("claim", True)
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def test_files(tmp_path: Path, proof: Certificate, refutation: Certificate) -> None:
+    for certificate in (proof, refutation):
+        write_certificate(certificate, tmp_path / "certificate.json")
+        assert read_certificate(tmp_path / "certificate.json") == certificate

@@ -1,0 +1,339 @@
+"""What ``solve`` itself adds to the methods: limits, interruptions from anywhere, listeners, and the last check."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from listening import Listener, presses_ctrl_c
+from strategies import batches
+
+from mig_opt import (
+    Batch,
+    Callbacks,
+    InputError,
+    LiveInstance,
+    Method,
+    Result,
+    Schedule,
+    Status,
+    Task,
+    UnknownMethodError,
+    get_gpu,
+    methods,
+    solve,
+)
+from mig_opt.errors import SolverError
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
+from mig_opt.method.registry import METHODS
+from mig_opt.models.batch import cp as cp_module
+from mig_opt.validation import validate
+
+A30 = get_gpu("A30")
+HARD = load_instance("miso-a100-32")
+
+
+@pytest.fixture
+def method(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Result]]:
+    """Registers a function as a method, and returns what solves the tiny batch with it."""
+
+    def register(runner: Callable[[Batch, Control[Schedule]], None], **more: Any) -> Callable[..., Result]:
+        fake = Method("fake", "heuristic", "for a test", "nowhere", "", **more)
+        monkeypatch.setattr(Method, "load", lambda self: runner if self.name == "fake" else load(self))
+        monkeypatch.setattr(METHODS, "entries", (*methods(), fake))
+        return lambda **arguments: solve(tiny.BATCH, "fake", **arguments)
+
+    load = Method.load
+    return register
+
+
+# Statuses
+
+
+def test_nothing_found_is_no_solution(method: Callable[..., Callable[..., Result]]) -> None:
+    result = method(lambda batch, control: None)()
+    assert result.status is Status.NO_SOLUTION
+    assert result.schedule is None
+    assert result.gap is None
+    assert result.lower_bound == tiny.BOUNDS["slice load"]
+
+
+def test_a_schedule_alone_is_feasible(method: Callable[..., Callable[..., Result]]) -> None:
+    result = method(lambda batch, control: control.offer(tiny.BEST))()
+    assert result.status is Status.FEASIBLE
+    assert result.gap == pytest.approx((6.34 - 4.36) / 6.34)
+
+
+def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
+    def proves(batch: Batch, control: Control[Schedule]) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.335)  # every makespan is a multiple of 0.01 s
+
+    result = method(proves)()
+    assert result.status is Status.OPTIMAL
+    assert result.lower_bound == 6.34
+
+
+def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
+    def proves(batch: Batch, control: Control[Schedule]) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.34)
+        raise KeyboardInterrupt
+
+    assert method(proves)().status is Status.OPTIMAL
+
+
+def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..., Result]]) -> None:
+    known: list[float | None] = []
+    result = method(lambda batch, control: known.append(control.objective), warm_start=True)()
+    assert known == [tiny.OPTIMUM]
+    assert result.makespan == tiny.OPTIMUM
+    assert [point.makespan for point in result.trajectory][-2:] == [tiny.FAR, tiny.OPTIMUM]
+
+
+def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
+    # FAR puts the only task on the whole GPU; the bound of the critical task is as high.
+    batch = Batch((Task("a", {4: 3.0}),), A30)
+    assert solve(batch).status is Status.OPTIMAL
+    assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in methods()])
+@pytest.mark.parametrize(
+    "task",
+    [
+        Task("big", {1: 3.0}, memory_gb=7),  # fits on 2g only, where it was not measured
+        Task("big", {1: 3.0, 2: 2.0}, memory_gb=24),
+    ],
+)
+def test_a_task_that_fits_nowhere(name: str, task: Task) -> None:
+    partition = "4" if name == "fixpart" else None  # which has no instance for the other one: that does not matter
+    result = solve(Batch((Task("small", {1: 2.0}), task), A30), name, partition=partition)
+    assert (result.status, result.schedule, result.lower_bound) == (Status.INFEASIBLE, None, float("inf"))
+    assert result.trajectory == ()
+
+
+def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., Result]]) -> None:
+    ran: list[float | None] = []
+    solve_tiny = method(lambda batch, control: ran.append(control.objective), warm_start=True)
+    assert solve_tiny(gap=0.9).makespan == 7.34  # the first one of FAR's family, which has a better one
+    assert solve_tiny(stop=lambda point: True).schedule is None
+    assert not ran
+
+
+# The last check
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Schedule(tiny.BEST.runs[:2], tiny.BEST.operations), "task 'left' has no run"),
+        (Schedule(tiny.BEST.runs, tiny.BEST.operations[:-1] if tiny.BEST.operations else ()), "no such instance"),
+    ],
+)
+def test_invalid_schedules_never_leave(
+    schedule: Schedule, message: str, method: Callable[..., Callable[..., Result]]
+) -> None:
+    with pytest.raises(SolverError, match=message):
+        method(lambda batch, control: control.offer(schedule))()
+
+
+def test_a_bound_above_the_schedule_never_leaves(method: Callable[..., Callable[..., Result]]) -> None:
+    def cheats(batch: Batch, control: Control[Schedule]) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.35)
+
+    with pytest.raises(SolverError, match=r"lower bound 6\.35 above its schedule of 6\.34"):
+        method(cheats)()
+
+
+# Listeners
+
+
+def raises(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+@given(batches(max_tasks=4))
+@settings(max_examples=15)
+def test_listeners_see_what_the_trajectory_keeps(batch: Batch) -> None:
+    first, second = Listener(), Listener()
+    result = solve(batch, workers=2, callbacks=[first, second])
+    assert first.calls == second.calls
+    assert first.ends == [result]
+    assert [call[0] for call in first.calls].count("start") == 1
+    told = [(makespan, bound) for kind, makespan, bound in first.calls if kind in ("incumbent", "bound")]
+    assert told == [(point.makespan, point.lower_bound) for point in result.trajectory]
+    assert all(one.seconds <= two.seconds <= result.runtime_s for one, two in pairwise(result.trajectory))
+    makespans = [makespan for kind, makespan, _ in first.calls if kind == "incumbent" and makespan is not None]
+    bounds = [bound for kind, _, bound in first.calls if kind == "bound"]
+    assert all(one > two for one, two in pairwise(makespans))
+    assert all(one < two for one, two in pairwise(bounds))
+
+
+MOMENTS = [("start", 1), ("bound", 1), ("incumbent", 1), ("bound", 2), ("incumbent", 3)]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("kind", "turn"), MOMENTS)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_a_listener_raises_arrives_unchanged(kind: str, turn: int, workers: int) -> None:
+    error = ZeroDivisionError("mine")
+    listener = Listener(kind, turn, raises(error))
+    with pytest.raises(ZeroDivisionError) as caught:
+        solve(HARD, workers=workers, callbacks=listener)
+    assert caught.value is error
+    assert not listener.ends
+    # Nothing keeps running in the background.
+    told = len(listener.calls)
+    assert solve(tiny.BATCH).status is Status.OPTIMAL
+    assert len(listener.calls) == told
+
+
+def test_what_a_listener_raises_in_the_end_arrives_too() -> None:
+    with pytest.raises(ZeroDivisionError):
+        solve(tiny.BATCH, callbacks=Listener("end", 1, raises(ZeroDivisionError())))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("kind", "turn"), MOMENTS)
+@pytest.mark.parametrize("act", [raises(KeyboardInterrupt()), presses_ctrl_c], ids=["raise", "signal"])
+def test_ctrl_c_at_any_moment_keeps_the_best_schedule(kind: str, turn: int, act: Callable[[], None]) -> None:
+    listener = Listener(kind, turn, act)
+    result = solve(HARD, workers=2, callbacks=listener)
+    assert result.status is Status.INTERRUPTED
+    assert listener.ends == [result]
+    offered = [makespan for name, makespan, _ in listener.calls if name == "incumbent"]
+    assert result.makespan == (offered[-1] if offered else None)
+    if result.schedule is not None:
+        assert validate(HARD, result.schedule).valid
+        assert result.lower_bound < 2506.86
+
+
+def test_ctrl_c_before_the_solver_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = cp_module.run
+
+    def interrupted(*args: Any, **arguments: Any) -> Any:
+        presses_ctrl_c()  # takes effect at once in the main thread
+        return original(*args, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", interrupted)
+    before = set(threading.enumerate())  # other tests of the same process may have left threads of libraries
+    result = solve(HARD)
+    assert result.status is Status.INTERRUPTED
+    assert result.makespan is not None
+    assert not [thread for thread in threading.enumerate() if thread not in before]
+
+
+def test_ctrl_c_in_the_middle_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count()
+
+    def pressed(_: Control) -> bool:
+        if next(looks) == 1000:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(Control, "expired", property(pressed))
+    assert solve(HARD, "brute-force").status is Status.INTERRUPTED
+
+
+def test_solve_in_another_thread_and_in_several_at_once() -> None:
+    results: list[Result] = []
+    threads = [threading.Thread(target=lambda: results.append(solve(tiny.BATCH, workers=1))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(result.status, result.makespan) for result in results] == [(Status.OPTIMAL, tiny.OPTIMUM)] * 4
+
+
+def test_a_listener_may_solve_something_else() -> None:
+    inner: list[Result] = []
+    listener = Listener("incumbent", 1, lambda: inner.append(solve(tiny.BATCH, "far")))
+    assert solve(tiny.BATCH, workers=1, callbacks=listener).status is Status.OPTIMAL
+    assert [result.makespan for result in inner] == [tiny.OPTIMUM]
+
+
+# Arguments
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        solve(tiny.BATCH, time_limit=-1, seed=-1, workers=0)
+    assert [problem.path for problem in caught.value.problems] == ["time_limit", "seed", "workers"]
+
+
+def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
+    wrong: dict[str, Any] = {"time_limit": "60", "seed": 1.5, "workers": "2", "gap": -1, "stop": 3, "deterministic": 1}
+    with pytest.raises(UnknownMethodError) as caught:
+        solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "batch: must be a Batch, for example load('rodinia-a30'), is 'rodinia-a30' (str)",
+        "method: unknown method 'fra'; did you mean far?",
+        "time_limit: must be a finite number of seconds > 0, is '60' (str)",
+        "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",
+        "workers: must be a whole number from 1 to 1000, is '2' (str)",
+        "callbacks[0]: must be a Callbacks object, not the class or a function, is "
+        "<class 'mig_opt.method.control.Callbacks'> (type)",
+        "gap: must be a share from 0 to 1 (0.01 is one percent), is -1",
+        "stop: must be a function of a TrajectoryPoint, is 3 (int)",
+        "deterministic: must be True or False, is 1 (int)",
+    ]
+
+
+@given(batches(max_tasks=4, max_gpus=1))
+@settings(max_examples=15)
+def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
+    enough = batch.replace(gpus=len(batch.tasks) + 1)
+    many = batch.replace(gpus=40)
+    one, two = solve(enough, workers=1), solve(many, workers=1)
+    assert one.status is two.status is Status.OPTIMAL
+    assert one.makespan == pytest.approx(two.makespan, rel=1e-6)
+    assert two.schedule is not None
+    assert validate(many, two.schedule).valid
+
+
+def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
+    batch = Batch((Task("a", {4: 3.0}),), A30, gpus=9, initial=(LiveInstance(7, "4g.24gb", 0, 0.05),))
+    assert solve(batch).makespan == 3.05
+
+
+@pytest.mark.deep
+def test_the_import_of_a_method_is_not_in_its_time() -> None:
+    program = (
+        "import sys, mig_opt\n"
+        "batch = mig_opt.generate_batch(6, seed=1)\n"
+        "for _ in range(2):\n"
+        "    begun = 'mig_opt.models.batch.cp' in sys.modules\n"
+        "    result = mig_opt.solve(batch, 'cp', time_limit=1e-9)\n"
+        "    print(begun, result.loading_s > 0, result.trajectory[0].seconds <= result.runtime_s)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True", "True", "True", "True", "True"]
+
+
+def test_the_seed_and_the_versions_are_kept() -> None:
+    result = solve(tiny.BATCH, seed=17)
+    assert result.seed == 17
+    assert set(result.versions) == {"mig-opt", "python", "ortools", "numpy", "highspy"}
+    assert all(version.count(".") >= 1 for version in result.versions.values())
+
+
+@pytest.mark.parametrize("method", ["far", "list"])
+def test_times_that_no_method_can_add_up_are_refused(method: str) -> None:
+    """They are no defect of the method; a size on which no task has to run does no harm."""
+    with pytest.raises(InputError, match=r"tasks: have times too far apart.*task .b. takes 2\.5 s"):
+        solve(Batch((Task("a", {4: 1e17}), Task("b", {4: 2.5})), get_gpu("A30")), method)
+    assert solve(Batch((Task("a", {1: 1e17, 4: 3.0}), Task("b", {4: 2.5})), get_gpu("A30")), method).makespan < 6

@@ -1,0 +1,406 @@
+"""Streams of batches: joined schedules are valid, never later than the trivial ones, and what was planned stays."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import batches, realistic_batches
+
+import mig_opt.api.stream as streaming
+from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
+from mig_opt.api.stream import StreamJoin, StreamPlan
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
+from mig_opt.batch.timeline import Slot
+from mig_opt.errors import InputError, SolverError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.heuristics.batch.far import best_published
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined
+from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.method.control import Callbacks, Control
+from mig_opt.validation import validate
+
+A30, A100 = get_gpu("A30"), get_gpu("A100")
+EPS = 5e-9
+
+
+def schedule_of(batch: Batch, method: str = "far") -> Schedule:
+    schedule = solve(batch, method).schedule
+    assert schedule is not None
+    return schedule
+
+
+def plans(*stream: Batch) -> list[tuple[Batch, Schedule]]:
+    return [(batch, schedule_of(batch)) for batch in stream]
+
+
+def halves(*seconds: float, name: str = "t") -> Batch:
+    """A batch of tasks that only run on half of an A30."""
+    return Batch(tuple(Task(f"{name}{index}", {2: each}) for index, each in enumerate(seconds)), A30)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Batch]:
+    """Two or three batches for the same GPUs; the first one may have an initial state."""
+    kind = st.one_of(batches(max_tasks=6), realistic_batches(max_tasks=8))
+    first = draw(kind)
+    stream = [first]
+    while len(stream) < 3 and (len(stream) < 2 or draw(st.booleans())):
+        tasks = draw(batches(st.just(first.gpu), max_tasks=6)).tasks
+        stream.append(first.replace(tasks=tasks, initial=()))
+    return stream
+
+
+joins = st.sampled_from(JOINS)
+
+# By hand
+
+
+def test_trivial_concatenation() -> None:
+    # 2g@0 and 2g@2 created by 0.12 and 0.24; 5 s and 1 s. The second half is destroyed as soon as it is free, from 1.24
+    # to 1.34, the first one from 5.12 to 5.22. Then the second batch as it is.
+    plan = concatenate(plans(halves(5.0, 1.0, name="a"), halves(2.0, name="b")), join="trivial")
+    assert plan.ends == (5.12, 5.22 + 0.12 + 2.0)
+    assert plan.schedules[1].operations == (
+        Operation("destroy", 0, "2g.12gb", 2, 1.24, 1.34),
+        Operation("destroy", 0, "2g.12gb", 0, 5.12, 5.22),
+        Operation("create", 0, "2g.12gb", 0, 5.22, 5.34),
+    )
+
+
+def test_instances_that_are_live_are_reused() -> None:
+    # b was planned for 2g@0, which is busy until 5.12; there is none of its size that is free sooner without a move.
+    first, second = halves(5.0, 1.0, name="a"), halves(2.0, name="b")
+    plan = concatenate(plans(first, second), join="reversed")
+    assert plan.ends == (5.12, 7.12)
+    assert plan.schedules[1].operations == ()
+    plan = concatenate(plans(first, second), join="moved")
+    assert plan.schedules[1].runs == (Run("b0", 0, "2g.12gb", 2, 1.24, 3.24),)
+    assert plan.makespan == 5.12
+
+
+def test_small_instances_come_first_after_small_ones() -> None:
+    zero = OperationCosts.zero(A30)
+    small, large = Task("small", {1: 3.0}), Task("large", {4: 2.0})
+    first = Batch((Task("first", {4: 1.0}), Task("one", {1: 4.0})), A30, operations=zero)
+    second = Batch((small, large), A30, operations=zero)
+    assert [run.task for run in schedule_of(second).runs] == ["large", "small"]
+    plan = concatenate(plans(first, second), join="reversed")
+    # one 1-5 on 1g@0; small would follow there until 8, then large until 10. Moved beside it, it ends at 4.
+    assert [(run.task, run.begin, run.end) for run in plan.schedules[1].runs] == [("small", 5, 8), ("large", 8, 10)]
+    plan = concatenate(plans(first, second), join="moved")
+    assert [(run.task, run.begin, run.end) for run in plan.schedules[1].runs] == [("small", 1, 4), ("large", 5, 7)]
+
+
+def test_the_longest_work_goes_to_the_gpu_that_is_free_first() -> None:
+    first = Batch((Task("a", {4: 9.0}), Task("b", {4: 1.0})), A30, gpus=2)
+    second = Batch((Task("c", {4: 6.0}), Task("d", {4: 2.0})), A30, gpus=2)
+    plan = concatenate(plans(first, second), join="reversed")
+    gpu = {run.task: run.gpu for run in plan.schedule.runs}
+    assert gpu["c"] == gpu["b"]
+    assert plan.makespan == pytest.approx(11.13)
+
+
+def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
+    state = EndState.at_start_of(tiny_batch).after(A30, tiny_best)
+    assert state.live == {(0, "1g.6gb", 2): 6.34, (0, "2g.12gb", 0): 5.46}
+    assert state.driver_free == {0: 2.46}
+    assert state.clear == {(0, position): 2.23 for position in range(4)}
+    assert state.makespan == 6.34
+    following, seconds = handover(tiny_batch, tiny_best, halves(1.0))
+    assert seconds == 2.46
+    assert following.initial == (LiveInstance(0, "1g.6gb", 2, 3.88), LiveInstance(0, "2g.12gb", 0, 3.0))
+
+
+def test_the_driver_may_serve_what_is_ready_first() -> None:
+    # All are ready at once: outer ones come first, then those on the left; usually the one with most work comes first.
+    # 2g@2 is there from 0.12 to 1.12 and gone by 1.22; 1g@0 is there from 0.23, 1g@1 from 0.34 and 1g@2 from 1.33.
+    seconds = {"short": {1: 1.0}, "long": {1: 5.0}, "half": {2: 1.0}, "after": {1: 2.0}}
+    batch = Batch(tuple(Task(name, times) for name, times in seconds.items()), A30)
+    tasks = {("1g.6gb", 0): [0], ("1g.6gb", 1): [1], ("2g.12gb", 2): [2], ("1g.6gb", 2): [3]}
+    slots = [
+        SlotTasks(Slot(placement), tasks.get((placement.profile.name, placement.start), []))
+        for placement in batch.gpu.children("base")
+    ]
+    schedule = as_ready(batch, [slots])
+    assert validate(batch, schedule).valid
+    assert [(operation.kind, operation.profile, operation.start) for operation in schedule.operations or ()] == [
+        ("create", "2g.12gb", 2),
+        ("create", "1g.6gb", 0),
+        ("create", "1g.6gb", 1),
+        ("destroy", "2g.12gb", 2),
+        ("create", "1g.6gb", 2),
+    ]
+    ends = {run.task: run.end for run in schedule.runs}
+    assert ends == pytest.approx({"half": 1.12, "short": 1.23, "long": 5.34, "after": 1.22 + 0.11 + 2.0})
+    assert Refinement(batch, [slots]).schedule().makespan < schedule.makespan
+
+
+@given(realistic_batches(max_tasks=12))
+@settings(max_examples=30)
+def test_what_is_ready_first_can_be_served_first(batch: Batch) -> None:
+    batch = batch.replace(initial=())
+    plan = best_published(batch, Control[Schedule]())
+    assert validate(batch, as_ready(batch, plan.slots())).valid
+
+
+def test_names_are_numbered_only_if_they_are_ambiguous() -> None:
+    plan = concatenate(plans(halves(1.0, name="a"), halves(2.0, name="b")))
+    assert [task.name for task in plan.batch.tasks] == ["a0", "b0"]
+    plan = concatenate(plans(halves(1.0), halves(2.0)))
+    assert [task.name for task in plan.batch.tasks] == ["0/t0", "1/t0"]
+    assert [run.task for run in plan.schedule.runs] == ["0/t0", "1/t0"]
+    assert [run.task for schedule in plan.schedules for run in schedule.runs] == ["t0", "t0"]
+
+
+def test_one_batch_is_a_stream() -> None:
+    ((batch, schedule),) = plans(tiny.BATCH)
+    plan = concatenate([(batch, schedule)])
+    assert plan.schedules == (schedule,)
+    assert plan_stream([batch]).schedules == (schedule,)
+
+
+def test_a_schedule_without_operations_gets_some() -> None:
+    first, second = plans(halves(1.0), halves(2.0))
+    plan = concatenate([(first[0], Schedule(first[1].runs)), second])
+    assert plan.makespan == pytest.approx(2.24)
+
+
+def test_exact_methods_plan_the_next_batch_from_the_state_that_is_left() -> None:
+    stream = [generate_batch(6, gpu="A30", seed=seed) for seed in (1, 2, 3)]
+    plan = plan_stream(stream, join="handover", method="cp", workers=1)
+    state = EndState()
+    for batch, schedule in zip(stream, plan.schedules, strict=True):
+        begin = max(state.driver_free.values(), default=0.0)
+        assert all(operation.begin >= begin for operation in schedule.operations or ())
+        initial = batch.replace(
+            initial=tuple(LiveInstance(*where, free=max(0.0, free - begin)) for where, free in state.live.items())
+        )
+        assert schedule.makespan - begin == pytest.approx(solve(initial, "cp").makespan, abs=1e-6)
+        state = state.after(A30, schedule)
+    following, seconds = handover(stream[0], plan.schedules[0], stream[1])
+    assert seconds + (solve(following, "cp").makespan or 0.0) == pytest.approx(plan.ends[1], abs=1e-6)
+
+
+# Progress
+
+
+class Recorder(Callbacks):
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+        self.gaps: list[float] = []
+
+    def on_start(self, problem: Batch, method: str) -> None:
+        self.calls += [problem, method]
+
+    def on_end(self, result: ScheduleResult) -> None:
+        self.calls.append(result.schedule)
+        self.gaps.append(result.gap or 0.0)
+
+
+def test_callbacks_hear_of_the_run_of_each_batch() -> None:
+    stream = [generate_batch(6, gpu="A30", seed=seed) for seed in (1, 2)]
+    recorder = Recorder()
+    plan = plan_stream(stream, join="trivial", callbacks=recorder)
+    assert recorder.calls[::3] == stream
+    assert recorder.calls[1::3] == ["far", "far"]
+    assert recorder.calls[2] == plan.schedules[0]
+
+
+def test_gap_and_stop_end_the_run_of_a_batch_and_not_the_stream() -> None:
+    stream = [generate_batch(7, gpu="A30", seed=seed) for seed in (2, 3)]
+    proven, close, stopped = Recorder(), Recorder(), Recorder()
+    plan_stream(stream, method="cp", callbacks=proven)
+    assert proven.gaps == [0.0, 0.0]
+    plan = plan_stream(stream, method="cp", callbacks=[close], gap=0.5)
+    assert len(plan.schedules) == 2
+    assert all(0.0 < gap <= 0.5 for gap in close.gaps)
+    plan = plan_stream(stream, method="cp", callbacks=stopped, stop=lambda point: point.objective is not None)
+    assert len(plan.schedules) == 2
+    assert all(gap > 0.0 for gap in stopped.gaps)
+
+
+# Wrong input
+
+
+def wrong(call: object) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        call()  # type: ignore[operator]
+    return [problem.path for problem in caught.value.problems]
+
+
+def test_all_that_is_wrong_is_reported() -> None:
+    first = halves(1.0)
+    other = Batch(
+        (Task("t", {1: 1.0}), Task("u", {1: 2.0}, 40)),
+        A100,
+        gpus=2,
+        initial=(LiveInstance(0, "1g.5gb", 0),),
+        parallel_operations=True,
+    )
+    assert wrong(lambda: plan_stream([first, other], join="turned", method="fra", time_limit=-1.0)) == [
+        "join",
+        "batches[1].gpu",
+        "batches[1].gpus",
+        "batches[1].operations",
+        "batches[1].parallel_operations",
+        "batches[1].initial",
+        "batches[1].tasks[1]",
+        "method",
+        "time_limit",
+    ]
+    assert wrong(lambda: plan_stream([first], callbacks=[Callbacks], gap=2.0, stop=3)) == [  # type: ignore[list-item, arg-type]
+        "callbacks[0]",
+        "gap",
+        "stop",
+    ]
+    assert wrong(lambda: plan_stream([])) == ["batches"]
+    assert wrong(lambda: plan_stream([first], foresight=1)) == ["foresight"]  # type: ignore[arg-type]
+    assert wrong(lambda: plan_stream([first], foresight=True, method="cp")) == ["foresight"]
+    assert wrong(lambda: plan_stream([first], foresight=True, join="trivial")) == ["foresight"]
+    assert wrong(lambda: concatenate([], join="handover")) == ["join", "plans"]
+    ((batch, schedule),) = plans(first)
+    assert wrong(lambda: concatenate([(batch, schedule), (halves(2.0), schedule)])) == ["plans[1]"]
+    assert wrong(lambda: handover(batch, Schedule(()), batch)) == ["schedule"]
+    assert wrong(lambda: handover(batch, schedule, other))[0] == "batches[1].gpu"
+
+
+def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = [generate_batch(9, seed=1)]
+    assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
+
+    def nothing(batch: Batch, method: str, **options: object) -> ScheduleResult:
+        return ScheduleResult(streaming.Status.NO_SOLUTION, method, None, 0.0, 0.0)
+
+    monkeypatch.setattr(streaming, "solve", nothing)
+    assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
+
+
+# Ctrl-C, and defects
+
+
+def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = itertools.count()
+
+    def interrupted_later(batch: Batch, method: str, **options: object) -> ScheduleResult:
+        result = solve(batch, method)
+        if next(calls) < 2:
+            return result
+        return ScheduleResult(streaming.Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
+
+    stream = [generate_batch(5, seed=seed) for seed in range(4)]
+    monkeypatch.setattr(streaming, "solve", interrupted_later)
+    plan = plan_stream(stream)
+    assert plan.batches == tuple(stream[:2])
+    assert validate(plan.batch, plan.schedule).valid
+    with pytest.raises(KeyboardInterrupt):
+        plan_stream(stream)
+
+
+def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "joined", lambda batch, plan, state, join: plan)
+    with pytest.raises(SolverError, match="do not fit together"):
+        concatenate(plans(halves(1.0), halves(2.0)))
+
+
+# Any streams
+
+
+@pytest.mark.deep
+@given(streams(), st.one_of(joins, st.just("handover")))
+def test_streams_are_valid(stream: list[Batch], join: StreamJoin) -> None:
+    plan = plan_stream(stream, join=join)
+    assert validate(plan.batch, plan.schedule).violations == ()
+    assert len(plan.schedule.runs) == sum(len(batch.tasks) for batch in stream)
+    assert plan.makespan == plan.schedule.makespan
+    for batch, schedule in zip(stream, plan.schedules, strict=True):
+        assert sorted(run.task for run in schedule.runs) == sorted(task.name for task in batch.tasks)
+
+
+@given(streams())
+@settings(max_examples=50)
+def test_no_join_ends_later_than_the_trivial_one_and_moves_help(stream: list[Batch]) -> None:
+    first, second = stream[:2]
+    state = EndState.at_start_of(first).after(first.gpu, schedule_of(first))
+    plan = schedule_of(second)
+    ends = [joined(second, plan, state, join).makespan for join in JOINS]
+    assert ends[0] >= ends[1] - EPS
+    assert ends[1] >= ends[2] - EPS
+
+
+@given(streams(), joins)
+@settings(max_examples=50)
+def test_what_is_planned_stays(stream: list[Batch], join: Join) -> None:
+    whole, part = plan_stream(stream, join=join), plan_stream(stream[:-1], join=join)
+    assert whole.schedules[:-1] == part.schedules
+
+
+@given(streams(), joins)
+@settings(max_examples=40)
+def test_the_state_is_that_of_the_whole(stream: list[Batch], join: Join) -> None:
+    """The states that pass from batch to batch agree with that after the whole schedule."""
+    plan = plan_stream(stream, join=join)
+    state = EndState.at_start_of(stream[0])
+    for schedule in plan.schedules:
+        state = state.after(stream[0].gpu, schedule)
+    assert state == EndState.at_start_of(stream[0]).after(stream[0].gpu, plan.schedule)
+
+
+def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before() -> None:
+    first, second = (generate_batch(10, variant="published-program", shuffle=True, seed=seed) for seed in (15, 16))
+    alone = concatenate(plans(first, second)).makespan
+    assert plan_stream([first, second]).makespan < 0.96 * alone
+    # Other methods are joined as they are.
+    for method in ("far-printed", "lpt"):
+        same = concatenate([(batch, schedule_of(batch, method)) for batch in (first, second)])
+        assert plan_stream([first, second], method=method).makespan == same.makespan
+
+
+def test_foresight_plans_a_first_batch_that_is_better_to_follow() -> None:
+    stream = [
+        generate_batch(
+            10, scaling="PoorScaling", times="NarrowTimes", variant="published-program", shuffle=True, seed=seed
+        )
+        for seed in (24, 25)
+    ]
+    plan, better = plan_stream(stream), plan_stream(stream, foresight=True)
+    assert better.ends[0] > plan.ends[0] == schedule_of(stream[0]).makespan
+    assert better.makespan < 0.9 * plan.makespan
+    recorder = Recorder()
+    plan_stream(stream, foresight=True, callbacks=recorder)
+    assert recorder.calls[::3] == stream, "each batch is solved once"
+
+
+@given(streams())
+@settings(max_examples=25)
+def test_with_foresight_no_stream_ends_later(stream: list[Batch]) -> None:
+    plan = plan_stream(stream, foresight=True)
+    assert validate(plan.batch, plan.schedule).valid
+    assert plan.makespan <= plan_stream(stream).makespan + EPS
+    assert plan_stream(stream[:1], foresight=True).schedules == plan_stream(stream[:1]).schedules
+
+
+def test_schedules_of_other_methods_are_joined_too() -> None:
+    stream = [generate_batch(7, seed=seed) for seed in (1, 2)]
+    plan = plan_stream(stream, method="cp")
+    assert isinstance(plan, StreamPlan)
+    assert plan.makespan <= concatenate(plans(*stream), join="trivial").makespan
+
+
+def test_time_limits_hold_while_tasks_are_moved() -> None:
+    first, second = (generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2))
+    state = EndState().after(first.gpu, schedule_of(first))
+    late = joined(second, schedule_of(second), state, "moved", Control[Schedule](time_limit=1e-9))
+    assert late.makespan == joined(second, schedule_of(second), state, "reversed").makespan
+    assert late.makespan > joined(second, schedule_of(second), state, "moved").makespan
+
+
+def test_batches_that_come_after_ages_are_refused() -> None:
+    ages, second = (Batch((Task("a", {4: seconds}),), A30) for seconds in (1e17, 2.5))
+    with pytest.raises(InputError, match="tasks: have times too far apart to be added up"):
+        plan_stream([ages, second])

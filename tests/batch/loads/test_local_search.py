@@ -1,0 +1,171 @@
+"""The local search on the loads: its paths are right, never worse than the start, and decided by the seed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from load_paths import LongestPaths
+from strategies import batches, realistic_batches
+
+from mig_opt import Batch, OperationCosts, generate_batch, solve
+from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.local_search import LoadSearch
+from mig_opt.batch.loads.tables import LoadTables
+
+
+def first_places(problem: IntegerBatch) -> list[int]:
+    return [
+        next(at for at, place in enumerate(problem.places) if task in place.durations)
+        for task in range(len(problem.batch.tasks))
+    ]
+
+
+def check(problem: IntegerBatch, places: list[int], length: int) -> None:
+    assert all(task in problem.places[at].durations for task, at in enumerate(places))
+    assert length == LongestPaths(problem).length(places, spared=False)
+
+
+@pytest.mark.deep
+@given(st.one_of(batches(), realistic_batches(max_gpus=4)), st.integers(0, 2**31 - 1), st.integers(1, 8))
+@settings(max_examples=80)
+def test_lengths_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
+    problem = IntegerBatch(batch)
+    start = first_places(problem)
+    search = LoadSearch(problem, start, seed, 1)
+    check(problem, search.places, search.length)
+    before = LongestPaths(problem).length(start, spared=False)
+    assert search.length <= before
+    places = np.array(start, np.int64)
+    for number in range(3):
+        length = search.run(places, free, 4, seed + number, 0, 0)
+        check(problem, places.tolist(), length)
+        assert length <= before
+        before = length
+
+
+@given(realistic_batches(max_gpus=3), st.integers(0, 1000))
+@settings(max_examples=40)
+def test_a_perturbation_stays_within_its_slack(batch: Batch, slack: int) -> None:
+    problem = IntegerBatch(batch)
+    places = np.array(first_places(problem), np.int64)
+    search = LoadSearch(problem, places.tolist(), 0, 1)
+    before = search.run(places, 1, 0, 0, 0, 0)
+    after = search.run(places, 6, 1, 1, 0, slack)
+    check(problem, places.tolist(), after)
+    assert after <= before + slack
+
+
+@given(realistic_batches(max_tasks=12, max_gpus=2))
+@settings(max_examples=10)
+def test_cycles_tell_their_lengths_and_keep_the_best(batch: Batch) -> None:
+    problem = IntegerBatch(batch)
+    search = LoadSearch(problem, first_places(problem), 5, 2)
+    cycles = search.cycles(0)
+    best = search.length
+    for results in itertools.islice(cycles, 3):
+        for length, places in results:
+            check(problem, places, length)
+        best = min(best, *(length for length, _ in results))
+        assert search.length == best
+        check(problem, search.places, search.length)
+    cycles.close()
+
+
+@pytest.mark.deep
+def test_a_seed_decides_everything() -> None:
+    problem = IntegerBatch(generate_batch(18, gpus=2, seed=3))
+    start = first_places(problem)
+
+    def told(seed: int) -> list[list[tuple[int, list[int]]]]:
+        cycles = LoadSearch(problem, start, seed, 2).cycles(0)
+        result = list(itertools.islice(cycles, 5))
+        cycles.close()
+        return result
+
+    assert told(1) == told(1)
+    assert told(1) != told(2)
+
+
+def test_many_tasks_begin_close_to_the_bound() -> None:
+    # The search hardly ever brings many tasks back from expensive places: it must not begin with them there.
+    batch = generate_batch(300, times="NarrowTimes", seed=1)
+    problem = IntegerBatch(batch)
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    assert search.length < 1.001 * problem.ticks.floor(best_lower_bound(batch))
+
+
+def test_it_is_better_than_far() -> None:
+    batch = generate_batch(20, seed=1)
+    problem = IntegerBatch(batch)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    start = problem.places_of(schedule)
+    search = LoadSearch(problem, start, 1, 1)
+    cycles = search.cycles(0)
+    for _ in range(5):
+        next(cycles)
+    cycles.close()
+    assert search.length < LongestPaths(problem).length(start, spared=False)
+
+
+@pytest.mark.deep
+@given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
+@settings(max_examples=80)
+def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.DataObject) -> None:
+    # The search counts every destruction, the tables spare the last ones.
+    create, nothing = batch.operations.create, dict.fromkeys(batch.gpu.sizes, 0.0)
+    batch = batch.replace(operations=OperationCosts(create, nothing))
+    problem = IntegerBatch(batch)
+    count = len(batch.tasks)
+    able = [[at for at, place in enumerate(problem.places) if task in place.durations] for task in range(count)]
+    start = [data.draw(st.sampled_from(places)) for places in able]
+    highest = LongestPaths(problem).length(start, spared=False)
+    tables = LoadTables(problem, highest)
+    assert tables.fill(1, lambda: False)
+    search = LoadSearch(problem, start, 0, 1)
+    places = np.array(start, np.int64)
+    length = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
+    check(problem, places.tolist(), length)
+    assert length == tables.least
+
+
+def test_places_that_are_left_out_are_not_used_again() -> None:
+    problem = IntegerBatch(generate_batch(12, gpu="A30", seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 2)
+    cycles = search.cycles(0)
+    next(cycles)
+    forbidden = np.zeros((12, len(problem.places)), np.bool_)
+    forbidden[np.arange(12), search.places] = True
+    search.forbid(forbidden)
+    check(problem, search.places, search.length)
+    for results in itertools.islice(cycles, 4):
+        for length, places in [*results, (search.length, search.places)]:
+            check(problem, places, length)
+            assert not forbidden[np.arange(12), places].any()
+    cycles.close()
+
+
+def test_a_task_keeps_its_last_place() -> None:
+    problem = IntegerBatch(generate_batch(4, gpu="A30", seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    before = search.length, search.places
+    search.forbid(np.ones((4, len(problem.places)), np.bool_))
+    assert (search.length, search.places) == before
+
+
+@pytest.mark.deep
+def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
+    """One task of 97.188 s ends at 97.348 s on one slice: all else fits beside it, and nothing near is shorter."""
+    batch = generate_batch(60, scaling="PoorScaling", gpus=4, seed=1)
+    (longest,) = (task for task in batch.tasks if task.times[1] == 97.188)
+    result = solve(batch, "search", time_limit=20.0, deterministic=True)
+    assert result.makespan is not None
+    assert result.schedule is not None
+    assert result.makespan < longest.times[1] + batch.operations.create[1]
+    (run,) = (run for run in result.schedule.runs if run.task == longest.name)
+    assert not run.profile.startswith("1g")

@@ -1,0 +1,91 @@
+"""The pricing problem: the best patterns of a GPU against all of them, and their values."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mig_opt import generate_batch
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.columns import (
+    PricingProblem,
+    combine_in_orders,
+    fill_knapsack,
+    knapsack_choice,
+    order_rows,
+)
+from mig_opt.batch.loads.subsets import NEVER
+
+tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))
+
+
+@given(
+    st.lists(st.tuples(*2 * [st.integers(1, 12)], st.integers(0, 50)), min_size=1, max_size=5),
+    st.integers(0, 30),
+)
+@settings(max_examples=60)
+def test_the_best_tasks_of_a_placement_against_all_of_them(tasks: list[tuple[int, int, int]], room: int) -> None:
+    times = np.array([task[:2] for task in tasks], np.int32)
+    times[0, 1] = NEVER
+    prices = np.array([task[2] for task in tasks], np.int32)
+    table = np.zeros((len(tasks) + 1, 31), np.int32)
+    fill_knapsack(times, prices, table)
+    best = 0
+    for kinds in itertools.product((-1, 0, 1), repeat=len(tasks)):
+        chosen = [(task, kind) for task, kind in enumerate(kinds) if kind >= 0]
+        if sum(int(times[at]) for at in chosen) <= room:
+            best = max(best, sum(int(prices[task]) for task, _ in chosen))
+    assert table[-1, room] == best
+    picked = [(task, int(kind)) for task, kind in enumerate(knapsack_choice(times, prices, table, room)) if kind >= 0]
+    assert sum(int(times[at]) for at in picked) <= room
+    assert sum(int(prices[task]) for task, _ in picked) == best
+
+
+@given(
+    st.lists(tables, min_size=1, max_size=3),
+    st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=3),
+    st.integers(0, 4),
+)
+def test_members_in_orders(members: list[np.ndarray], orders: list[list[int]], wait: int) -> None:
+    orders = [[at % len(members) for at in order] for order in orders]
+    best = np.full(9, 5, np.int32)
+    combine_in_orders(np.array(members), order_rows([tuple(order) for order in orders]), wait, best)
+    for room in range(9):
+        highest = 5
+        for order in orders:
+            lefts = [room - place * wait for place in range(len(order))]
+            values = [members[at][left] if left >= 0 else -1 for at, left in zip(order, lefts, strict=True)]
+            if min(values, default=0) >= 0:
+                highest = max(highest, sum(map(int, values)))
+        assert best[room] == highest
+
+
+@pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
+def test_patterns_have_the_value_in_the_tables_and_fit(gpu: str) -> None:
+    problem = IntegerBatch(generate_batch(7, gpu=gpu, seed=3))
+    branches = branches_of(problem)
+    most = 4 * 10**4
+    prices = PricingProblem(problem, branches, most, 40)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        values = rng.uniform(1, 1000, 7)
+        prices.set_dual_prices(values)
+        for ticks in (most // 3, most - 1):
+            best = prices.best_values(ticks)
+            assert len(best) == len(branches.orders)
+            for order, value in zip(branches.orders, best, strict=True):
+                if value > 0:
+                    members = [prices.filled(at, place, ticks) for place, at in enumerate(order)]
+                    pattern = prices.pattern(members)
+                    assert prices.ticks_within(pattern) <= ticks
+                    share = sum(values[task] for task in pattern.tasks) / values.sum()
+                    assert value / prices.value == pytest.approx(share, rel=1e-4)
+    # A task that runs nowhere else is in one member only; the whole GPU takes it in once.
+    whole = PricingProblem(problem, branches, most, 40)
+    whole.set_dual_prices(np.eye(7)[0])
+    assert 0 < whole.best_values(most - 1).max() <= len(problem.places) * whole.value

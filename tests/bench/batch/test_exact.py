@@ -1,0 +1,330 @@
+"""The study of exactness: a tiny cut of every section, and what its records and tables promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench import report
+from bench.batch import exact, exact_plan, exact_tables, records, runs
+from bench.batch.exact_plan import Goal, Group, Options
+from bench.batch.records import Records, Row, contradictions, pairs_of_optima
+from bench.batch.runs import Instance, Run
+from mig_opt.studies import environment
+from mig_opt.studies.rows import Outcome, packed
+
+Command = Callable[..., int]
+RUN = Run(Instance(6), time_limit=60)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Command:
+    """Runs the study with short limits and one batch of each kind."""
+    cut = ["--seeds", "1", "--scalings", "MixedScaling", "--limit-scale", "0.02", "--results", str(tmp_path)]
+    return lambda *arguments: exact.main([*cut, *arguments])
+
+
+def row(makespan: float | None, lower_bound: float | None, status: str = "feasible", method: str = "cp") -> Row:
+    outcome = Outcome(status, 1.0, makespan, lower_bound, tolerance=0.0005)
+    return Row(dataclasses.replace(RUN, method=method), outcome, {}, "f", "2026-01-01T00:00:00+00:00")
+
+
+def lines_of(tmp_path: Path) -> list[str]:
+    """The rows: in the compressed file after a study that ended, in the plain one after one that was stopped."""
+    path = tmp_path / "exact.jsonl"
+    text = path.read_bytes() if path.exists() else lzma.decompress(packed(path).read_bytes())
+    return text.decode().splitlines()
+
+
+# Sections
+
+CUTS = {
+    "small": "6",
+    "15": "15",
+    "20": "20",
+    "25": "25",
+    "medium": "30",
+    "1000": "1000",
+    "10000": "10000",
+    "gpus": "60",
+    "2-gpus": "20",
+    "8-gpus": "200",
+    "handover": "6",
+    "real": "8",
+    "limits": "10,100",
+    "methods": "2",
+    "pyjobshop": "8",
+}
+
+
+def test_every_section_has_a_cut() -> None:
+    assert list(CUTS) == list(exact_plan.SECTIONS)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", CUTS)
+def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> None:
+    if name == "pyjobshop":
+        pytest.importorskip("pyjobshop")
+    scale = ["--limit-scale", "0.001" if name == "10000" else "0.02"]
+    assert study("--only", name, "--sizes", CUTS[name], *scale) == 0
+    found = [json.loads(line)["outcome"] for line in lines_of(tmp_path)]
+    assert found
+    assert all(outcome["makespan"] or outcome["status"] == "infeasible" for outcome in found)
+    if name in ("1000", "10000"):
+        assert all(outcome["peak_bytes"] > 2**24 for outcome in found)
+    if name == "limits":
+        assert [outcome["status"] for outcome in found] == ["infeasible", "feasible", "interrupted"]
+    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
+    assert f"## {exact_plan.SECTIONS[name][0]}\n" in text
+    assert f"{len(found)} runs" in text
+
+
+@pytest.mark.deep
+def test_ctrl_c_reaches_python_after_pyjobshop() -> None:
+    pytest.importorskip("pyjobshop")
+    script = """
+import os, signal
+from bench.batch.runs import Instance, Run, perform
+perform(Run(Instance(2, variant="no operation costs"), "pyjobshop", time_limit=10))
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    bench = str(Path(runs.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([bench, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_pyjobshop_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert exact_plan.plan(Options(), ["pyjobshop"]) == {"pyjobshop": []}
+
+
+def test_the_whole_plan_has_no_run_twice() -> None:
+    groups = [group for groups in exact_plan.plan(Options(), ()).values() for group in groups]
+    keys = [run.key for group in groups for run in group.runs]
+    assert len(set(keys)) == len(keys)
+    assert all(Run.read(json.loads(run.key)) == run for run in groups[0].runs)
+
+
+@pytest.mark.parametrize(("until", "gaps"), [(None, {0.0}), ("goal", {0.0005}), ("0.01", {0.01})])
+def test_runs_may_end_at_a_gap(until: str | None, gaps: set[float]) -> None:
+    chosen = exact_plan.plan(Options(until=until), ["20", "medium"])
+    assert {run.gap for group in chosen["20"] for run in group.runs} == {0.0}
+    runs = [run for group in chosen["medium"] for run in group.runs]
+    assert {run.gap for run in runs if run.instance.n == 30} == {0.0}
+    assert {run.gap for run in runs if run.instance.n > 30} == gaps
+
+
+def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
+    plain, after = (Instance(6, gpu="A30", variant=variant).batch() for variant in ("plain", "handover"))
+    assert after.tasks == plain.tasks
+    assert any(live.free > 0 for live in after.initial)
+    assert after == Instance(6, gpu="A30", variant="handover").batch()
+
+
+@pytest.mark.deep
+def test_the_table_of_methods_says_how_many_batches_ran(study: Command, tmp_path: Path) -> None:
+    study("--only", "methods", "--sizes", "2")
+    assert exact.main(["--seeds", "1", "--limit-scale", "0.02", "--results", str(tmp_path), "--table"]) == 0
+    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
+    # Two variants of one scaling ran, and three scalings are wanted.
+    assert "| A30, 2 | 2 of 6 | 2 | 2 | 2 | 2 |" in text
+
+
+@pytest.mark.deep
+def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path: Path) -> None:
+    study("--only", "small", "--sizes", "6,8")
+    study("--only", "methods", "--sizes", "2", "--limit-scale", "0.0201")  # not of this cut
+    study("--only", "real", "--sizes", "6,8")
+    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("##")] == ["## Small batches", "## Measured times"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--only=small,samll", "there is no samll; there are small, 15"),
+        ("--limit-scale=0", "must be a finite number > 0"),
+        ("--until=2", "must be `goal` or a share"),
+        ("--sizes=six", "invalid"),
+    ],
+)
+def test_wrong_arguments(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exact.main([argument])
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+# Records
+
+
+@pytest.mark.deep
+def test_a_study_goes_on_where_it_was(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = ("--only", "methods", "--sizes", "2")
+    done: list[Run] = []
+
+    def interrupted(run: Run) -> Outcome:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(run)
+        return perform(run)
+
+    perform = runs.perform
+    monkeypatch.setattr(exact, "perform", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study(*cut)
+    before = lines_of(tmp_path)
+    assert len(before) == 2
+    with (tmp_path / "exact.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"run": {"inst')  # killed in the middle of a line
+    monkeypatch.setattr(exact, "perform", perform)
+    assert study(*cut) == 0
+    assert lines_of(tmp_path)[:2] == before
+    assert len({json.dumps(json.loads(line)["run"]) for line in lines_of(tmp_path)}) == len(lines_of(tmp_path))
+    monkeypatch.setattr(exact, "perform", interrupted)
+    assert study(*cut) == 0  # nothing is left to do
+
+
+def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    written = Records(path).add(RUN, Outcome("optimal", 1.0, 5.0, 5.0), {}, "old")
+    assert Records(path).find(RUN, "old") == written
+    assert Records(path).find(RUN, "new") is None
+    assert Records(path, keep=True).find(RUN, "new") == written
+    newer = Records(path).add(RUN, Outcome("optimal", 2.0, 5.0, 5.0), {}, "new")
+    assert Records(path, keep=True).find(RUN, "new") == newer
+
+
+def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = ("--only", "small", "--sizes", "6")
+    study(*cut)
+    monkeypatch.setattr(exact, "fingerprint", lambda method: "changed")
+    study(*cut, "--table")
+    assert "runs, measured" not in (tmp_path / "exact.md").read_text(encoding="utf-8")
+    study(*cut, "--table", "--keep")
+    assert "**1 of these runs were made with other sources" in (tmp_path / "exact.md").read_text(encoding="utf-8")
+
+
+def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    prints = iter(["one", "one", "two"])
+    monkeypatch.setattr(exact, "fingerprint", lambda method: next(prints))
+    with pytest.raises(SystemExit, match="sources have changed"):
+        report.start(lambda: study("--only", "small", "--sizes", "6"))
+
+
+def test_fingerprints_depend_on_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = records.fingerprint("auto"), records.fingerprint("pyjobshop")
+    assert ours == records.fingerprint("cp") != theirs
+    assert environment.fingerprint(records.PACKAGES) != ours
+    assert environment.fingerprint(records.PACKAGES, without=("fleet",)) != ours
+    monkeypatch.setattr(environment, "versions", lambda *packages: {"ortools": "0"})
+    assert records.fingerprint("auto") != ours
+
+
+# What must not be
+
+
+def test_equal_optima_agree() -> None:
+    rows = [row(5.0, 5.0, "optimal"), row(5.0003, 5.0, "optimal", "milp-cbc"), row(6.0, 4.0, method="far")]
+    assert contradictions(rows) == []
+    assert pairs_of_optima(rows) == 1
+    other = dataclasses.replace(RUN, instance=dataclasses.replace(RUN.instance, seed=99))
+    assert pairs_of_optima([*rows, rows[0], Row(other, rows[0].outcome)]) == 3, "the other is of another batch"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        row(5.001, 5.001, "optimal", "milp-cbc"),
+        row(7.0, 5.001, method="milp-cbc"),
+        row(None, 5.001, "no_solution", "milp-cbc"),
+        row(None, None, "infeasible", "milp-cbc"),
+    ],
+)
+def test_a_bound_above_a_schedule_is_told(other: Row) -> None:
+    found = contradictions([row(5.0, 5.0, "optimal"), other])
+    assert len(found) == 1
+    assert "milp-cbc" in found[0]
+    assert found[0].endswith("has one of 5 s")
+
+
+def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    makespans = iter(range(5, 1000))
+
+    def perform(run: Run) -> Outcome:
+        makespan = float(next(makespans))
+        return Outcome("optimal", 1.0, makespan, makespan)
+
+    monkeypatch.setattr(exact, "perform", perform)
+    assert study("--only", "methods", "--sizes", "2") == 1
+    assert "**CONTRADICTIONS" in (tmp_path / "exact.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.deep
+def test_a_run_that_dies_is_a_row() -> None:
+    outcome = runs.perform(Run(Instance(6), "no such method", fresh=True))
+    assert outcome.status == "crashed"
+    assert "no such method" in outcome.error
+    wrong = contradictions([dataclasses.replace(row(None, None), outcome=outcome)])
+    assert len(wrong) == 1
+
+
+def test_ctrl_c_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "perform_here", lambda run: Outcome("interrupted", 1.0))
+    with pytest.raises(KeyboardInterrupt):
+        runs.perform(RUN)
+
+
+# Goals and tables
+
+
+def timed(seconds: float, status: str = "optimal", **more: float) -> Row:
+    return dataclasses.replace(row(5.0, 5.0), outcome=Outcome(status, seconds, 5.0, 4.9, **more))
+
+
+def test_goals_count_what_reaches_them() -> None:
+    rows = [timed(0.1), timed(0.2), timed(6.0), timed(0.9, "feasible")]
+    goal = Goal(optimal=1, median_s=0.5, worst_s=5, gap=0.01)
+    assert goal.misses(rows) == ["all `optimal`: 3 of 4", "worst < 5 s: 3 of 4", "gap <= 1 %: 0 of 4"]
+    assert Goal(optimal=0.75, worst_s=7, gap=0.021).misses(rows) == []
+    assert Goal(median_s=0.15).misses(rows) == ["median < 0.15 s: 1 of 4"]
+
+
+def test_memory_that_was_not_measured_misses_the_goal() -> None:
+    assert Goal(peak_gib=1).misses([timed(1.0)]) == ["peak < 1 GiB: 0 of 1"]
+    assert Goal(peak_gib=1).misses([timed(1.0, peak_bytes=2**20)]) == []
+
+
+@pytest.mark.parametrize(("seconds", "missed"), [(62.1, False), (62.3, True)])
+def test_overrun_counts_from_the_limit(seconds: float, missed: bool) -> None:
+    assert bool(Goal(overrun=True).misses([timed(seconds)])) is missed
+
+
+def test_ratios_of_runs_without_a_proof_are_marked() -> None:
+    ours, theirs = dataclasses.replace(RUN, method="auto"), dataclasses.replace(RUN, method="pyjobshop")
+    given = {
+        ours.key: dataclasses.replace(timed(0.5), run=ours),
+        theirs.key: dataclasses.replace(timed(60.0, "feasible"), run=theirs),
+    }
+    table = exact_tables.table("pyjobshop", [Group("6", (ours, theirs))], lambda run: given.get(run.key))
+    assert len(table) == 3
+    assert "| > 120.0 |" in table[2]
+    assert "| > 60.00 |" in table[2]

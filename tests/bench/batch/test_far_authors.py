@@ -1,0 +1,95 @@
+"""FAR beside its authors' program: how its schedules are judged, and what the stored result says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.batch import far_authors
+from mig_opt import Batch, Task, get_gpu
+
+
+@dataclass
+class Node:
+    """An instance of a tree like that of the program."""
+
+    first: int
+    size: int
+    tasks: list[SimpleNamespace] = field(default_factory=list)
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def slices(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(num_slice=self.first + at) for at in range(self.size)]
+
+
+def run(index: int, start: float, time: float) -> SimpleNamespace:
+    return SimpleNamespace(index=index, start=start, time=time)
+
+
+def test_schedules_of_the_program_are_judged_like_others() -> None:
+    batch = Batch((Task("wide", {4: 1.0}), Task("narrow", {1: 2.0})), get_gpu("A30"))
+    late = Node(0, 4, [run(0, 0.13, 1.0)], [Node(0, 2, children=[Node(0, 1, [run(1, 1.5, 2.0)])])])
+    printed, timed, valid = far_authors.judge(batch, late)
+    assert (printed, valid) == (3.5, True)
+    assert timed == pytest.approx(0.13 + 1.0 + 0.10 + 0.11 + 2.0)
+    early = Node(0, 4, [run(0, 0.13, 1.0)], [Node(0, 2, children=[Node(0, 1, [run(1, 1.2, 2.0)])])])
+    printed, again, valid = far_authors.judge(batch, early)
+    assert (again, valid) == (timed, False), "no time to destroy and to create"
+    outcome = far_authors.Outcome(batch, "", {}, printed, timed, valid)
+    assert outcome.theirs == timed
+
+
+def test_there_are_a_thousand_batches() -> None:
+    assert sum(1 for _ in far_authors.batches(far_authors.SEEDS, far_authors.SIZES)) == 1008
+
+
+def test_a_folder_without_the_program(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="is not there"):
+        far_authors.main([str(tmp_path)])
+
+
+STORED = BENCH / "results" / "far_authors.json"
+
+
+def test_no_batch_and_no_pair_ends_later_than_with_the_program() -> None:
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    batches, joins = stored["batches"], stored["joins"]
+    assert batches["batches"] >= 1000
+    for found in (batches, joins["same"], joins["foresight"]):
+        assert found["mean"] < 1
+        assert found["worst"] <= far_authors.TOLERANCE
+        assert found["above"] == 0
+    # Who does not know the next batch may plan a shorter one that is worse to follow.
+    assert joins["stream"]["mean"] < 1
+    assert joins["foresight"]["mean"] < joins["stream"]["mean"]
+
+
+def test_the_page_is_made_from_the_stored_figures() -> None:
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    page = STORED.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+    made = "\n".join(far_authors.report(stored)).splitlines()
+    # What is different is the day, the machine and the versions.
+    assert [line for line in made if "The program: github.com" not in line] == [
+        line for line in page if "The program: github.com" not in line
+    ]
+
+
+def test_one_part_is_measured_again_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "far_authors.json").write_text(STORED.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(far_authors, "load", lambda folder: None)
+    monkeypatch.setattr(far_authors, "pairs", lambda program, count: {name: [0.5, 1.0] for name in far_authors.JOINS})
+    far_authors.main([str(tmp_path), "--only", "joins", "--results", str(tmp_path)])
+    before, after = (
+        json.loads((folder / "far_authors.json").read_text(encoding="utf-8")) for folder in (STORED.parent, tmp_path)
+    )
+    assert after.pop("joins")["same"] == {"pairs": 2, "mean": 0.75, "worst": 1.0, "best": 0.5, "above": 0}
+    assert {**after, "joins": before["joins"]} == before

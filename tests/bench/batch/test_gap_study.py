@@ -1,0 +1,117 @@
+"""The study of gaps: which methods it runs, its tables, and its figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from bench.batch import gap_study as gaps
+from bench.batch.gap_figures import box_plots, profiles
+from mig_opt.method.registry import METHODS, Method, methods
+from mig_opt.studies import GeneratedBatches, StudyRows, study_rows
+
+
+@pytest.mark.parametrize("part", gaps.PARTS)
+def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = gaps.planned(part)
+    names = [settings.method for settings in study.methods]
+    assert names == ["cp", *(one.name for one in methods() if one.kind == "heuristic" and not one.options)]
+    new = Method("newest", "heuristic", "", "", "")
+    monkeypatch.setattr(METHODS, "entries", (*methods(), new))
+    added = gaps.planned(part).methods[-1]
+    assert (added.method, added.time_limit) == ("newest", study.methods[-1].time_limit)
+    (source,) = gaps.planned(part, cut=True).batches
+    assert isinstance(source, GeneratedBatches)
+    assert (len(source.n), source.seeds) == (1, (0,))
+
+
+@pytest.mark.deep
+def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = ["--only", "small", "--cut", "--results", str(tmp_path)]
+    assert gaps.main(cut) == 0
+    text = (tmp_path / "gaps.md").read_text(encoding="utf-8")
+    assert text.strip() == capsys.readouterr().out.strip()
+    assert "Optima are proven for 6 of 6 batches." in text
+    assert "missing" not in text
+    cells = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    figures = {line[0]: line[1] for line in cells[: len(cells) // 3]}
+    assert figures["| `cp`"].startswith("0.00 (0.0)")
+    assert float(figures["| `far`"].split()[0]) <= float(figures["| `far-unrefined`"].split()[0])
+    rows = (tmp_path / "gaps_small.jsonl.xz").read_bytes()
+    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    assert set(drawn) == {"gaps_small.svg", "gaps_profiles.svg"}
+    assert gaps.main(cut) == 0
+    assert gaps.main([*cut, "--table"]) == 0
+    assert (tmp_path / "gaps_small.jsonl.xz").read_bytes() == rows
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
+    with pytest.raises(SystemExit):
+        gaps.main(["--only", "smal"])
+
+
+def test_a_few_rows_of_other_sources_are_told() -> None:
+    stored = study_rows(gaps.planned("large"), BENCH / "results" / "gaps_large.jsonl", keep=True)
+    assert stored.missing == ()
+    assert gaps.mixed_sources(stored)[0].startswith("**110 of these runs")
+
+    def remark(*sources: str) -> list[str]:
+        rows = zip(stored.rows, sources, strict=False)
+        return gaps.mixed_sources(StudyRows(tuple(replace(row, fingerprint=own) for row, own in rows), ()))
+
+    assert remark() == remark("new", "new", "new") == []
+    assert remark("new", "old", "new")[0].startswith("**1 of these runs")
+
+
+PANELS = {
+    "n = 6": {f"a-long-method-{index}": [0.0, 0.02 * index, 3.0 * index] for index in range(8)},
+    "n = 1000": {f"a-long-method-{index}": [0.001, 0.02, 0.5 + 12 * index] for index in range(8)},
+}
+
+
+def texts_of(figure: Figure) -> list[Text]:
+    FigureCanvasAgg(figure).draw()
+    found: list[Text] = [figure._supxlabel]  # type: ignore[attr-defined]
+    for axis in figure.axes:
+        found += [axis.title, axis.xaxis.label, axis.yaxis.label]
+        found += [label for label in axis.get_xticklabels() if within(axis.get_xlim(), label.get_position()[0])]
+        found += [label for label in axis.get_yticklabels() if within(axis.get_ylim(), label.get_position()[1])]
+    for legend in figure.legends:
+        found += legend.get_texts()
+    return [text for text in found if text.get_text() and text.get_visible()]
+
+
+def within(limits: tuple[float, float], value: float) -> bool:
+    return min(limits) <= value <= max(limits)
+
+
+@pytest.mark.parametrize("draw", [box_plots, profiles])
+def test_nothing_overlaps(draw: object) -> None:
+    assert callable(draw)
+    figure = draw(PANELS, "gap in %")
+    texts = texts_of(figure)
+    boxes = [text.get_window_extent() for text in texts]
+    outer = figure.bbox
+    for index, (text, box) in enumerate(zip(texts, boxes, strict=True)):
+        assert outer.x0 <= box.x0 < box.x1 <= outer.x1, text.get_text()
+        assert outer.y0 <= box.y0 < box.y1 <= outer.y1, text.get_text()
+        for other, its in zip(texts[index + 1 :], boxes[index + 1 :], strict=True):
+            assert not box.overlaps(its), (text, other)
+
+
+def test_profiles_are_shares() -> None:
+    first, _ = profiles(PANELS, "gap in %").axes
+    for line, values in zip(first.get_lines(), PANELS["n = 6"].values(), strict=False):
+        x, y = line.get_data()
+        assert list(y) == sorted(y)
+        assert list(x[1:-1]) == sorted(values)
+        assert (y[0], y[-1]) == (0, 100)
+    assert len({line.get_color() for line in first.get_lines()}) == 8

@@ -1,0 +1,76 @@
+"""The studies of fleets without a queue and of the choice of a scheduler, and their stored results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.fleet import admission, which_scheduler
+from bench.fleet.admission import Ratios
+
+
+def figures() -> list[Ratios]:
+    """Two schedulers in two groups."""
+    return [
+        Ratios("even, 4 GPUs", "one", "first-fit", 0.5, 0.5, 0.4, 2.0, 0.0),
+        Ratios("even, 4 GPUs", "two", "first-fit", 0.7, 0.5, 0.4, 2.0, 0.0),
+        Ratios("even, 4 GPUs", "one", "baskets", 0.6, 0.5, 0.4, 1.0, 0.1),
+        Ratios("even, 4 GPUs", "two", "baskets", 0.9, 0.5, 0.4, 1.0, 0.1),
+        Ratios("even, 4 GPUs", "one", "upper bound", 0.8),
+        Ratios("even, 4 GPUs", "two", "upper bound", 1.0),
+    ]
+
+
+def test_means_and_gains() -> None:
+    assert admission.gain(figures(), "baskets", "first-fit", ["even, 4 GPUs"]) == pytest.approx(0.25)
+    assert admission.gain(figures(), "baskets", "first-fit", ["even, 4 GPUs"], "gpus") == pytest.approx(-0.5)
+    assert which_scheduler.acceptance(figures()) == {
+        "even, 4 GPUs": pytest.approx({"first-fit": 0.6 / 0.9, "baskets": 0.75 / 0.9})
+    }
+
+
+def test_no_stored_ratio_is_above_its_bound() -> None:
+    found = admission.read(BENCH / "results")
+    bounds = {each.trace: each.jobs for each in found if each.policy == "upper bound"}
+    staying = {each.trace: each.jobs for each in found if each.policy == "upper bound without migration"}
+    assert len(bounds) == 30
+    for each in found:
+        assert each.jobs <= bounds[each.trace] + 1e-6, each
+        if not each.moves and each.policy != "upper bound":
+            assert each.jobs <= staying.get(each.trace, 1.0) + 1e-6, each
+
+
+def test_traces_are_the_same_everywhere() -> None:
+    trace = admission.mixed("even", 4, 3, 0)
+    assert trace == admission.mixed("even", 4, 3, 0)
+    assert trace != admission.mixed("even", 4, 3, 1)
+    assert all(job.profile in admission.PROFILES for job in trace.jobs)
+
+
+def test_the_tables_are_those_of_the_stored_results() -> None:
+    stored = (BENCH / "results" / "admission.md").read_text(encoding="utf-8")
+    found = admission.read(BENCH / "results")
+    assert "\n".join(admission.lines(found)) in stored
+    assert "\n".join(admission.claims(found)) in stored
+
+
+@pytest.mark.deep
+def test_the_table_of_the_choice_is_that_of_the_stored_results(tmp_path: Path) -> None:
+    which_scheduler.main(["--results", str(tmp_path)])
+    stored = (BENCH / "results" / "which_scheduler.md").read_text(encoding="utf-8")
+    assert (tmp_path / "which_scheduler.md").read_text(encoding="utf-8") == stored, "run bench.fleet.which_scheduler"
+    assert (tmp_path / "which_scheduler.svg").exists()
+
+
+@pytest.mark.deep
+def test_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MIXES", {"even": admission.MIXES["even"]})
+    admission.main(["--cut", "--results", str(tmp_path)])
+    text = (tmp_path / "admission.md").read_text(encoding="utf-8")
+    assert "| `baskets` |" in text
+    assert "| best admission |" in text

@@ -1,0 +1,78 @@
+"""The study of the memory-aware scheduler runs, and its figures are what they are said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.fleet import memory as online_memory
+from bench.fleet import memory_tables
+from mig_opt import generate_trace
+
+
+@pytest.mark.deep
+def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online_memory, "GENERAL", ("hm4", "nw", "ml3"))
+    monkeypatch.setattr(online_memory, "LANGUAGE", ("qwen2",))
+    monkeypatch.setattr(memory_tables, "NOISES", (0.0, 0.05))
+    online_memory.main(["--cut", "--results", str(tmp_path)])
+    text = (tmp_path / "online_memory.md").read_text(encoding="utf-8")
+    # 18 equally many jobs in halves: A is behind B. The ceiling of two halves holds.
+    (ml3,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| Ml3 |")]
+    assert ml3[2] == "1.24 / 1.43"
+    assert float(ml3[3]) < float(ml3[5]) < 2
+    assert ml3[6] == "0 of 1"
+    (nw,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| Nw |")]
+    assert nw[3] == "2.42"
+    assert "| sets of kinds of profiles that can still be added | 7 | 7 | 7 | 7 | 7 | 7 | 9 |" in text
+    assert "| placed full configurations | 6 | 6 | 6 | 6 | 6 | 6 | 12 |" in text
+    assert "| 0 GB | 5% | 6 (100%) | 6 (100%) | 6 (100%) | 6 (100%) |" in text
+    # (1 - 1 / 1.12) / (1 - 1 / 1.58) = 0.107 / 0.367
+    assert "| Ml2, scheme A | 1.58 | 1.12 | 29% |" in text
+
+
+@pytest.mark.deep
+def test_scheme_a_beats_b_where_runtimes_are_similar() -> None:
+    """Sorted by memory, the longer jobs come last and are dealt equally; in any order B ends with one of them."""
+    found = online_memory.similar_throughputs(20, 0.0, 1.25)
+    assert fmean(found["A"]) > fmean(found["B"]) + 0.02
+    assert fmean(found["A"]) >= fmean(found["A, one queue"])
+    drawn = generate_trace("migm-ml2", seed=1, sigma=0.0)
+    longer = online_memory.second_kind(drawn, 1.5)
+    for one, other in zip(drawn.jobs, longer.jobs, strict=True):
+        assert other.times[7] == pytest.approx(one.times[7] * (0.8 if one.memory_gb == 3.5 else 1.2))
+
+
+def test_the_energy_of_jobs_is_the_formula_of_the_printed_pairs() -> None:
+    """With a share c of the power constant, the energy is 1 / (c / throughput + 1 - c) of that of the whole GPU."""
+    measured = online_memory.outcomes("ml2", 1, "A")[0].throughput
+    wanted = 1 / (0.29 / measured + 0.71)
+    assert online_memory.own_energy("ml2", "A", 1, 0.29) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_first_experiment() -> None:
+    """lavaMD runs on 2g and 4g only; tight jobs ask for 1g or 2g, the others for the next size."""
+    sizes = {
+        tight: {next(iter(job.times)) for job in memory_tables.first_trace(0, tight=tight).jobs} for tight in (0, 1)
+    }
+    assert sizes == {1: {1, 2}, 0: {2, 4}}
+    faster, saved = memory_tables.first_experiment("memory-aware-b", {}, 3)
+    assert all(value > 0 for value in (*faster, *saved))
+
+
+def test_when_the_limit_is_known() -> None:
+    """1 GB more in each iteration: the twentieth needs 20 GB, known at the sixth; or the job fails before."""
+    assert memory_tables.known_at([float(gb) for gb in range(1, 21)], 0.05) == 6
+    assert memory_tables.known_at([float(gb) for gb in range(1, 10)], 0.05) is None
+    assert memory_tables.known_at([8.0, 9.0, 10.0, 11.0, 12.0, 13.0], 0.05) is None
+
+
+def test_the_error_of_the_peak() -> None:
+    """Three of 30 iterations are seen, 1, 2 and 3 GB; 30 are predicted, but it levels off at 15."""
+    assert memory_tables.peak_error([min(float(gb), 15.0) for gb in range(1, 31)]) == pytest.approx(1)

@@ -1,0 +1,132 @@
+"""The study of schedulers: who takes part, its tables, its figure, and the days of the openb trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from places import BENCH, SHARED
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from bench.fleet import policies as online_policies
+from bench.fleet.policies import FOLDER, family_table, regime_table
+from bench.fleet.policy_figure import side_by_side
+from bench.fleet.policy_results import PolicyResult, ratio, winning
+from mig_opt.files.fleet.traces import read_trace
+from mig_opt.instances.fleet.registry import trace_families
+from mig_opt.method.registry import Method, methods
+from mig_opt.studies import GeneratedTraces, TraceFromFile
+
+PODS = SHARED / "alibaba_openb" / "openb_pod_list_default.csv"
+
+
+def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = online_policies.planned()
+    assert [settings.policy for settings in study.policies] == [entry.name for entry in methods("simulate")]
+    families = {family for source in study.traces if isinstance(source, GeneratedTraces) for family in source.family}
+    assert families == {family.name for family in trace_families()}
+    more = [dataclasses.replace(trace_families()[0], name=name) for name in ("migm-new", "strange")]
+    monkeypatch.setattr("bench.fleet.policies.trace_families", lambda: (*trace_families(), *more))
+    joined = [source for source in online_policies.planned().traces if isinstance(source, GeneratedTraces)][-2:]
+    assert [(source.family, source.group) for source in joined] == [
+        (("migm-new",), "memory mixes"),
+        (("strange",), "other families"),
+    ]
+    new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queues:FirstFit")
+    monkeypatch.setattr("bench.fleet.policies.methods", lambda _: (*methods("simulate"), new))
+    assert online_policies.planned().policies[-1].policy == "newest"
+
+
+@pytest.mark.deep
+def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = ["--cut", "--results", str(tmp_path)]
+    assert online_policies.main(cut) == 0
+    text = (tmp_path / "online_policies.md").read_text(encoding="utf-8")
+    assert text.strip() == capsys.readouterr().out.strip()
+    assert "missing" not in text
+    assert "wrong" not in text
+    for entry in methods("simulate"):
+        assert len(re.findall(rf"^\| `{entry.name}` \|", text, flags=re.MULTILINE)) == 5, "a line in each regime"
+    for family in trace_families():
+        assert text.count(f"\n| `{family.name}` |") == 2, "a line for each goal"
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(files) == {"online_policies.md", "online_policies.jsonl.xz", "online_policies.svg"}
+    assert online_policies.main([*cut, "--table"]) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def result(
+    policy: str, draw: int, completion: float, makespan: float, regime: str = "r", family: str = "f"
+) -> PolicyResult:
+    """A simulation of a trace whose bounds are 10 s and 100 s."""
+    values: dict[online_policies.Goal, float] = {"mean_completion": completion, "makespan": makespan}
+    ratios: dict[online_policies.Goal, float] = {"mean_completion": completion / 10, "makespan": makespan / 100}
+    return PolicyResult(regime, family, f"{family}{draw}", str(draw), policy, values, ratios, 2.0, 0.5)
+
+
+RESULTS = [
+    *(result("quick", draw, 11.0 + draw, 150.0) for draw in range(3)),
+    *(result("slow", draw, 13.2 + 1.2 * draw, 120.0 + draw) for draw in range(3)),
+    *(result("lost", draw, 10.0, 100.0) for draw in range(2)),
+    dataclasses.replace(result("lost", 2, 10.0, 100.0), values={}, ratios={}),
+]
+
+
+def test_figures_of_a_regime() -> None:
+    # quick: 1.1, 1.2 and 1.3 times the bound, slow 1.32, 1.44 and 1.56 times: 1.2 times quick on each trace.
+    assert ratio(RESULTS[:3], "mean_completion") == (pytest.approx(1.2), pytest.approx(0.1))
+    assert ratio(RESULTS[6:], "mean_completion") is None
+    assert winning(RESULTS, "mean_completion") == ("quick",)
+    assert winning(RESULTS, "makespan") == ("slow",)
+    assert regime_table(RESULTS)[2:] == [
+        "| `quick` | 3 of 3 | **1.200 ± 0.100** | 2.0 | 1.500 ± 0.000 | 0.500 |",
+        "| `slow` | 3 of 3 | 1.440 ± 0.120 | 2.0 | **1.210 ± 0.010** | 0.500 |",
+        "| `lost` | 2 of 3 |  |  |  | 0.500 |",
+    ]
+
+
+def test_figures_of_families() -> None:
+    other = [result("quick", 0, 20.0, 100.0, family="g"), result("slow", 0, 20.0, 100.0, family="g")]
+    assert family_table([*RESULTS[:6], *other], "makespan") == [
+        "| family | `quick` | `slow` |",
+        "| --- | ---: | ---: |",
+        "| `f` | 1.500 | **1.210** |",
+        "| `g` | 1.000 | 1.000 |",
+    ]
+
+
+def test_the_figure_shows_all_of_them() -> None:
+    far = [result("far", draw, 100.0, 900.0) for draw in range(3)]
+    figure = side_by_side([*RESULTS, *far, result("quick", 0, 12.0, 110.0, "other")])
+    FigureCanvasAgg(figure).draw()
+    assert len(figure.axes) == 2 * 2
+    first = figure.axes[0]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["quick", "slow", "lost", "far"]
+    assert [text.get_text() for text in first.texts] == ["jobs left waiting", "10.00"]
+    points = [line for line in first.lines if line.get_marker() == "o"]
+    assert [float(line.get_xdata()[0]) for line in points] == pytest.approx([1.2, 1.44])  # type: ignore[arg-type, index]
+    assert [line.get_markerfacecolor() != "white" for line in points] == [True, False]
+    assert all(first.get_xlim()[0] < 1 < line.get_xdata()[0] < first.get_xlim()[1] for line in points)  # type: ignore[index, operator]
+
+
+@pytest.mark.deep
+def test_the_days_are_those_of_the_trace(tmp_path: Path) -> None:
+    files = [source.file for source in online_policies.planned().traces if isinstance(source, TraceFromFile)]
+    for name in files:
+        trace = read_trace(FOLDER / name, gpu="A100", gpus=8)
+        assert 150 <= len(trace.jobs) <= 200
+        assert 0 <= trace.jobs[0].arrival <= trace.jobs[-1].arrival < 86_400
+        seconds = sum(job.work * trace.gpu.profile(job.profile or "").compute_slices for job in trace.jobs)
+        assert 4 <= seconds / trace.gpu.compute_slices / 86_400 <= 9
+    if not PODS.is_file():
+        pytest.skip("the data of the trace are not there")
+    online_policies.write_days(PODS, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(files)
+    for name in files:
+        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()

@@ -1,0 +1,147 @@
+"""The FAR paper's page: what is printed is what the paper prints, and figures are what they say."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+
+import pytest
+from places import BENCH, SHARED
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.batch.far_measures import (
+    Cell,
+    area,
+    far_to_area,
+    joins,
+    refinement,
+    rivals_to_far,
+    schedule,
+    stream,
+    unrefined_joins,
+    with_errors,
+)
+from bench.papers import far as paper_far
+from bench.papers import far_tables as paper_far_tables
+from bench.papers.claims import STORED, Store, Verdict
+from mig_opt import generate_batch, solve
+from mig_opt.heuristics.batch.far import far, far_published, far_unrefined
+
+CELL = Cell("program", "MixedScaling", "WideTimes", 8, 3)
+
+
+def printed(table: str) -> dict[tuple[str, str, str, int], float]:
+    """The printed figures of a table by scaling, times, figure and n."""
+    return {
+        (scaling, times, figure, n): value
+        for scaling, times, figure, *values in paper_far_tables.PRINTED[table]["rows"]
+        for n, value in zip(paper_far_tables.PRINTED[table]["n"], values, strict=True)
+    }
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize(
+    ("table", "file", "figures"),
+    [
+        ("table4", "far_table4_rho", {"rho": "rho"}),
+        (
+            "table5",
+            "far_table5_ratio_to_far",
+            {
+                "miso_opt": "miso-opt",
+                "fixpart_1x7": "fixpart 1+1+1+1+1+1+1",
+                "fixpart_best": "fixpart-best",
+                "fixpart_7": "fixpart 7",
+            },
+        ),
+        ("table6", "far_table6_refinement", {"improvement_percent": "improvement", "moves": "moves", "swaps": "swaps"}),
+        ("table7", "far_table7_concatenation_percent", {"reverse_percent": "reversed", "move_swap_percent": "moved"}),
+        ("table9", "far_table9_multibatch_percent", {"percent_over_baseline": "above"}),
+    ],
+)
+def test_printed_figures_are_those_of_the_paper(table: str, file: str, figures: dict[str, str]) -> None:
+    with (SHARED / "paper_tables" / f"{file}.csv").open(newline="") as lines:
+        expected = {
+            (row["configuration"], f"{row.get('times', 'Wide')}Times", name, int(row.get("n", 15))): float(row[column])
+            for row in csv.DictReader(lines)
+            for column, name in figures.items()
+        }
+    assert printed(table) == expected
+
+
+def test_figures_are_what_they_say() -> None:
+    (batch,) = dataclasses.replace(CELL, batches=1).drawn()
+    assert batch == generate_batch(8, variant="published-program", shuffle=True, seed=0)
+    assert area(batch) == pytest.approx(sum(min(s * t for s, t in task.times.items()) for task in batch.tasks) / 7)
+    one = dataclasses.replace(CELL, batches=1)
+    spans = {method: schedule(batch, method).makespan for method in (far, far_published, far_unrefined)}
+    assert spans[far] == solve(batch, "far").makespan
+    ratios = {"rho": spans[far_published] / area(batch), "far": spans[far] / area(batch)}
+    assert far_to_area(one) == pytest.approx({**ratios, "error of rho": 0.0, "error of far": 0.0})
+    rivals = rivals_to_far(one)
+    free = solve(batch.cost_free(), "fixpart", partition="7").makespan
+    assert rivals["fixpart 7"] == pytest.approx(free / spans[far_published])
+    assert rivals["unrefined, fixpart 7"] == pytest.approx(free / spans[far_unrefined])
+    assert rivals["fixpart-best"] <= min(rivals["fixpart 7"], rivals["fixpart 1+1+1+1+1+1+1"])
+    gained = refinement(one)
+    assert gained["improvement"] <= gained["possible"] + 1e-9
+
+
+def test_standard_errors() -> None:
+    found = with_errors([{"a": 1.0}, {"a": 2.0}, {"a": 6.0}])
+    assert found == pytest.approx({"a": 3.0, "error of a": (7 / 3) ** 0.5})
+    assert with_errors([{"a": 1.0}]) == {"a": 1.0, "error of a": 0.0}
+
+
+def test_readings_count_what_fits() -> None:
+    rows = [("a", "a, n = 10", 1.0, {"next, a": 1.3, "error of a": 0.2}), ("a", "a, n = 20", 1.0, {"next, a": 1.6})]
+    assert paper_far_tables.fitting(rows, "next, {}", 0.5) == "1 of 2 within 0.5"
+    assert paper_far_tables.errors(rows[:1]) == "Standard errors are 0.2 at most. "
+
+
+def test_joins_gain_and_pairs_count_twice() -> None:
+    gained = joins(CELL)
+    assert 0 <= gained["reversed"] <= gained["moved"]
+    assert 0 <= gained["next, reversed"] <= gained["next, moved"]
+    assert set(unrefined_joins(CELL)) == {"reversed", "moved"}
+    found = stream(CELL)
+    assert 0 < found["stream"] < found["above"]
+
+
+def test_claims_of_tables_are_all_of_their_figures() -> None:
+    found = Store("far", STORED).in_order(paper_far.PAPER.groups)
+    for table in ("table4", "table5", "table6", "table7", "table8", "table9"):
+        assert len(found[table].group.claims) >= len(printed(table))
+        assert not any(claim.verdict is Verdict.CANNOT for claim in found[table].group.claims)
+    assert sum(claim.verdict is Verdict.AGREES for claim in found["table4"].group.claims) > 10
+
+
+def test_what_the_program_itself_comes_to_is_stored() -> None:
+    rows = json.loads(paper_far_tables.AUTHORS.read_text(encoding="utf-8"))["studies"]["rows"]
+    assert len(rows) == 18
+    assert paper_far_tables.of_program("moved", "table7").outcome.startswith("n = 10: ")
+
+
+@pytest.mark.parametrize(
+    ("table", "what", "printed", "cannot"),
+    [
+        ("table8", "moves", None, False),
+        ("table8", "swaps", None, False),
+        ("table4", "rho on an A30", "1.01", False),
+        ("section5", "competitive ratio of a stream of batches, A30", "7/2", False),
+        ("section5", "competitive ratio of a stream of batches, A100 or H100", "4", False),
+        ("rodinia-a100", "rho of FAR", "1.22", True),
+    ],
+)
+def test_remarks_beside_the_tables_are_on_the_page(table: str, what: str, printed: str | None, *, cannot: bool) -> None:
+    claims = [
+        claim
+        for entry in Store("far", STORED).in_order(paper_far.PAPER.groups).values()
+        for claim in entry.group.claims
+        if what in claim.what and (printed is None or printed in claim.printed)
+    ]
+    assert claims
+    assert all((claim.verdict is Verdict.CANNOT) is cannot for claim in claims)

@@ -1,0 +1,145 @@
+"""The pages of the papers: they say what the stored results say, and nothing is judged without its reasons."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from places import BENCH, DOCS, SHARED
+
+if not BENCH.is_dir() or not DOCS.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.papers import measure as papers
+from bench.papers.claims import (
+    PAGES,
+    STORED,
+    Claim,
+    Group,
+    Measured,
+    Paper,
+    Reading,
+    Store,
+    Verdict,
+    compare,
+    counts,
+    index,
+    page,
+)
+
+ONE = Claim("rho", "1.23", "1.24", Verdict.AGREES)
+WRONG = Claim("gain", "13", "2", Verdict.DOES_NOT)
+
+
+def group(*claims: Claim, **more: object) -> Group:
+    return Group("Table 1", "A table", claims, **more)  # type: ignore[arg-type]
+
+
+def test_pages_are_made_from_the_stored_results() -> None:
+    for path, text in papers.pages():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python -m bench.papers.measure --pages"
+
+
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_every_group_is_measured_and_names_what_it_must(name: str) -> None:
+    paper = papers.load(name)
+    assert paper.name == name
+    found = Store(name).in_order(paper.groups)
+    assert list(found) == list(paper.groups), f"run python -m bench.papers.measure {name}"
+    for entry in found.values():
+        assert entry.group.claims
+        assert all(claim.measured or claim.verdict is Verdict.CANNOT for claim in entry.group.claims)
+        if any(claim.verdict is Verdict.DOES_NOT for claim in entry.group.claims):
+            assert entry.group.readings
+
+
+NOT_IN_THE_TEXT = {("parvagpu", "program"), ("migm", "tables")}
+"""Groups whose printed figures are those of published files, or sums of printed ones."""
+
+
+@pytest.mark.skipif(not (SHARED.parent / "papers").is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
+    text = (SHARED.parent / "papers" / f"{name}.txt").read_text(encoding="utf-8")
+    # Some figures stand there twice in a row, as a number and as a formula.
+    text = re.sub(r"(\d+\.\d\d)(?=\1)", r"\1 ", text)
+    found = Store(name).in_order(papers.load(name).groups)
+    for key, entry in found.items():
+        for claim in entry.group.claims if (name, key) not in NOT_IN_THE_TEXT else ():
+            for number in re.findall(r"\d+(?:\.\d+)?", claim.printed):
+                ways = [rf"(?<![\d.])({re.escape(f'{float(number):g}')}0*|{re.escape(number)})(?!\d|\.\d)"]
+                if name == "migm":  # A ratio of 1.64 stands there as 64 %.
+                    shares = (f"{100 * float(number) - 100 + part / 100:.2f}" for part in range(-50, 50))
+                    ways += [rf"(?<![\d.]){float(share):g}\s*%" for share in shares]
+                assert any(re.search(way, text) for way in ways), f"{key}, {claim.what}: {number}"
+
+
+def test_counts_of_the_index_are_those_of_the_pages() -> None:
+    text = (PAGES / "README.md").read_text(encoding="utf-8")
+    stored = [Store(name).in_order(papers.load(name).groups) for name in papers.PAPERS]
+    total = sum(counts(found).total() for found in stored)
+    assert text.split("| all |")[1].splitlines()[0].rstrip(" |").endswith(str(total))
+    for name in papers.PAPERS:
+        counted = counts(Store(name).in_order(papers.load(name).groups))
+        row = " | ".join([*(str(counted[verdict]) for verdict in Verdict), str(counted.total())])
+        assert f"({name}.md) | {row} |" in text
+
+
+def test_no_page_or_result_is_left_over() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == {*papers.PAPERS, "README"}
+    assert {path.stem for path in STORED.glob("*.json")} == set(papers.PAPERS)
+
+
+def test_a_verdict_needs_its_reasons() -> None:
+    with pytest.raises(ValueError, match="needs the readings"):
+        group(ONE, WRONG)
+    with pytest.raises(ValueError, match="needs a reason"):
+        group(Claim("power", "90 W", "", Verdict.CANNOT))
+    with pytest.raises(ValueError, match="needs a claim"):
+        group()
+
+
+def test_comparing() -> None:
+    assert compare(1.23, 1.24, within=0.01) == ("1.23", "1.24", Verdict.AGREES)
+    assert compare(1.23, 1.4, within=0.01, direction=True) == ("1.23", "1.40", Verdict.DIRECTION)
+    assert compare(1.23, 1.4, within=0.01)[2] is compare(1.23, 1.4, within=0.01, direction=False)[2] is Verdict.DOES_NOT
+
+
+def test_prose_outside_of_the_marks_stays(tmp_path: Path) -> None:
+    paper = Paper("p", "Title", "Source.", {})
+    made = Measured(group(WRONG, readings=(Reading("r", "o", searched=True),)), "today")
+    store = Store("p", tmp_path)
+    store.put("t1", made, ["t1"])
+    found = Store("p", tmp_path).in_order(["t1"])
+    assert found == {"t1": made}, "what is stored is read again"
+    first = page(paper, found)
+    assert "| gain | 13 | 2 | does not |" in first
+    assert "* r (searched for until it fits): o" in first
+    by_hand = first.replace("# Title\n", "# Title\n\nA remark.\n")
+    changed = {"t1": Measured(group(ONE), "tomorrow")}
+    again = page(paper, changed, by_hand)
+    assert "A remark." in again
+    assert "tomorrow" in again
+    assert "does not |\n| 13" not in again
+    assert page(paper, changed, again) == again
+    assert "| [Title](p.md) | 1 | 0 | 0 | 0 | 1 |" in index([(paper, changed)])
+    with pytest.raises(ValueError, match="marks of t1"):
+        page(paper, {}, again)
+
+
+def test_a_cut_of_a_paper(tmp_path: Path) -> None:
+    papers.main(["far", "--only", "figure1", "--cut", "--results", str(tmp_path / "r"), "--docs", str(tmp_path / "d")])
+    assert list(Store("far", tmp_path / "r").in_order(papers.load("far").groups)) == ["figure1"]
+    assert "| partitions of an A30 | 5 | 5 | agrees |" in (tmp_path / "d" / "far.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [("nobody", "no paper nobody"), ("far --only=x", "there is no x"), ("far far --only=x", "needs one paper")],
+)
+def test_wrong_arguments(wrong: str, what: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ending:
+        papers.main([*wrong.split(), "--results", str(tmp_path)])
+    assert ending.value.code == 2
+    assert what in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The pages of the three papers about online schedulers: each group runs, and their own measures are what they say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from online_worlds import PLAIN_COSTS, job, trace
+
+from bench.fleet import fragmentation_tables as tables
+from bench.fleet import pcie as online_pcie
+from bench.papers import measure as papers
+from bench.papers import pcie as paper_pcie
+from bench.papers.claims import PAGES, RESULTS, Verdict
+from mig_opt import simulate
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["migm", "fragmentation", "pcie"])
+def test_a_cut_of_every_group(name: str) -> None:
+    for key, measure in papers.load(name).groups.items():
+        group = measure(True)
+        assert group.claims, key
+        assert all(bool(claim.measured) == (claim.verdict is not Verdict.CANNOT) for claim in group.claims), key
+
+
+def row(results: str, label: str, column: int) -> str:
+    """Return a cell of the first row with this label in a table of bench/results."""
+    lines = (RESULTS / f"{results}.md").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith(f"| {label} |")).split(" | ")[column].strip(" |")
+
+
+SLOWER = "1.5 times the seconds on one slice (Ht: 2.25 times those of the whole GPU)"
+
+
+@pytest.mark.parametrize(
+    ("page", "quoted", "results", "label", "column"),
+    [
+        ("migm", "Ht2 becomes 1.14 / 1.05", "online_memory", SLOWER, 3),
+        ("migm", "Ht1 becomes 1.61 / 1.45", "online_memory", "2/3 of the seconds on one slice (Ht: no loss there)", 2),
+        ("migm", "0.93 against 1.28", "online_memory", "noise 1 GB", 4),
+        ("migm", "1.14 against 1.26 and", "online_memory", "noise 1 GB", 1),
+        ("migm", "1.21 against 1.31", "online_memory", "noise 1 GB", 2),
+        ("pcie", "6 %, and load balancing", "online_pcie", "60%", 5),
+    ],
+)  # fmt: skip
+def test_prose_quotes_the_results(page: str, quoted: str, results: str, label: str, column: int) -> None:
+    """Sentences written by hand have the figures of the results: those on both sides of a slash, or rounded."""
+    text = " ".join((PAGES / f"{page}.md").read_text(encoding="utf-8").split())
+    assert quoted in text
+    cell = row(results, label, column)
+    numbers = re.findall(r"\d+\.\d+", quoted) or [quoted.split(maxsplit=1)[0]]
+    found = re.findall(r"\d+\.\d+", cell)
+    if found:
+        wanted = [value if "." in numbers[0] else f"{float(value):.0f}" for value in found]
+        assert numbers[: len(wanted)] == wanted[: len(numbers)]
+
+
+def test_desired_and_actual_instances() -> None:
+    """Created from 0 to 1 for a, which ends at 6; b wants one from 2 on and waits until 6; c needs its place at 20."""
+    wanted = trace(job("a", 0, "4g.20gb", 5), job("b", 2, "4g.20gb", 5), job("c", 20, "7g.40gb", 5), costs=PLAIN_COSTS)
+    log = simulate(wanted, "first-fit").log
+    counts = tables.instance_counts(log)
+    # b uses the same instance from 6 to 11; it stays until 20.5, when it has been destroyed for c.
+    assert counts["4g.20gb"][-1] == (20.5, 0, 0)
+    assert (6.0, 1, 1) in counts["4g.20gb"]
+    assert max(desired for _, desired, _ in counts["4g.20gb"]) == 2
+    shares = tables.surplus_shares(log)
+    assert shares["4g.20gb"] == pytest.approx((20.5 - 11) / 26.5)
+    assert shares["7g.40gb"] == 0
+
+
+def test_concurrent_tasks_are_held_up_by_their_neighbours() -> None:
+    found = tables.slowdowns(4, 2)
+    assert set(found) == {"fragmentation-aware", *tables.RIVALS}
+    assert all(value >= 1 - 1e-9 for own in found.values() for values in own.values() for value in values)
+    drawn = tables.concurrent_tasks(6, 1)
+    assert len(drawn.jobs) == 6
+    assert sum(next(iter(one.times)) for one in drawn.jobs) <= 21
+    assert all(one.arrival == 0 and one.pcie_gbps == 17.65 for one in drawn.jobs)
+
+
+def test_both_readings_of_the_load_are_run() -> None:
+    assert {way.source_load for way in tables.WAYS.values()} == {"after", "before"}
+    assert FragmentationAware().source_load == "after"
+
+
+def test_copies_share_the_link_whatever_their_sizes() -> None:
+    """Two of them ask for the whole link each: both take twice the 10 s."""
+    assert paper_pcie.copies((1, 3), 30.08, 1.0) == pytest.approx([20.0, 20.0])
+    assert paper_pcie.copies((2,), 30.08, 1.0) == [10.0]
+
+
+def test_starving_jobs_use_larger_instances() -> None:
+    """Only where they have seconds for them, and where larger instances exist."""
+    plan = online_pcie.Plan(seeds=3)
+    none, some = (
+        online_pcie.best_fit_figures("1,2,3,4,7", online_pcie.LARGER[name], plan)[online_pcie.AWARE]
+        for name in ("no other size", "all larger sizes, as fast")
+    )
+    assert {one.larger for one in none} == {0.0}
+    assert max(one.larger for one in some) > 0

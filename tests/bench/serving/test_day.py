@@ -1,0 +1,31 @@
+"""The study of a day."""
+
+from __future__ import annotations
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.serving.day import RUNS, SERVICES, day, earlier
+from mig_opt import deploy
+from mig_opt.serving.day import Day
+
+
+def test_the_day_has_half_hours_and_fits_on_the_gpus() -> None:
+    demand, rates = day(48)
+    assert (rates.steps, rates.times[-1]) == (48, 86_400.0)
+    assert tuple(service.name for service in demand.services) == SERVICES
+    assert deploy(Day(demand, rates).demands[35], gap=1e-9).gpus in {7, 8}
+
+
+def test_rates_do_not_change_from_run_to_run() -> None:
+    assert day(6) == day(6)
+    assert day(6, seed=2)[1] != day(6)[1]
+
+
+def test_rows_that_are_not_measured_stay() -> None:
+    found = earlier((BENCH / "results" / "serving_day.md").read_text(encoding="utf-8"))
+    assert list(found) == [(count, label) for count, label, *_ in RUNS]
+    assert all(line.startswith(f"| {count} | {label} |") for (count, label), line in found.items())

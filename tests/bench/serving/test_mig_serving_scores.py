@@ -1,0 +1,30 @@
+"""Two ways to run MIG-serving's fast algorithm: the package's and plain enumeration."""
+
+from __future__ import annotations
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+from bench.serving.mig_serving_scores import WEIGHTS, fast_gpus, readings
+from mig_opt import deploy
+from mig_opt.instances.bundled import load_demand
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_enumeration_needs_as_many_gpus_as_the_method(number: int) -> None:
+    demand = load_demand(f"parvagpu-s{number}").replace(max_processes=1)
+    assert fast_gpus(demand) == deploy(demand, "mig-serving-fast").gpus
+
+
+def test_readings_differ_in_what_they_allow() -> None:
+    demand = load_demand("parvagpu-s1").replace(max_processes=1)
+    found = readings([demand])
+    assert len(found) == len(WEIGHTS) + 2
+    assert found["score weighted by what is not served yet"] == [fast_gpus(demand)]
+    # Each service alone needs its own GPUs.
+    assert found["at most 1 on a GPU"] == [
+        sum(fast_gpus(demand.replace(services=(service,))) for service in demand.services)
+    ]

@@ -1,0 +1,202 @@
+"""States from texts as they are pasted. The files in ``pasted`` have the shapes that real ones have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Command
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mig_opt import InputError
+from mig_opt.files.documents import decoded
+from mig_opt.operations.observe.state_import import import_state, state_from_text
+
+PASTES = Path(__file__).parent / "pasted"
+FORMS = Path(__file__).parent / "forms"
+TEXTS = {file.name: file.read_text() for file in sorted(FORMS.iterdir())}
+
+LIST = "GPU 0: NVIDIA A30 (UUID: GPU-1)"
+PART = "  MIG {}c.2g.12gb  Device  {}: (UUID: MIG-1)"
+TABLE = "| GPU instances:       |\n|   0  MIG 2g.12gb  5  2  0:2     |"
+DEVICES = "| MIG devices:  |\n|  0    5   0   0  |  13MiB / 11968MiB  | 28      0 |  2   0    2    0    0 |\n$"
+NODE = '{"kind": "Node", "metadata": {"name": "a", "labels": {"nvidia.com/gpu.product": "A30"}}}'
+
+
+def each(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(map(change, text.split("\n")))
+
+
+DECORATIONS: dict[str, Callable[[str], str]] = {
+    "indent": each(lambda line: f"    {line}"),
+    "tab": each(lambda line: f"\t{line}"),
+    "nbsp": each(lambda line: f"\u00a0\u00a0{line}"),
+    "quote": each(lambda line: f"> {line}"),
+    "fence": lambda text: f"```text\n{text}\n```",
+    "prompt": lambda text: f"root@node:~# nvidia-smi \\\n  -L\n{text}\nroot@node:~#",
+    "short prompt": lambda text: f"$ kubectl get nodes -o json\n{text}\n$ exit",
+    "set -x": lambda text: f"+ nvidia-smi mig -lgi\n{text}",
+    "colours": each(lambda line: f"\x1b[1;32m{line}\x1b[0m\x1b[K"),
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "UTF-16": lambda text: decoded(text.encode("utf-16"), ""),
+    "date": lambda text: f"Mon 03 Nov 2025 10:00:00 AM UTC\n{text}\n2025-11-03T10:00:00+01:00\n",
+    "stamps": each(lambda line: f"2025-11-03T10:00:00.123456789Z {line}"),
+    "container": lambda text: f'Defaulted container "a" out of: a, b (init)\n{text}',
+    "host": each(lambda line: f"gpu_node1: {line}"),
+    "bracketed host": each(lambda line: f"[node.9] {line}"),
+}
+
+
+def complaints(text: str, **options: str) -> list[str]:
+    with pytest.raises(InputError) as error:
+        state_from_text(text, **options)  # type: ignore[arg-type]
+    return [str(problem) for problem in error.value.problems]
+
+
+names, kinds = st.sampled_from(sorted(TEXTS)), st.sampled_from(sorted(DECORATIONS))
+decorations = st.lists(kinds, max_size=5, unique=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(names, st.booleans(), decorations)
+def test_decorations_change_nothing(name: str, in_yaml: bool, chosen: list[str]) -> None:
+    text = TEXTS[name].rstrip("\n")
+    if in_yaml and name.endswith(".json"):
+        yaml = pytest.importorskip("yaml")
+        text = yaml.safe_dump(json.loads(text), sort_keys=False)
+    decorated = text
+    for decoration in chosen:
+        decorated = DECORATIONS[decoration](decorated)
+    assert state_from_text(decorated) == state_from_text(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(names, decorations, st.data())
+def test_a_line_that_nobody_knows_is_told_with_its_number(name: str, chosen: list[str], data: st.DataObject) -> None:
+    lines = TEXTS[name].rstrip("\n").split("\n")
+    at = data.draw(st.integers(0, len(lines)))
+    node = f"{lines[min(at, len(lines) - 1)].partition(': ')[0]}: " if name.startswith("nvidia-smi") else ""
+    decorated = "\n".join([*lines[:at], f"{node}what is this", *lines[at:]])
+    for decoration in chosen:
+        decorated = DECORATIONS[decoration](decorated)
+    number = next(n for n, line in enumerate(decorated.split("\n"), 1) if "what is this" in line)
+    assert any(line.startswith(f"line {number}: ") for line in complaints(decorated)), complaints(decorated)
+
+
+TWO = [" 0 1g.5gb@0", " 0 3g.20gb@4"]
+PASTED = {
+    "ansible.txt": ["dgx1 0 7g.40gb@0", "dgx2 1 4g.20gb@0", "dgx2 1 2g.10gb@4", "dgx2 1 1g.5gb@6"],
+    "brackets.txt": ["node1 0 7g.40gb@0", "node2 1 7g.40gb@0"],
+    "compute-instances.txt": [" 0 4g.20gb@0", " 0 3g.20gb@4"],
+    "issue.txt": TWO,
+    "machines.txt": ["dgx1 0 3g.20gb@0", "dgx2 1 3g.20gb@4"],
+    "objects.ndjson": [
+        *("node-1 0 3g.20gb@0", "node-1 0 3g.20gb@4", "node-1 1 3g.20gb@0 idle", "node-1 1 3g.20gb@4 idle"),
+        *("node-2 2 4g.20gb@0", "node-2 2 2g.10gb@4", "node-2 2 1g.5gb@6 idle"),
+    ],
+    "pdsh.txt": ["gpu_node1 0 3g.20gb@4", "gpu_node2 1 2g.10gb@2"],
+    "pending-list.txt": [" 0 4g.24gb@0"],
+    "pending-screen.txt": [" 0 4g.24gb@0 idle"],
+    "pods.txt": ["nvidia-driver-4xk2p 0 3g.20gb@0", "nvidia-driver-9zt7w 1 1g.5gb@3"],
+    "powershell.txt": [" 0 3g.20gb@4"],
+    "slurm.txt": ["dgx1 0 4g.20gb@0", "dgx1 0 3g.20gb@4 idle"],
+    "terminal.txt": TWO,
+}
+NOTES = {
+    "machines.txt": ["by its command lines the text is of several machines: dgx1, dgx2"],
+    "objects.ndjson": [
+        'line 1 warns: "W1123 06:12:11.301912   13973 warnings.go:70] v1beta1 ResourceSlice is deprecated"'
+    ],
+    "pending-list.txt": ["line 1: MIG is to be enabled by the next reset of a GPU, and is not yet"],
+    "pending-screen.txt": [
+        "line 2: MIG is to be enabled by the next reset of a GPU, and is not yet",
+        "GPU 0: MIG is on, and will be off after the next reset of the GPU",
+        "GPU 1: MIG is off, and will be on after the next reset of the GPU",
+        "left out 1 GPU (MIG is off): GPU 1",
+    ],
+    "terminal.txt": ['line 16 warns: "WARNING: infoROM is corrupted at gpu 0000:07:00.0"'],
+}
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_pasted_texts_are_read(name: str) -> None:
+    found = import_state(PASTES / name, gpu=None if name.startswith("pending") else "A100")
+    state = found.state
+    assert [
+        f"{state.nodes[held.gpu] if state.nodes else ''} {held.gpu} {held.profile}@{held.start}{' idle' * held.idle}"
+        for held in state.instances
+    ] == PASTED[name]
+    assert set(NOTES.get(name, ())) <= set(found.notes)
+
+
+def test_a_pending_mode_in_xml() -> None:
+    text = TEXTS["nvidia-smi-xml-550.txt"]
+    node = text.index("node-2: <?xml")
+    text = text[:node] + text[node:].replace("<pending_mig>Enabled", "<pending_mig>Disabled")
+    found = state_from_text(text)
+    assert found.state.gpus == 3
+    assert "GPU 0 of node-2: MIG is on, and will be off after the next reset of the GPU" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "root@n1:~# nvidia-smi -L\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+            "Make sure that the latest NVIDIA driver is installed and running.",
+            "line 2: there is no NVIDIA driver that answers: ",
+        ),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.183",
+            "line 1: there is no NVIDIA driver that answers: ",
+        ),
+        (f"{LIST}\n> No devices were found", "line 2: there is no GPU: "),
+        ("n1: bash: line 1: nvidia-smi: command not found", "line 1: there is no such command: "),
+        ("sh: 1: nvidia-smi: not found", "line 1: there is no such command: "),
+        (
+            'OCI runtime exec failed: exec failed: exec: "nvidia-smi": executable file not found in $PATH: unknown',
+            "line 1: there is no such command: ",
+        ),
+        ("Failed to display GPU instances: Insufficient Permissions", "line 1: nvidia-smi was refused: "),
+        (
+            f"Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error\n{LIST}",
+            "line 1: a command failed, so that something is missing here: ",
+        ),
+        (
+            'error: the server doesn\'t have a resource type "resourceslices"\n{"kind": "List", "items": []}',
+            "line 1: a command failed, so that something is missing here: ",
+        ),
+        (f"n1: {LIST}\nn1: {LIST}\nKilled", "line 3: has no name of a node in front, unlike the lines around it: "),
+        (f"a@n1:~$ nvidia-smi -L\n{LIST}\na@n2:~$ nvidia-smi -L\n{LIST}\n$ ssh n3\n```\n{LIST}", "line 7: the command"),
+        ('{"kind": "Node",\n "metadata": {"name": "a"}}\n\n{"kind": "Node", "metadata": {]', "line 4: not valid JSON"),
+        (f"{NODE}\n{NODE.replace('A30', 'H100')}", "line 2: the document is the Node a of line 1, at another moment"),
+        (f"{LIST}\n{PART.format(1, 0)}\n{PART.format(1, 1)}", "line 2: 1c.2g.12gb is a part of an instance"),
+        (
+            f"{LIST}\n{PART.format(1, 0)}\n{TABLE.replace('0  MIG', '1  MIG')}",
+            "line 2: device 0 of GPU 0 is on no instance of the table",
+        ),
+        (
+            "NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nslurm_load_jobs error: Unable to contact",
+            "line 3: a command failed",
+        ),
+        ("NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nwhat is this", "line 3: is no line of gres.conf"),
+        (f"$ ssh n1 nvidia-smi -L\n{LIST}\n$ ssh n1.x nvidia-smi -L\n{LIST}", "line 4: GPU 0 of n1.x has the UUID of"),
+        (f"{TABLE}\n$ !!\n{TABLE.replace('2  0:2', '3  2:2')}", "line 5: GPU 0 is shown in another way above"),
+        (f"{DEVICES}\n{DEVICES.replace('0    5', '0    6')}", "line 5: GPU 0 is shown in another way above"),
+    ],
+)
+def test_what_is_missing_is_told(text: str, complaint: str) -> None:
+    found = complaints(text)
+    assert [problem for problem in found if problem.startswith(complaint)], found
+
+
+def test_the_command_shows_the_line_as_it_was_pasted(run: Command, tmp_path: Path) -> None:
+    text = (PASTES / "powershell.txt").read_bytes().decode("utf-16").replace("4:4", "3:4")
+    (tmp_path / "pasted.txt").write_bytes(text.encode("utf-16"))
+    ended = run("state", "import", str(tmp_path / "pasted.txt"), "--gpu", "A100")
+    assert ended.code == 2
+    assert "line 7: 3g.20gb cannot start at slice 3" in ended.err
+    assert "pasted.txt:7:1\n      |   0  MIG 3g.20gb" in ended.err

@@ -1,0 +1,20 @@
+"""Behaviour is as it was frozen: ``freeze.py`` says what that is and how it is frozen anew.
+
+A change that is meant belongs into CHANGELOG.md, with the texts below ``data/`` written anew.
+"""
+
+from __future__ import annotations
+
+import freeze
+import pytest
+
+
+@pytest.mark.parametrize("name", freeze.groups())
+def test_behaviour_is_as_frozen(name: str) -> None:
+    old = freeze.stored(name).read_text(encoding="utf-8")
+    found = freeze.difference(name, old, freeze.frozen(name))
+    assert not found, f"{found}\n\nIf this is meant: python tests/golden/freeze.py {name}"
+
+
+def test_nothing_else_is_stored() -> None:
+    assert {path.stem for path in freeze.DATA.glob("*.txt")} == set(freeze.groups())

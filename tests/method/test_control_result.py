@@ -1,0 +1,302 @@
+"""What running methods report to, and what comes out."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
+from mig_opt.method import control as control_module
+from mig_opt.method.control import Callbacks, Control
+from mig_opt.method.control.threads import available_cores
+from mig_opt.method.result import Status, TrajectoryPoint, relative_gap
+
+
+def ending(seconds: float) -> Schedule:
+    return Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),), ())
+
+
+class Recorder(Callbacks):
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+        self.calls.append(("incumbent", seconds, schedule.makespan, lower_bound))
+
+    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+        self.calls.append(("bound", seconds, makespan, lower_bound))
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(control_module, "time", clock)
+    return clock
+
+
+# Control
+
+
+def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
+    recorder = Recorder()
+    control = Control[Schedule](callbacks=(recorder,))
+    clock.now += 1
+    control.raise_bound(3.0)
+    assert control.objective is None
+    clock.now += 1
+    first, better = ending(9.0), ending(7.0)
+    assert control.offer(first)
+    assert not control.offer(ending(9.0))  # as good is no improvement: the first one stays
+    assert control.plan is first
+    control.raise_bound(3.0)
+    control.raise_bound(2.0)
+    clock.now += 1
+    assert control.offer(better)
+    assert not control.offer(ending(8.0))
+    control.raise_bound(4.0)
+    assert (control.plan, control.objective, control.lower_bound) == (better, 7.0, 4.0)
+    expected = [(1.0, None, 3.0), (2.0, 9.0, 3.0), (3.0, 7.0, 3.0), (3.0, 7.0, 4.0)]
+    assert control.trajectory == [TrajectoryPoint(*point) for point in expected]
+    assert [call[1:] for call in recorder.calls] == expected
+    assert [call[0] for call in recorder.calls] == ["bound", "incumbent", "incumbent", "bound"]
+
+
+def test_every_listener_is_told() -> None:
+    recorders = [Recorder(), Recorder()]
+    Control[Schedule](callbacks=recorders).offer(ending(1.0))
+    assert [len(recorder.calls) for recorder in recorders] == [1, 1]
+
+
+def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
+    seen: list[float | None] = []
+
+    class Reporter(Callbacks):
+        def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+            seen.append(control.objective)
+            control.raise_bound(2.0)
+
+    control = Control[Schedule](callbacks=(Reporter(),))
+    control.offer(ending(5.0))
+    assert seen == [5.0]
+    assert control.lower_bound == 2.0
+
+
+def test_an_exception_of_a_listener_leaves_the_best_schedule_known() -> None:
+    class Broken(Callbacks):
+        def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+            raise KeyboardInterrupt
+
+    control = Control[Schedule](callbacks=(Broken(),))
+    with pytest.raises(KeyboardInterrupt):
+        control.offer(ending(5.0))
+    assert control.objective == 5.0
+    # ... and the lock is free again.
+    control.raise_bound(1.0)
+
+
+def test_time_limit(clock: Clock) -> None:
+    control = Control[Schedule](time_limit=2.0)
+    assert (control.seconds, control.remaining, control.expired) == (0.0, 2.0, False)
+    clock.now += 1.5
+    assert (control.seconds, control.remaining, control.expired) == (1.5, 0.5, False)
+    clock.now += 0.5
+    assert control.expired
+    clock.now += 5
+    assert (control.remaining, control.expired) == (0.0, True)
+
+
+def test_without_a_limit_time_is_never_up(clock: Clock) -> None:
+    control = Control[Schedule]()
+    clock.now += 1e9
+    assert control.remaining is None
+    assert not control.expired
+
+
+def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
+    control = Control[Schedule](time_limit=2.0, workers=8, deterministic=True)
+    clock.now += 1e9
+    assert (control.seconds, control.remaining, control.expired) == (1e9, 2.0, False)
+    control.spend(1.5)
+    assert (control.remaining, control.expired) == (0.5, False)
+    control.spend(1.5)
+    assert (control.remaining, control.expired) == (0.0, True)
+    assert control.workers == 1
+
+
+def test_work_does_not_count_where_time_does(clock: Clock) -> None:
+    control = Control[Schedule](time_limit=2.0)
+    control.spend(1e9)
+    assert control.remaining == 2.0
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.25])
+def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
+    control = Control[Schedule](gap=gap)
+    control.raise_bound(6.0)
+    assert control.offer(ending(8.0 if gap else 6.0))
+    assert control.done
+    assert control.expired
+    # What comes later does not count.
+    assert not control.offer(ending(5.0))
+    control.raise_bound(7.0)
+    assert control.lower_bound == 6.0
+    assert len(control.trajectory) == 2
+
+
+def test_a_bound_closes_the_gap_too() -> None:
+    control = Control[Schedule](gap=0.25)
+    control.offer(ending(8.0))
+    control.raise_bound(5.99)
+    assert not control.done
+    control.raise_bound(6.0)
+    assert control.done
+
+
+def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
+    events: list[object] = []
+
+    def stop(point: TrajectoryPoint) -> bool:
+        events.append((point.makespan, point.lower_bound))
+        return point.lower_bound > 3
+
+    class Told(Callbacks):
+        def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+            events.append(lower_bound)
+
+    control = Control[Schedule](callbacks=[Told()], stop=stop)
+    control.offer(ending(9.0))
+    control.offer(ending(9.0))  # no improvement
+    control.raise_bound(4.0)
+    control.offer(ending(8.0))
+    assert events == [(9.0, 0.0), 4.0, (9.0, 4.0)]
+    assert control.objective == 9.0
+
+
+def test_workers_default_to_the_cores() -> None:
+    assert Control[Schedule]().workers == available_cores() >= 1
+    assert Control[Schedule](workers=3).workers == 3
+    assert Control[Schedule](seed=7).seed == 7
+
+
+def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:
+    quiet = Callbacks()
+    quiet.on_start(tiny_batch, "far")
+    quiet.on_incumbent(0.0, ending(1.0), 0.0)
+    quiet.on_bound(0.0, None, 1.0)
+    quiet.on_end(ScheduleResult(Status.NO_SOLUTION, "far", None, 0.0, 0.0))
+
+
+def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
+    control = Control[Schedule]()
+    start = threading.Barrier(8)
+
+    def work(worker: int) -> None:
+        start.wait()
+        for step in range(300):
+            control.offer(ending(1000.0 - step - worker / 10))
+            control.raise_bound(step + worker / 10)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert control.objective == 1000.0 - 299 - 0.7
+    assert control.lower_bound == 299.7
+    makespans = [point.makespan for point in control.trajectory if point.makespan is not None]
+    bounds = [point.lower_bound for point in control.trajectory]
+    assert makespans == sorted(makespans, reverse=True)
+    assert bounds == sorted(bounds)
+
+
+@given(
+    st.lists(
+        # Bounds that no schedule reaches: the run would be over.
+        st.tuples(st.just(True), st.floats(50.0, 100.0)) | st.tuples(st.just(False), st.floats(0.0, 49.0))
+    )
+)
+def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[tuple[bool, float]]) -> None:
+    control = Control[Schedule]()
+    for is_schedule, value in reports:
+        before = len(control.trajectory)
+        known = (control.objective, control.lower_bound)
+        if is_schedule:
+            improved = known[0] is None or value < known[0]
+            assert control.offer(ending(value)) == improved
+        else:
+            improved = value > known[1]
+            control.raise_bound(value)
+        assert len(control.trajectory) == before + improved
+        if improved:
+            point = control.trajectory[-1]
+            assert (point.makespan, point.lower_bound) == (control.objective, control.lower_bound) != known
+    seconds = [point.seconds for point in control.trajectory]
+    assert seconds == sorted(seconds)
+
+
+# ScheduleResult
+
+
+def test_the_card_of_a_result() -> None:
+    result = ScheduleResult(Status.FEASIBLE, "far", ending(8.0), 6.0, 1.234)
+    assert (result.makespan, result.gap) == (8.0, 0.25)
+    assert str(result).splitlines() == [
+        "status       feasible",
+        "method       far",
+        "makespan     8 s",
+        "lower bound  6 s",
+        "gap          25.000%",
+        "runtime      1.23 s",
+    ]
+
+
+def test_the_card_without_a_schedule() -> None:
+    result = ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0)
+    assert (result.makespan, result.gap) == (None, None)
+    assert str(result).splitlines()[2:5] == ["makespan     -", "lower bound  inf s", "gap          -"]
+
+
+@pytest.mark.parametrize(
+    ("makespan", "bound", "gap"),
+    [(10.0, 10.0, 0.0), (10.0, 8.0, 0.2), (10.0, 0.0, 1.0), (0.0, 0.0, 0.0), (10.0, 10.1, 0.0)],
+)
+def test_relative_gap(makespan: float, bound: float, gap: float) -> None:
+    assert relative_gap(makespan, bound) == pytest.approx(gap)
+
+
+@given(st.floats(1e-9, 1e9), st.floats(0.0, 1e9))
+def test_gaps_are_shares(makespan: float, bound: float) -> None:
+    assert 0.0 <= relative_gap(makespan, bound) <= 1.0
+    assert (relative_gap(makespan, bound) == 0.0) >= (bound >= makespan)
+
+
+def test_statuses_are_their_names_in_files() -> None:
+    assert {str(status) for status in Status} == {"optimal", "feasible", "infeasible", "no_solution", "interrupted"}
+    assert Status("no_solution") is Status.NO_SOLUTION
+    assert Status.OPTIMAL == "optimal"
+
+
+def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:
+    result = ScheduleResult(
+        Status.OPTIMAL, "cp", ending(8.0), 8.0, 0.5, (TrajectoryPoint(0.1, 8.0, 8.0),), 3, {"mig-opt": "1"}
+    )
+    for twin in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
+        assert twin == result
+        assert hash(twin) == hash(result)
+    assert ScheduleResult(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}

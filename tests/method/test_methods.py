@@ -1,0 +1,202 @@
+"""The contract of every method, exact or heuristic: one suite, run for each of them."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from method_suite import FITS, NAMES, Diary, options_of
+from strategies import tiny_batches
+
+from mig_opt import Batch, InputError, Method, Schedule, SolverError, Status, Task, get_gpu, methods, solve
+from mig_opt.heuristics.batch.fixed_partition import mixed_partitions, suitable_partitions
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.control import Control
+from mig_opt.method.registry import METHODS
+from mig_opt.validation import validate
+
+EXACT = [method.name for method in methods() if method.kind == "exact"]
+FIXED = ("fixpart", "fixpart-best")
+SLOW = ("milp", "milp-highs", "milp-cbc")
+NOWHERE = Batch((Task("big", {1: 3.0}, memory_gb=20), Task("small", {1: 2.0})), get_gpu("A30"))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("method", NAMES)
+def test_schedules_are_valid_and_bounds_are_bounds(method: str) -> None:
+    @settings(max_examples=8 if method in SLOW else 25)
+    @given(tiny_batches)
+    def check(batch: Batch) -> None:
+        keeps_its_word(method, batch)
+
+    check()
+
+
+def keeps_its_word(method: str, batch: Batch) -> None:
+    best = solve(batch, "brute-force", time_limit=20)
+    if method in FIXED and best.status is not Status.INFEASIBLE and not list(suitable_partitions(batch)):
+        if method == "fixpart":
+            with pytest.raises(InputError, match="no partition has one for every task"):
+                solve(batch, method, **options_of(method, batch))
+            return
+        if not list(mixed_partitions(batch)):
+            assert solve(batch, method).status is Status.NO_SOLUTION
+            return
+    result = solve(batch, method, workers=1, time_limit=20, **options_of(method, batch))
+    assert result.method == method
+    if best.status is Status.INFEASIBLE:
+        assert result.status is Status.INFEASIBLE
+        assert result.schedule is None
+        assert result.lower_bound == math.inf
+        return
+    assert result.schedule is not None
+    assert best.makespan is not None
+    assert validate(batch, result.schedule).valid
+    assert result.makespan >= best.lower_bound - 1e-6 * max(1, best.makespan)
+    assert result.lower_bound <= best.makespan + 1e-9
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_exact_methods_prove_the_optimum(method: str) -> None:
+    result = solve(tiny.BATCH, method)
+    assert result.status is Status.OPTIMAL
+    assert result.makespan == pytest.approx(tiny.BEST.makespan)
+    assert result.lower_bound == pytest.approx(tiny.BEST.makespan)
+    assert result.gap == 0
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_progress_is_told_in_order_and_only_gets_better(method: str) -> None:
+    diary = Diary()
+    result = solve(FITS, method, callbacks=diary, **options_of(method, FITS))
+    assert diary.events[0] == f"start {method}"
+    assert diary.events[-1] == f"end {result.status}"
+    assert all(better < worse for worse, better in pairwise(diary.makespans))
+    assert all(better > worse for worse, better in pairwise(diary.bounds))
+    assert diary.makespans[-1] == result.makespan
+    points = result.trajectory
+    assert [point.makespan for point in points][-1] == result.makespan
+    assert all(one.seconds <= two.seconds for one, two in pairwise(points))
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_same_seed_same_schedule_with_one_worker(method: str) -> None:
+    first, second = (solve(FITS, method, seed=3, workers=1, **options_of(method, FITS)) for _ in range(2))
+    assert first.schedule == second.schedule
+    assert first.seed == 3
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
+    result = solve(NOWHERE, method, **options_of(method, NOWHERE))
+    assert result.status is Status.INFEASIBLE
+    assert result.schedule is None
+    assert result.makespan is None
+    assert result.gap is None
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from mig_opt import Callbacks, generate_batch, load, solve, validate
+
+method = sys.argv[1]
+
+
+class Stop(Callbacks):
+    makespans, sent, ended = [], False, None
+
+    def on_incumbent(self, seconds, schedule, lower_bound):
+        self.makespans.append(schedule.makespan)
+        self.stop()
+
+    def on_bound(self, seconds, makespan, lower_bound):
+        if makespan is not None:
+            self.stop()
+
+    def stop(self):
+        # Once: in the solver's thread, where there is one.
+        if not self.sent and (threading.current_thread() is not threading.main_thread() or method == "far"):
+            self.sent = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def on_end(self, result):
+        self.ended = result.status
+
+
+# Whoever runs the tests in the background may have switched it off.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+stop = Stop()
+batch = load("miso-a100-32") if method in ("cp", "far") else generate_batch(9, seed=1)
+result = solve(batch, method, callbacks=stop)
+assert stop.sent
+assert result.status == stop.ended == "interrupted", result.status
+assert result.makespan == stop.makespans[-1]
+assert validate(batch, result.schedule).valid
+assert not [thread.name for thread in threading.enumerate() if thread.name == "mig-opt"]
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("method", ["cp", "far", "milp-highs"])
+def test_interrupt_keeps_the_best_schedule(method: str) -> None:
+    # In a process of its own: Ctrl-C strikes the main thread, which need not be the one that runs the tests.
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, method], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_time_limit_gives_a_schedule_with_an_honest_gap() -> None:
+    result = solve(load_instance("miso-a100-32"), time_limit=0.5)
+    assert result.status is Status.FEASIBLE
+    assert result.makespan is not None
+    assert result.lower_bound < 2506.85 + 1e-6 < result.makespan + 2e-6
+    assert result.gap == pytest.approx((result.makespan - result.lower_bound) / result.makespan)
+
+
+def test_presolve_defect_of_the_solver_is_out_of_reach(batch_that_lost_solutions: Batch) -> None:
+    result = solve(batch_that_lost_solutions)
+    assert result.status is Status.OPTIMAL
+    assert result.makespan == pytest.approx(22.85)
+
+
+def test_auto_is_exact() -> None:
+    assert solve(tiny.BATCH).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("method", methods(), ids=NAMES)
+def test_results_name_what_produced_them(method: Method) -> None:
+    result = solve(FITS, method.name, **options_of(method.name, FITS))
+    assert {"mig-opt", "python", *method.packages} == set(result.versions)
+    assert str(result.status.value) in str(result)
+
+
+def cheat_with_schedule(batch: Batch, control: Control[Schedule]) -> None:
+    control.offer(Schedule(tiny.BEST.runs[1:], tiny.BEST.operations))
+
+
+def cheat_with_bound(batch: Batch, control: Control[Schedule]) -> None:
+    control.offer(tiny.BEST)
+    control.raise_bound(tiny.BEST.makespan + 0.01)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "message"), [("cheat_with_schedule", "invalid schedule"), ("cheat_with_bound", "above its schedule")]
+)
+def test_a_method_that_cheats_is_caught(cheat: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Method("fake", "heuristic", "cheats", "nowhere", f"{__name__}:{cheat}")
+    monkeypatch.setattr(METHODS, "entries", (*methods(), fake))
+    with pytest.raises(SolverError, match=message):
+        solve(tiny.BATCH, "fake")
+
+
+@given(st.sampled_from(NAMES))
+def test_methods_describe_themselves(name: str) -> None:
+    method = next(entry for entry in methods() if entry.name == name)
+    assert method.summary
+    assert method.source
+    assert callable(method.load())

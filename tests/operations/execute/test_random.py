@@ -1,0 +1,133 @@
+"""Random plans with random faults, killed anywhere and resumed: the end is always that of the plan."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from executions import Execution, Killed, World, random_faults
+from nvml_machine import Machine
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Schedule
+from mig_opt.files.batch.journals import read_journal
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.validation import validate
+
+
+def random_batch(rng: random.Random) -> Batch:
+    """Tasks of different sizes, sometimes with an instance that exists from the beginning."""
+    gpu, gpus = get_gpu(rng.choice(["A30", "A100", "H100"])), rng.choice([1, 1, 2])
+    tasks = []
+    for index in range(rng.randint(2, 9)):
+        sizes = rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes)))
+        tasks.append(Task(f"t{index}", {size: round(rng.uniform(0.2, 8), 2) for size in sizes}))
+    initial = ()
+    if rng.random() < 0.3:
+        place = rng.choice(gpu.placements())
+        initial = (LiveInstance(0, place.profile.name, place.start, round(rng.uniform(0, 3), 2)),)
+    return Batch(tuple(tasks), gpu, gpus, initial=initial)
+
+
+def free_places(batch: Batch, schedule: Schedule, gpu: int) -> list[tuple[str, int]]:
+    """Where somebody else can have an instance that is not in the way."""
+    parts = [*schedule.runs, *(schedule.operations or ()), *batch.initial]
+    used = [batch.gpu.placement(part.profile, part.start) for part in parts if part.gpu == gpu]
+    return [
+        (place.profile.name, place.start)
+        for place in batch.gpu.placements()
+        if not any(place.excludes(other) for other in used)
+    ]
+
+
+def check(seed: int, folder: Path) -> str:
+    """Execute a random plan in spite of everything; return how that ended."""
+    rng = random.Random(seed)
+    folder.mkdir(exist_ok=True)
+    batch = random_batch(rng)
+    schedule = solve(batch, rng.choice(["far", "lpt", "fixpart-best"])).schedule or solve(batch, "far").schedule
+    assert schedule is not None
+    machine = Machine(folder, *[batch.gpu.name] * batch.gpus)
+    with machine.loaded():
+        foreign = set()
+        for gpu in range(batch.gpus):
+            places = free_places(batch, schedule, gpu)
+            if places and rng.random() < 0.7:
+                foreign.add(machine.add(gpu, *rng.choice(places), pid=rng.choice([None, 4711])))
+        initial = {machine.add(live.gpu, live.profile, live.start) for live in batch.initial}
+        random_faults(machine, batch.gpus, rng)
+        seconds = {run.task: (run.end - run.begin) * rng.uniform(0.3, 2.5) for run in schedule.runs}
+        codes = {run.task: 3 for run in schedule.runs if rng.random() < 0.1}
+        world = World(machine, batch, seconds, codes)
+        execution = Execution(world, schedule, folder / "journal")
+        undone = rebooted = False
+        for _ in range(rng.randint(0, 4)):
+            world.left, world.torn = rng.randint(1, 120), rng.random() < 0.5
+            try:
+                execution.go(undo=undone)
+                break
+            except Killed:
+                world.left = -1
+                world.advance(world.now + rng.choice([0.0, 0.5, 30.0]))
+            if rng.random() < 0.1 and not batch.initial:
+                world.reboot()
+                rebooted, foreign = True, set()
+            undone = not read_journal(execution.path).ended and (undone or rng.random() < 0.1)
+        world.left = -1
+        journal = read_journal(execution.path)
+        if not journal.ended:
+            assert execution.go(undo=undone) in (True, [])
+            journal = read_journal(execution.path)
+        undone = journal.events[-1].kind == "undo"
+        assert journal.ended
+        check_end(world, schedule, foreign, initial, undone=undone)
+        if undone:
+            return "undone"
+        assert world.ended == {task.name: 1 for task in batch.tasks}
+        assert {run.task: run.code for run in journal.runs() if run.code} == codes
+        if rebooted:
+            return "rebooted"
+        found = validate(*journal.measured())
+        assert found.valid, found
+        return "done"
+
+
+def check_end(world: World, schedule: Schedule, foreign: set[str], initial: set[str], *, undone: bool) -> None:
+    machine, batch = world.machine, world.batch
+    own = {line[3] for line in machine.log if line[0] == "compute"}
+    touched = {line[3] for line in machine.log if line[0] == "discompute"}
+    assert not touched & foreign
+    assert touched <= own | initial
+    there = [(gpu, one) for gpu in range(batch.gpus) for one in machine.instances(gpu)]
+    assert foreign <= {one.uuid for _, one in there}
+    assert all(one.uuid for _, one in there), "a GPU instance without compute instance is left behind"
+    assert not any(attempt.end > world.now for attempt in world.attempts.values())
+    if undone:
+        assert {one.uuid for _, one in there} <= foreign | initial
+        return
+    expected = {(live.gpu, live.profile, live.start) for live in batch.initial}
+    for operation in sorted(schedule.operations or (), key=lambda each: (each.begin, each.kind == "create")):
+        place = operation.gpu, operation.profile, operation.start
+        (expected.add if operation.kind == "create" else expected.discard)(place)
+    assert {(gpu, one.profile, one.start) for gpu, one in there if one.uuid not in foreign} == expected
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deaths here are not those of the machine."""
+    monkeypatch.setattr(os, "fdatasync", lambda file: None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_some_plans(seed: int, tmp_path: Path) -> None:
+    check(seed, tmp_path)
+
+
+@pytest.mark.deep
+def test_a_thousand_plans(tmp_path: Path) -> None:
+    ends = [check(seed, tmp_path / str(seed)) for seed in range(100, 1100)]
+    assert len(ends) == 1000
+    assert min(ends.count(end) for end in ("done", "undone", "rebooted")) >= 40

@@ -1,0 +1,445 @@
+"""Schedules run on the tests' GPU with programs: real processes, real deaths."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from nvml_machine import Machine
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.journal import Commands
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import DriverError, InputError
+from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.journals import JournalFile, read_journal, write_commands
+from mig_opt.files.batch.schedules import write_schedule
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device
+from mig_opt.operations.driver import Patience
+from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
+from mig_opt.operations.execute.attempts import Attempts
+from mig_opt.validation import validate
+
+BATCH = Batch((Task("big", {4: 0.1}), Task("left", {2: 0.2}), Task("right", {1: 0.1})), get_gpu("A30"))
+PLAN = Schedule(
+    (
+        Run("big", 0, "4g.24gb", 0, 0.13, 0.23),
+        Run("left", 0, "2g.12gb", 0, 0.45, 0.65),
+        Run("right", 0, "1g.6gb", 3, 0.56, 0.66),
+    ),
+    (
+        Operation("create", 0, "4g.24gb", 0, 0.0, 0.13),
+        Operation("destroy", 0, "4g.24gb", 0, 0.23, 0.33),
+        Operation("create", 0, "2g.12gb", 0, 0.33, 0.45),
+        Operation("create", 0, "1g.6gb", 3, 0.45, 0.56),
+    ),
+)
+END = {("2g.12gb", 0), ("1g.6gb", 3)}
+SOON = Patience(first=0.01, limit=0.05)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Machine(tmp_path, "A30", "A100").loaded() as found:
+        yield found
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "run.journal"
+
+
+def note(folder: Path, then: str = "") -> Commands:
+    """Commands that write down which task ran where, and then do something more."""
+    script = f'echo "$MIG_OPT_TASK $CUDA_VISIBLE_DEVICES $MIG_OPT_PROFILE $MIG_OPT_START" >>{folder}/ran; {then}'
+    return Commands({task.name: ("sh", "-c", script) for task in BATCH.tasks})
+
+
+def ran(folder: Path) -> list[list[str]]:
+    path = folder / "ran"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def places(machine: Machine) -> set[tuple[str, int]]:
+    return {(one.profile, one.start) for one in machine.instances(0)}
+
+
+def test_a_plan_is_executed_where_it_says(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    events: list[str] = []
+    found = run_schedule(
+        BATCH, PLAN, note(tmp_path), journal=journal, observe=lambda _, event: events.append(event.kind)
+    )
+    assert found.complete
+    assert not found.failed
+    task, _, *place = ran(tmp_path)[0]
+    assert (task, place) == ("big", ["4g.24gb", "0"])
+    assert {task: uuid for task, uuid, _, _ in ran(tmp_path)}["left"] == machine.instances(0)[1].uuid
+    assert places(machine) == END
+    assert events[0] == "begin"
+    assert events[-1] == "end"
+    assert [(event.kind) for event in read_journal(journal).events] == events
+    assert validate(*read_journal(journal).measured()).valid
+    assert sorted(path.suffix for path in Path(f"{journal}.tasks").iterdir()) == [".out"] * 3
+
+
+def test_what_a_task_prints_is_kept_and_its_failure_told(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    found = run_schedule(BATCH, PLAN, note(tmp_path, "echo hello; echo world >&2; exit 3"), journal=journal)
+    assert found.complete
+    assert found.failed == {"big": 3, "left": 3, "right": 3}
+    assert Path(f"{journal}.tasks/0000-1.out").read_text() == "hello\nworld\n"
+
+
+def test_the_report_adds_up(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    found = run_schedule(BATCH, PLAN, note(tmp_path, "sleep 0.05"), journal=journal)
+    parts = found.difference()
+    total = parts.tasks + parts.operations + parts.waits
+    assert total == pytest.approx(found.makespan - found.planned_makespan)
+    path = found.critical_path()
+    assert path[0].kind == "create"
+    assert path[-1].measured[1] == found.makespan
+    assert all(one.measured[1] <= two.measured[0] for one, two in pairwise(path))
+    assert {step.task for step in found.steps if step.kind == "run"} == {"big", "left", "right"}
+    assert found.document()["operations"]["create"].keys() == {"1", "2", "4"}
+    batch = found.journal.measured_batch()
+    assert batch.operations == found.costs()
+    assert batch.tasks[1].times[2] >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda machine: machine.mode(0, 0), "MIG mode is off; enable it with: nvidia-smi -i GPU-00000000"),
+        (lambda machine: machine.mode(0, 0, 1), "only after a reset"),
+        (lambda machine: machine.fault("no-permission", -1), "by root only; use sudo"),
+        (lambda machine: machine.fault("lost", -1), "restart the machine"),
+        (lambda machine: machine.add(0, "1g.6gb", 1, pid=7), "in the way, and is left alone: 1g.6gb at slice 1"),
+        (lambda machine: machine.renumber(1, 0), "the driver has no profile"),
+    ],
+)
+def test_what_speaks_against_it_is_told_before_anything_is_changed(
+    machine: Machine, journal: Path, tmp_path: Path, spoil, message: str
+) -> None:
+    spoil(machine)
+    before = machine.instances(0)
+    with pytest.raises(InputError, match=message):
+        run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
+    assert not journal.exists()
+    assert machine.instances(0) == before
+    assert machine.log == []
+
+
+def test_all_problems_at_once(machine: Machine, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "HAMi owns the partitions")
+    commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
+    with pytest.raises(InputError) as error:
+        run_schedule(BATCH, PLAN, commands, journal=journal, devices=["7"])
+    text = str(error.value)
+    for part in (
+        "'right'; add it",
+        "no program './no-such-program'",
+        "commands.left: has the character",
+        "HAMi owns",
+        "there is no GPU 7",
+    ):
+        assert part in text
+
+
+def test_gpus_by_uuid_although_numbers_have_shifted(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    machine.renumber(1, 0)
+    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, devices=[Machine.uuid(0)]).complete
+    assert places(machine) == END
+
+
+@pytest.mark.parametrize("node", ["", socket.gethostname()])
+def test_gpus_that_the_batch_knows(machine: Machine, journal: Path, tmp_path: Path, node: str) -> None:
+    """The node may be this machine by its name: nothing goes through ssh then."""
+    machine.renumber(1, 0)
+    batch = BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
+    assert run_schedule(batch, PLAN, note(tmp_path), journal=journal).complete
+    assert places(machine) == END
+    assert read_journal(journal).batch.devices == batch.devices
+
+
+def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    batch = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
+    plan = Schedule((Run("a", 0, "2g.12gb", 0, 0.12, 0.22),), (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),))
+    other = machine.add(0, "1g.6gb", 3, pid=7)
+    assert run_schedule(batch, plan, Commands({"a": ("true",)}), journal=journal).complete
+    assert undo_schedule(journal) == []
+    assert [one.uuid for one in machine.instances(0)] == [other]
+
+
+def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    batch = BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0, 0.05),))
+    plan = Schedule(
+        (
+            Run("big", 0, "4g.24gb", 0, 0.05, 0.15),
+            Run("left", 0, "2g.12gb", 0, 0.37, 0.57),
+            Run("right", 0, "1g.6gb", 3, 0.48, 0.58),
+        ),
+        (
+            Operation("destroy", 0, "4g.24gb", 0, 0.15, 0.25),
+            Operation("create", 0, "2g.12gb", 0, 0.25, 0.37),
+            Operation("create", 0, "1g.6gb", 3, 0.37, 0.48),
+        ),
+    )
+    uuid = machine.add(0, "4g.24gb", 0)
+    found = run_schedule(batch, plan, note(tmp_path), journal=journal)
+    assert found.complete
+    assert ran(tmp_path)[0][:2] == ["big", uuid]
+    assert found.steps[0].measured[0] >= 0.05
+    assert validate(*read_journal(journal).measured()).valid
+    assert places(machine) == END
+
+
+def test_what_cannot_be_done_is_done_when_resumed(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    machine.fault("in-use", -1)
+    found = run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
+    assert not found.complete
+    assert [line[0] for line in ran(tmp_path)] == ["big"]
+    assert "still in use; stop" in found.refusals[0]
+    machine.fault("in-use", 0)
+    found = resume_schedule(journal)
+    assert found.complete
+    assert found.refusals == []
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
+    assert places(machine) == END
+    with pytest.raises(InputError, match="nothing to go on with"):
+        resume_schedule(journal)
+
+
+def test_layouts_lost_at_a_restart_are_made_again(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    machine.fault("no-compute", -1)
+    assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
+    assert machine.instances(0) == []
+    machine.fault("no-compute", 0)
+
+    def stop(_: object, event) -> None:
+        if event.kind == "run" and event.task == "left":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        resume_schedule(journal, observe=stop)
+    machine.reboot()
+    assert resume_schedule(journal).complete
+    assert "lost" in [event.kind for event in read_journal(journal).events]
+    assert places(machine) == END
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
+
+
+def test_an_instance_that_appears_in_the_way_is_left_alone(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    def intrude(_: object, event) -> None:
+        if event.kind == "destroyed":
+            machine.add(0, "2g.12gb", 0, pid=7)
+
+    found = run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON, observe=intrude)
+    assert not found.complete
+    assert "nothing is taken away: 2g.12gb at slice 0" in found.refusals[0]
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "right"]  # the other branch is not kept from running
+
+
+def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(
+    machine: Machine, journal: Path, tmp_path: Path
+) -> None:
+    machine.fault("no-compute", -1)
+    assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
+    machine.fault("no-compute", 0)
+    machine.add(0, "4g.24gb", 0)
+    assert not resume_schedule(journal, patience=SOON).complete
+    assert undo_schedule(journal, patience=SOON) == []
+    assert places(machine) == {("4g.24gb", 0)}
+
+
+def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(
+    machine: Machine, journal: Path, tmp_path: Path
+) -> None:
+    def stop(_: object, event) -> None:
+        if event.kind == "refused":
+            raise KeyboardInterrupt
+
+    for fault in ("no-compute", "in-use"):
+        machine.fault(fault, -1)
+    with pytest.raises(KeyboardInterrupt):
+        run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON, observe=stop)
+    assert places(machine) == {("4g.24gb", 0)}  # without a compute instance
+    assert undo_schedule(journal, patience=SOON) != []
+    for fault in ("no-compute", "in-use"):
+        machine.fault(fault, 0)
+    assert undo_schedule(journal, patience=SOON) == []
+    assert places(machine) == set()
+
+
+def test_what_the_disk_refuses_is_told(
+    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+
+        def fill(_: object, event) -> None:
+            if event.kind == "created":
+                disk.setattr(os, "write", full)
+
+        with pytest.raises(InputError, match=r"run.journal:\n.*No space left on device; mend that"):
+            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, observe=fill)
+    assert resume_schedule(journal).complete
+    assert len(ran(tmp_path)) == 3
+
+
+def test_a_journal_whose_first_line_the_disk_refuses_is_not_there(
+    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        with pytest.raises(InputError, match="No space left on device"):
+            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
+    assert not journal.exists()
+    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal).complete
+
+
+def test_a_task_that_the_machine_does_not_start_is_told(machine: Machine, journal: Path) -> None:
+    commands = Commands({task.name: ("sh", "-c", "true", "x" * 3_000_000) for task in BATCH.tasks})
+    with pytest.raises(DriverError, match="task 'big' cannot be started: Argument list too long"):
+        run_schedule(BATCH, PLAN, commands, journal=journal)
+
+
+def test_two_processes_do_not_go_on_at_once(machine: Machine, journal: Path, tmp_path: Path) -> None:
+    machine.fault("in-use", -1)
+    run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
+    with JournalFile(journal):
+        for go_on in (resume_schedule, undo_schedule):
+            with pytest.raises(InputError, match="still goes on in another process"):
+                go_on(journal)
+
+
+# A process of its own
+
+
+@pytest.fixture
+def command(machine: Machine, journal: Path, tmp_path: Path) -> list[str]:
+    write_batch(BATCH, tmp_path / "batch.json")
+    write_schedule(PLAN, tmp_path / "plan.json")
+    write_commands(note(tmp_path, "sleep 0.2"), tmp_path / "commands.json")
+    files = [str(tmp_path / name) for name in ("batch.json", "plan.json")]
+    return [*files, "--commands", str(tmp_path / "commands.json"), "--journal", str(journal)]
+
+
+def started(machine: Machine, *arguments: str) -> subprocess.Popen[str]:
+    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(program, env=machine.environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def lives(pid: int) -> bool:
+    """True unless a process has ended, be it that nobody has asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until(condition) -> None:
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("half", range(1, 11))
+def test_killed_in_the_middle_of_an_operation(
+    machine: Machine, command: list[str], journal: Path, tmp_path: Path, half: int
+) -> None:
+    machine.fault("kill", half)
+    process = started(machine, *command)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    again = started(machine, "--resume", str(journal), "--json")
+    out, err = again.communicate()
+    assert again.returncode == 0, err
+    assert json.loads(out)["complete"]
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
+    assert places(machine) == END
+    assert all(one.uuid for one in machine.instances(0))
+    assert validate(*read_journal(journal).measured()).valid
+
+
+@pytest.mark.deep
+def test_tasks_outlive_the_executor_and_are_found_again(
+    machine: Machine, command: list[str], journal: Path, tmp_path: Path
+) -> None:
+    process = started(machine, *command)
+    until(lambda: ran(tmp_path))
+    process.kill()
+    process.communicate()
+    again = started(machine, "--resume", str(journal))
+    _, err = again.communicate()
+    assert again.returncode == 0, err
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
+
+
+@pytest.mark.deep
+def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
+    machine: Machine, command: list[str], journal: Path, tmp_path: Path
+) -> None:
+    write_commands(note(tmp_path, "sleep 60"), tmp_path / "commands.json")
+    process = started(machine, *command)
+    until(lambda: ran(tmp_path))
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert read_journal(journal).events[-1].kind == "stop"
+    assert places(machine) == {("4g.24gb", 0)}
+    undo = started(machine, "--undo", str(journal))
+    out, _ = undo.communicate()
+    assert (undo.returncode, places(machine)) == (0, set())
+    assert "nothing else was touched" in out
+
+
+@pytest.mark.deep
+def test_undo_ends_tasks_that_outlive_their_executor(
+    machine: Machine, command: list[str], journal: Path, tmp_path: Path
+) -> None:
+    write_commands(note(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 60"), tmp_path / "commands.json")
+    process = started(machine, *command)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    process.kill()
+    process.communicate()
+    undo = started(machine, "--undo", str(journal))
+    undo.communicate()
+    assert (undo.returncode, places(machine)) == (0, set())
+    assert not lives(int((tmp_path / "pid").read_text()))
+
+
+def test_stopping_does_not_wait_for_processes_that_have_left(tmp_path: Path) -> None:
+    attempts, noted = Attempts(tmp_path / "tasks", tmp_path), tmp_path / "pid"
+    command = f"setsid sh -c 'echo $$ > {noted}.new; mv {noted}.new {noted}; exec sleep 30' & sleep 30"
+    process = attempts.begin("a", ["sh", "-c", command], {})
+    while not noted.exists():
+        time.sleep(0.01)
+    try:
+        attempts.stop("a", patience=0.1)
+        assert attempts.outcome("a") is None, "the lock is still held by what has left"
+    finally:
+        os.kill(int(noted.read_text()), signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,178 @@
+"""Scripts that carry out changes of deployments and migrations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import Machine
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.rollout import change_script
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.deployment import Segment
+
+HOOKS = """
+start_segment() {
+  gpu=none present=none uuid=none  # variables of a hook are its own
+  touch "$FOLDER/users/$CUDA_VISIBLE_DEVICES"
+  printf 'start|%s|%s\\n' "$*" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/done"
+}
+stop_segment() {
+  rm -f "$FOLDER/users/$CUDA_VISIBLE_DEVICES"
+  printf 'stop|%s|%s\\n' "$*" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/done"
+}
+"""
+
+
+def change(gpus: tuple[str, ...], kept: tuple[Segment, ...], steps: tuple[ChangeStep, ...]) -> ChangePlan:
+    return ChangePlan(gpus, kept, steps, (), 0.0)
+
+
+def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
+    return Segment(service, gpu, profile, start, batch, processes=2, throughput=100.0, latency=0.05)
+
+
+def create(new: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("create", new.gpu, new.profile, new.start, begin, begin, begins=new)
+
+
+def destroy(old: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("destroy", old.gpu, old.profile, old.start, begin, begin, ends=old)
+
+
+def switch(old: Segment, new: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("switch", old.gpu, old.profile, old.start, begin, begin, old, new)
+
+
+KEPT = segment("other", 0, "2g.20gb", 4)
+OLD = segment("it's $HOME", 0, "4g.40gb", 0)
+HALVES = segment("it's $HOME", 0, "2g.20gb", 0), segment("new", 0, "2g.20gb", 2)
+SMALL = segment("a", 1, "1g.6gb", 0), segment("a", 1, "1g.6gb", 1), segment("b", 1, "1g.6gb", 0, batch=32)
+PLACED = segment("it's $HOME", 1, "2g.12gb", 2)
+CHANGE = change(
+    ("A100-80GB", "A30", "A30"),
+    (KEPT,),
+    (
+        create(PLACED, 0.0),
+        destroy(OLD, 0.12),
+        destroy(SMALL[1], 0.12),
+        create(HALVES[0], 0.33),
+        switch(SMALL[0], SMALL[2], 0.4),
+        create(HALVES[1], 0.5),
+    ),
+)
+
+
+def machine_before(folder: Path) -> Machine:
+    machine = Machine(folder, "A100-80GB", "A30", "A30")
+    for there in (KEPT, OLD, *SMALL[:2]):
+        machine.add(there.gpu, there.profile, there.start)
+        (folder / "users" / machine.uuid(there.gpu, there.profile, there.start)).touch()
+    return machine
+
+
+@pytest.mark.deep
+def test_a_change_is_carried_out_step_by_step(tmp_path: Path) -> None:
+    machine = machine_before(tmp_path)
+    kept = machine.uuid(0, "2g.20gb", 4)
+    done = machine.run(change_script(CHANGE), HOOKS)
+    assert done.returncode == 0, done.stderr
+    a100, a30 = get_gpu("A100-80GB"), get_gpu("A30")
+    assert machine.placements(0) == {a100.placement("2g.20gb", start) for start in (0, 2, 4)}
+    assert machine.placements(1) == {a30.placement("2g.12gb", 2), a30.placement("1g.6gb", 0)}
+    assert machine.uuid(0, "2g.20gb", 4) == kept
+    steps = [line.split("|") for line in (tmp_path / "done").read_text().splitlines()]
+    assert [(what, words) for what, words, _ in steps] == [
+        ("start", "it's $HOME 1 2g.12gb 2 8 2"),
+        ("stop", "it's $HOME 0 4g.40gb 0 8 2"),
+        ("stop", "a 1 1g.6gb 1 8 2"),
+        ("start", "it's $HOME 0 2g.20gb 0 8 2"),
+        ("stop", "a 1 1g.6gb 0 8 2"),
+        ("start", "b 1 1g.6gb 0 32 2"),
+        ("start", "new 0 2g.20gb 2 8 2"),
+    ]
+    assert steps[4][2] == steps[5][2] == machine.uuid(1, "1g.6gb", 0)
+    assert steps[6][2] == machine.uuid(0, "2g.20gb", 2)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [r"it\'s\ \$HOME"] * 2 + ["b", "new"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "start", "message"),
+    [
+        ("1g.10gb", 6, "GPU 0 (0): instance 4 (profile 19 at slice 6) is in the way; destroy it first"),
+        (None, None, "GPU 0 (0): an instance of profile 14 at slice 4 should exist, but does not"),
+    ],
+)
+def test_nothing_is_changed_where_something_else_runs(
+    profile: str | None, start: int | None, message: str, tmp_path: Path
+) -> None:
+    machine = machine_before(tmp_path)
+    if profile is None or start is None:
+        state = machine.state
+        del state[0]["instances"][0]
+        machine.state = state
+    else:
+        machine.add(0, profile, start)
+    done = machine.run(change_script(CHANGE), HOOKS)
+    assert (done.returncode, machine.changes) == (1, [])
+    assert f"error: {message}" in done.stderr
+
+
+def test_both_hooks_are_needed(tmp_path: Path) -> None:
+    machine = machine_before(tmp_path)
+    done = machine.run(change_script(CHANGE), HOOKS.replace("stop_segment", "halt_segment"))
+    assert (done.returncode, machine.log) == (2, [])
+    assert "a file that defines start_segment and stop_segment" in done.stderr
+
+
+def test_a_hook_that_fails_ends_the_change(tmp_path: Path) -> None:
+    """Nobody destroys an instance after a segment in its place has failed to start."""
+    machine = machine_before(tmp_path)
+    done = machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; true; }")
+    assert done.returncode == 1
+    assert machine.changes == ["mig -i 1 -cgi 5:2 -C"]
+
+
+def test_steps_that_cannot_be_done_are_all_refused() -> None:
+    wrong = change(
+        ("A100-80GB",),
+        (segment("a", 0, "3g.40gb", 0),),
+        (
+            create(segment("a", 0, "2g.20gb", 2), 0.0),
+            create(segment("a", 0, "3g.40gb", 4), 0.1),
+            create(segment("a", 3, "3g.40gb", 4), 0.1),
+            create(segment("a", 0, "2g.20gb", 5), 0.1),
+            ChangeStep("destroy", 0, "1g.10gb", 6, 0.3, 0.3),
+        ),
+    )
+    with pytest.raises(InputError) as error:
+        change_script(wrong)
+    assert error.value.source == "change plan"
+    assert [str(problem) for problem in error.value.problems] == [
+        "steps[0]: 2g.20gb@2 shares memory slices of GPU 0 with 3g.40gb@0 then",
+        "steps[2].gpu: must be that of a GPU, from 0 to 0",
+        "steps[3].start: 2g.20gb cannot start at slice 5; legal starts: 0, 2, 4",
+        "steps[4]: there is no 1g.10gb@6 on GPU 0 then",
+    ]
+
+
+def test_more_instances_than_a_gpu_can_have_are_refused() -> None:
+    media = tuple(create(segment("a", 0, "1g.10gb+me", start), start / 10) for start in (0, 1))
+    with pytest.raises(InputError, match=r"steps\[1\]: GPU 0 can have no more than 1 of 1g.10gb\+me"):
+        change_script(change(("A100-80GB",), (), media))
+
+
+def test_names_that_no_program_can_be_given_are_refused() -> None:
+    with pytest.raises(InputError, match=r"steps\[0\].service: has a character that no program can be given"):
+        change_script(change(("A30",), (), (create(segment("a\0", 0, "1g.6gb", 0), 0.0),)))
+
+
+def test_the_title_says_how_much_changes() -> None:
+    one, other, new = (segment(name, 0, "1g.6gb", start) for start, name in enumerate("abc"))
+    title = "# Change of a deployment: {}.\n"
+    script = change_script(change(("A30",), (one,), (create(other, 0.0),)))
+    assert title.format("1 step, 1 segment stays as it is") in script
+    script = change_script(change(("A30",), (), (create(other, 0.0), create(new, 0.1))))
+    assert title.format("2 steps, 0 segments stay as they are") in script

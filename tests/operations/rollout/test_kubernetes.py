@@ -1,0 +1,219 @@
+"""Configurations of mig-parted, resources of Kubernetes, and what counts of profiles leave open."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+import yaml
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.devices import Device
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.operations.rollout import kubernetes_resources, mig_parted_config
+from mig_opt.operations.rollout.kubernetes import resource_name
+from mig_opt.operations.rollout.layouts import count_layouts, creation_order, may_get_stuck, profile_counts
+from mig_opt.serving.deployment import Deployment, Segment
+
+NAMES = ["A100-40GB", "A30-24GB", "RTX-PRO-6000-96GB"]
+
+
+def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
+    return Segment(service, gpu, profile, start, batch, processes=1, throughput=100.0, latency=0.05)
+
+
+def on_gpu(gpu: int, *placements: str) -> list[Segment]:
+    return [segment("a", gpu, profile, int(start)) for profile, _, start in (p.partition("@") for p in placements)]
+
+
+# Layouts
+
+
+def stuck(gpu: GpuModel, order: Sequence[Profile], held: Sequence[Placement]) -> bool:
+    """Whether a choice of places leads to a dead end, by trying all."""
+    if not order:
+        return False
+    places = [gpu.placement(order[0].name, start) for start in order[0].starts]
+    free = [place for place in places if not any(map(place.conflicts, held))]
+    return not free or any(stuck(gpu, order[1:], [*held, place]) for place in free)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts_are_counted_as_the_geometry_has_them(name: str) -> None:
+    gpu = get_gpu(name)
+    found = Counter(tuple(sorted(profile_counts(state).items())) for state in gpu.placed_states("double-memory"))
+    assert max(found.values()) > 1
+    for counts, several in found.items():
+        assert count_layouts(gpu, dict(counts)) == several
+    many = [counts for counts in found if sum(count for _, count in counts) <= 4]
+    for counts in many:
+        order = sorted((gpu.profile(name) for name, count in counts for _ in range(count)), key=creation_order)
+        assert may_get_stuck(gpu, dict(counts)) == stuck(gpu, order, [])
+
+
+def test_one_layout_may_still_be_missed() -> None:
+    a100 = get_gpu("A100")
+    counts = {"3g.20gb": 1, "2g.10gb": 2}
+    assert (count_layouts(a100, counts), may_get_stuck(a100, counts)) == (1, True)
+    counts = {"1g.5gb": 7}
+    assert (count_layouts(a100, counts), may_get_stuck(a100, counts)) == (1, False)
+
+
+# mig-parted
+
+
+def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue() -> None:
+    deployment = Deployment(
+        ("A100-80GB",) * 5,
+        (
+            *on_gpu(0, "4g.40gb@0", "3g.40gb@4"),
+            *on_gpu(1, "2g.20gb@0", "1g.10gb@6", "2g.20gb@4", "2g.20gb@2"),
+            *on_gpu(2, "3g.40gb@4", "4g.40gb@0"),
+            *on_gpu(3, "1g.10gb+me@0"),
+        ),
+    )
+    config = mig_parted_config(deployment)
+    assert yaml.safe_load(str(config)) == {
+        "version": "v1",
+        "mig-configs": {
+            "mig-opt-a100-80gb": [
+                {"devices": [0, 2], "mig-enabled": True, "mig-devices": {"4g.40gb": 1, "3g.40gb": 1}},
+                {"devices": [1], "mig-enabled": True, "mig-devices": {"2g.20gb": 3, "1g.10gb": 1}},
+                {"devices": [3], "mig-enabled": True, "mig-devices": {"1g.10gb+me": 1}},
+                {"devices": [4], "mig-enabled": True, "mig-devices": {}},
+            ]
+        },
+    }
+    assert config.hosts == {"": "mig-opt-a100-80gb"}
+    assert config.remarks[1:] == (
+        "GPU 3 (1 x 1g.10gb+me): 7 layouts have these profiles, the deployment has 1g.10gb+me@0.",
+    )
+
+
+def test_nothing_is_remarked_where_counts_say_everything() -> None:
+    deployment = Deployment(("A30",), tuple(on_gpu(0, "2g.12gb@0", "2g.12gb@2")))
+    config = mig_parted_config(deployment)
+    assert config.remarks == ()
+    assert str(config).splitlines()[1] == "version: v1"
+
+
+def test_gpus_that_counts_leave_open_are_named() -> None:
+    deployment = Deployment(
+        ("A100-40GB", "A100-40GB", "A30", "A100-40GB"),
+        (
+            *on_gpu(0, "3g.20gb@4", "2g.10gb@2", "2g.10gb@0"),
+            *on_gpu(1, "3g.20gb@0", "2g.10gb@4"),
+            *on_gpu(3, "3g.20gb@4", "2g.10gb@2", "2g.10gb@0"),
+        ),
+    )
+    config = mig_parted_config(deployment)
+    assert config.remarks[1:] == (
+        "GPU 0, 3 (1 x 3g.20gb + 2 x 2g.10gb): creation may get stuck, since some places for one instance leave none "
+        "for another.",
+        "GPU 1 (1 x 3g.20gb + 1 x 2g.10gb): 3 layouts have these profiles, the deployment has 3g.20gb@0 + 2g.10gb@4.",
+    )
+    comments = [line for line in str(config).splitlines() if line.startswith("#")]
+    assert comments[1:] == [f"# {remark}" for remark in config.remarks]
+    assert list(config.configs) == ["mig-opt-mixed"]
+    known = dataclasses.replace(deployment, devices=(Device(2, "n1"),))
+    with pytest.raises(InputError, match="must name 4, one for each GPU, and only those of the first 1 are known"):
+        mig_parted_config(known)
+    known = dataclasses.replace(
+        deployment, devices=tuple(Device(index, "n1", f"GPU-{index}") for index in (2, 3, 5, 7))
+    )
+    config = mig_parted_config(known)
+    assert [entry.devices for entry in config.configs["mig-opt-mixed"]] == [(2, 7), (3,), (5,)]
+    assert [remark.partition(" (")[0] for remark in config.remarks[1:]] == ["GPU 2, 7 of n1", "GPU 3 of n1"]
+    assert list(kubernetes_resources(known).hosts) == ["n1"]
+    assert mig_parted_config(known, devices=list("0123")).remarks == mig_parted_config(deployment).remarks
+
+
+def test_machines_share_a_configuration_or_have_their_own() -> None:
+    deployment = Deployment(
+        ("A30",) * 6 + ("A100",),
+        tuple(entry for gpu in (0, 2, 4) for entry in on_gpu(gpu, "4g.24gb@0")) + tuple(on_gpu(6, "7g.40gb@0")),
+    )
+    devices = ["n1/0", "n1/1", "n2/0", "n2/1", "n3/1", "n3/0", "big/3"]
+    config = mig_parted_config(deployment, devices=devices, name="serving")
+    assert config.hosts == {
+        "n1": "serving-a30-24gb-1",
+        "n2": "serving-a30-24gb-1",
+        "n3": "serving-a30-24gb-2",
+        "big": "serving-a100-40gb",
+    }
+    document = yaml.safe_load(str(config))["mig-configs"]
+    assert document["serving-a30-24gb-2"][0] == {"devices": [1], "mig-enabled": True, "mig-devices": {"4g.24gb": 1}}
+    assert document["serving-a100-40gb"][0]["devices"] == [3]
+    assert "# n3: serving-a30-24gb-2" in str(config)
+
+
+def test_names_and_devices_that_mig_parted_cannot_have_are_refused() -> None:
+    with pytest.raises(InputError) as error:
+        mig_parted_config(Deployment(("A30", "A30"), ()), devices=["GPU-5fa1", "0"], name="x\ny: z")
+    assert [problem.path for problem in error.value.problems] == ["devices[0]", "name"]
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_every_profile_of_the_catalogue_is_written(gpu: GpuModel) -> None:
+    for profile in gpu.profiles:
+        deployment = Deployment((gpu.name,), (segment("a", 0, profile.name, profile.starts[0]),))
+        entries = next(iter(yaml.safe_load(str(mig_parted_config(deployment)))["mig-configs"].values()))
+        assert entries[0]["mig-devices"] == {profile.name: 1}
+        label = resource_name(profile).removeprefix("nvidia.com/")
+        assert len(label) <= 63
+        assert all(character.isalnum() or character in ".-" for character in label)
+
+
+# Kubernetes
+
+
+def test_resources_of_machines_and_services() -> None:
+    deployment = Deployment(
+        ("A100-80GB", "A100-80GB", "H100"),
+        (
+            segment("chat\n", 0, "1g.10gb", 0),
+            segment("chat\n", 1, "1g.10gb", 3),
+            segment("chat\n", 1, "1g.10gb", 2, batch=16),
+            segment("vision", 1, "3g.40gb", 4),
+            segment("chat\n", 2, "1g.10gb", 0),
+            segment("vision", 2, "1g.10gb+me", 1),
+        ),
+    )
+    found = kubernetes_resources(deployment, devices=["n1/0", "n1/1", "n2/0"])
+    small, large, media = (f"nvidia.com/mig-{name}" for name in ("1g.10gb", "3g.40gb", "1g.10gb.me"))
+    assert found.hosts == {"n1": {large: 1, small: 3}, "n2": {small: 1, media: 1}}
+    assert found.total == {large: 1, small: 4, media: 1}
+    assert [(r.service, r.gpu, r.resource, r.replicas, r.batch) for r in found.requests] == [
+        ("chat\n", "A100-80GB", small, 2, 8),
+        ("chat\n", "A100-80GB", small, 1, 16),
+        ("chat\n", "H100-80GB", small, 1, 8),
+        ("vision", "A100-80GB", large, 1, 8),
+        ("vision", "H100-80GB", media, 1, 8),
+    ]
+    assert [remark for remark in found.remarks if "several kinds" in remark] == [
+        f"{small} is on GPUs of several kinds (A100-80GB, H100-80GB); choose the kind by a node selector."
+    ]
+    document = json.loads(str(found))
+    assert document["nodes"][1] == {"node": "n2", "resources": {small: 1, media: 1}}
+    assert document["services"][1] == {
+        "service": "chat\n",
+        "replicas": 1,
+        "batch": 16,
+        "processes": 1,
+        "gpu": "A100-80GB",
+        "resources": {"limits": {small: 1}},
+    }
+
+
+def test_names_stay_readable_in_resources() -> None:
+    deployment = Deployment(("A30",), (segment("übersetzer", 0, "1g.6gb", 0),))
+    assert '"service": "übersetzer"' in str(kubernetes_resources(deployment))
+
+
+def test_what_cannot_exist_has_no_resources() -> None:
+    with pytest.raises(InputError, match="shares memory slices"):
+        kubernetes_resources(Deployment(("A30",), tuple(on_gpu(0, "2g.12gb@0", "1g.6gb@1"))))

@@ -1,0 +1,96 @@
+"""Scripts that carry out migrations."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts import Machine
+
+from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, defragment, get_gpu
+from mig_opt.operations.observe.state_import import state_from_text
+from mig_opt.operations.rollout import migration_script
+from mig_opt.operations.rollout.changes import migrations_as_change
+from mig_opt.validation import validate_change
+
+HOOKS = """
+start_segment() { printf 'start|%s\\n' "$*" >>"$FOLDER/done"; }
+stop_segment() { printf 'stop|%s\\n' "$*" >>"$FOLDER/done"; }
+"""
+A30 = get_gpu("A30")
+STATE = FleetState(
+    A30, 2, (HeldInstance(0, "1g.6gb", 0, "it's a"), HeldInstance(1, "1g.6gb", 1), HeldInstance(1, "2g.12gb", 2, "b"))
+)
+
+
+def test_the_validator_of_changes_finds_nothing_interrupted() -> None:
+    """The same plan, seen by who checks changes of deployments: instances are disjoint, the driver does one thing."""
+    result = defragment(STATE, ["4g.24gb"])
+    assert result.migrations is not None
+    change = migrations_as_change(STATE, result.migrations)
+    before, after = change.state_after(0), change.state_after(len(change.steps))
+    assert len(before.segments) == len(after.segments) == 3
+    assert isinstance(after, Deployment)
+    found = validate_change(before, after, change)
+    assert found.valid, str(found)
+    assert found.interrupted == ()
+
+
+def test_a_script_migrates_without_an_interruption(tmp_path: Path) -> None:
+    result = defragment(STATE, ["4g.24gb"])
+    assert [str(migration) for migration in result.migrations or ()] == ["1g.6gb@0 of GPU 0 to 0 of GPU 1"]
+    machine = Machine(tmp_path, "A30", "A30")
+    for held in STATE.instances:
+        machine.add(held.gpu, held.profile, held.start)
+    done = machine.run(migration_script(STATE, result.migrations or ()), HOOKS)
+    assert done.returncode == 0, done.stderr
+    assert machine.placements(0) == set()
+    assert machine.placements(1) == {
+        A30.placement("1g.6gb", 0),
+        A30.placement("1g.6gb", 1),
+        A30.placement("2g.12gb", 2),
+    }
+    assert (tmp_path / "done").read_text().splitlines() == ["start|it's a 1 1g.6gb 0 1 1", "stop|it's a 0 1g.6gb 0 1 1"]
+
+
+def test_the_gpus_of_an_imported_state_are_found_again(tmp_path: Path) -> None:
+    """GPUs 1 and 3 of a machine are 0 and 1 of the plan; their UUIDs find them even when the indices have shifted."""
+    machine = Machine(tmp_path, *["A30"] * 4)
+    state = machine.state
+    for index, gpu in enumerate(state):
+        gpu["uuid"] = f"GPU-{index}{index}"
+    machine.state = state
+    for index, held in ((1, STATE.instances[0]), (3, STATE.instances[1]), (3, STATE.instances[2])):
+        machine.add(index, held.profile, held.start)
+    asked = (["-L"], ["mig", "-i", "1", "-lgi"], ["mig", "-i", "3", "-lgi"])
+    texts = [
+        subprocess.run(
+            ["nvidia-smi", *words], env=machine.environment, capture_output=True, text=True, check=True
+        ).stdout
+        for words in asked
+    ]
+    found = state_from_text("".join(texts)).state  # GPUs 0 and 2 have no instances
+    assert [str(device) for device in found.devices] == ["1", "3"]
+    # The name of this machine is that of the node: no ssh is needed to get there.
+    found = dataclasses.replace(found, nodes=(socket.gethostname(),) * 2)
+    result = defragment(found, ["4g.24gb"])
+    script = migration_script(found, result.migrations or ())
+    here = socket.gethostname()
+    assert f"\nGPUS=({here}/GPU-11 {here}/GPU-33)\n" in script
+    machine.state = machine.state[::-1]
+    machine.program("ssh", "exit 1")
+    done = machine.run(script, HOOKS)
+    assert done.returncode == 0, done.stderr
+    assert [len(machine.placements(gpu)) for gpu in range(4)] == [3, 0, 0, 0]
+    assert f"GPU 3 of {here}: create" in done.stderr
+    assert all(f" -i GPU-{gpu} " in line for line, gpu in zip(machine.changes, ("33", "11", "11"), strict=True))
+
+
+def test_migrations_that_cannot_be_done_are_refused() -> None:
+    with pytest.raises(InputError, match="shares memory slices"):
+        migration_script(STATE, [Migration(0, "1g.6gb", 0, 1, 2)])
+    with pytest.raises(InputError, match="must be a FleetState"):
+        migration_script("fleet.json", [])  # type: ignore[arg-type]

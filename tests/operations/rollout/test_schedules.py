@@ -1,0 +1,276 @@
+"""Scripts that carry out schedules of batches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from scripts import Machine
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.operations.rollout import schedule_script
+
+RUN_TASK = """
+run_task() {
+  touch "$FOLDER/users/$CUDA_VISIBLE_DEVICES"
+  printf '%s|%s|%s|%s|%s\\n' "$@" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/ran"
+  rm "$FOLDER/users/$CUDA_VISIBLE_DEVICES"
+}
+"""
+
+
+def ran(folder: Path) -> list[list[str]]:
+    return [line.split("|") for line in (folder / "ran").read_text().splitlines()]
+
+
+def assert_runs_as_planned(folder: Path, batch: Batch, schedule: Schedule) -> None:
+    """Each task where the schedule has it, those of one place in its order."""
+    expected: dict[tuple[str, str, str], list[str]] = {}
+    for run in sorted(schedule.runs, key=lambda run: run.begin):
+        expected.setdefault((str(run.gpu), run.profile, str(run.start)), []).append(run.task)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for task, gpu, profile, start, _ in ran(folder):
+        found.setdefault((gpu, profile, start), []).append(task)
+    assert found == expected
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("gpu", "gpus"), [("A100", 1), ("A30", 2)])
+def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
+    model = get_gpu(gpu)
+    # Work for small instances after large ones and beside them: several operations on each slice.
+    tasks = [Task(f"small{index}", {1: 1.0 + index / 10}) for index in range(4)]
+    tasks += [Task(f"two{index}", {2: 1.5 + index}) for index in range(3)]
+    tasks += [Task(f"all{index}", {max(model.sizes): 2.0 + index}) for index in range(2)]
+    batch = Batch(tuple(tasks), model, gpus)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    assert schedule.operations is not None
+    assert {operation.kind for operation in schedule.operations} == {"create", "destroy"}
+    machine = Machine(tmp_path, *[gpu] * gpus)
+    done = machine.run(schedule_script(batch, schedule), RUN_TASK)
+    assert done.returncode == 0, done.stderr
+    assert_runs_as_planned(tmp_path, batch, schedule)
+    for number in range(gpus):
+        kinds = [line.split()[3] for line in machine.changes if f"-i {number} " in line and "-dci" not in line]
+        planned = sorted((o for o in schedule.operations if o.gpu == number), key=lambda o: (o.begin, o.end))
+        assert kinds == [{"create": "-cgi", "destroy": "-dgi"}[operation.kind] for operation in planned]
+
+
+@pytest.mark.deep
+def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path: Path) -> None:
+    """Operations that take no time, in a file in an order of its own; the driver holds on to what has been used."""
+    model = get_gpu("A30")
+    tasks = (Task("a", {2: 1.0}), Task("b", {2: 1.0}), Task("c", {4: 1.0}))
+    batch = Batch(tasks, model, operations=OperationCosts.zero(model))
+    runs = (
+        Run("a", 0, "2g.12gb", 2, 0.0, 1.0),
+        Run("b", 0, "2g.12gb", 0, 0.0, 1.0),
+        Run("c", 0, "4g.24gb", 0, 1.0, 2.0),
+    )
+    schedule = Schedule(
+        runs,
+        (
+            Operation("create", 0, "4g.24gb", 0, 1.0, 1.0),
+            Operation("destroy", 0, "2g.12gb", 0, 1.0, 1.0),
+            Operation("destroy", 0, "2g.12gb", 2, 1.0, 1.0),
+            Operation("create", 0, "2g.12gb", 2, 0.0, 0.0),
+            Operation("create", 0, "2g.12gb", 0, 0.0, 0.0),
+        ),
+    )
+    machine = Machine(tmp_path, "A30")
+    state = machine.state
+    state[0]["busy"] = 1
+    machine.state = state
+    done = machine.run(schedule_script(batch, schedule), RUN_TASK)
+    assert done.returncode == 0, done.stderr
+    assert machine.changes[:2] == ["mig -i 0 -cgi 5:0 -C", "mig -i 0 -cgi 5:2 -C"]
+    assert machine.changes[-1] == "mig -i 0 -cgi 0:0 -C"
+    assert "In use by another client" in done.stderr
+    assert_runs_as_planned(tmp_path, batch, schedule)
+
+
+def test_tasks_are_told_the_machine_of_their_gpu(tmp_path: Path) -> None:
+    tasks, spans = (Task("here", {4: 1.0}), Task("there", {4: 1.0})), (0.13, 1.13)
+    runs = tuple(Run(task.name, gpu, "4g.24gb", 0, *spans) for gpu, task in enumerate(tasks))
+    creations = tuple(Operation("create", gpu, "4g.24gb", 0, 0.0, 0.13) for gpu in range(2))
+    machine = Machine(tmp_path, "A30", "A30")
+    machine.program("ssh", 'while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done; shift; exec bash -c "$*"')
+    script = schedule_script(Batch(tasks, get_gpu("A30"), 2), Schedule(runs, creations), devices=["0", "node-1/1"])
+    done = machine.run(script, 'run_task() { echo "$1 at ${MIG_OPT_HOST:-this}" >>"$FOLDER/ran"; }')
+    assert done.returncode == 0, done.stderr
+    assert set((tmp_path / "ran").read_text().splitlines()) == {"here at this", "there at node-1"}
+
+
+def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
+    live = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "2g.12gb", 2, 0.25))
+    batch = Batch((Task("a", {2: 5.0}), Task("b", {1: 1.0}), Task("c", {1: 1.2})), get_gpu("A30"), initial=live)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    script = schedule_script(batch, schedule)
+    machine = Machine(tmp_path, "A30")
+    machine.add(0, "2g.12gb", 2)
+    done = machine.run(script, RUN_TASK)
+    assert (done.returncode, machine.changes) == (1, [])
+    assert "error: GPU 0 (0): an instance of profile 5 at slice 0 should exist, but does not" in done.stderr
+    machine.add(0, "2g.12gb", 0)
+    hooks = RUN_TASK + 'earlier_work() { echo "$*" >>"$FOLDER/earlier"; }'
+    done = machine.run(script, hooks)
+    assert done.returncode == 0, done.stderr
+    assert sorted((tmp_path / "earlier").read_text().splitlines()) == ["0 2g.12gb 0 0.5", "0 2g.12gb 2 0.25"]
+    assert_runs_as_planned(tmp_path, batch, schedule)
+
+
+def test_earlier_work_takes_its_time_by_default(tmp_path: Path) -> None:
+    batch = Batch((Task("a", {4: 5.0}),), get_gpu("A30"), initial=(LiveInstance(0, "4g.24gb", 0, 0.3),))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    machine = Machine(tmp_path, "A30")
+    machine.add(0, "4g.24gb", 0)
+    machine.program("sleep", 'echo "$*" >>"$FOLDER/slept"')
+    assert machine.run(schedule_script(batch, schedule), RUN_TASK).returncode == 0
+    assert (tmp_path / "slept").read_text() == "0.3\n"
+    assert ran(tmp_path) == [["a", "0", "4g.24gb", "0", "MIG-old-0-2"]]
+
+
+def two_tasks() -> tuple[Batch, Schedule]:
+    """One after the other on an instance, then another instance in its place."""
+    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0}), Task("c", {1: 3.0})), get_gpu("A30"))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    return batch, schedule
+
+
+def test_a_task_that_fails_keeps_no_other_from_running(tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    hooks = 'run_task() { echo "$1" >>"$FOLDER/ran"; if [[ $1 == a ]]; then false; fi; }'
+    done = machine.run(schedule_script(batch, schedule), hooks)
+    assert done.returncode == 1
+    assert sorted((tmp_path / "ran").read_text().split()) == ["a", "b", "c"]
+    assert "error: GPU 0: a has failed" in done.stderr
+    assert "has failed" not in done.stderr.replace("a has failed", "")
+
+
+def test_a_command_that_fails_within_a_task_ends_the_task(tmp_path: Path) -> None:
+    """The options of the script count in hooks as well: what fails is not passed over."""
+    batch, schedule = two_tasks()
+    done = Machine(tmp_path, "A30").run(schedule_script(batch, schedule), "run_task() { false; true; }")
+    assert done.returncode == 1
+    assert "c has failed" in done.stderr
+
+
+def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
+    batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 1.0})), get_gpu("A30"))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    machine = Machine(tmp_path, "A30")
+    real = (tmp_path / "bin" / "nvidia-smi").read_text().splitlines()[1]
+    machine.program(
+        "nvidia-smi",
+        f'if [[ "$*" == *-cgi* ]]; then if [[ -e $FOLDER/one ]]; then exit 6; fi; touch "$FOLDER/one"; fi\n{real}',
+    )
+    done = machine.run(schedule_script(batch, schedule), RUN_TASK.replace("rm", "sleep 0.3; rm"))
+    assert done.returncode == 1
+    assert len(ran(tmp_path)) == 1
+    assert list((tmp_path / "users").iterdir()) == []
+
+
+def test_hooks_do_not_replace_what_the_script_needs(tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    done = machine.run(schedule_script(batch, schedule), RUN_TASK + "create() { true; }")
+    assert (done.returncode, machine.log) == (1, [])
+    assert "create: readonly function" in done.stderr
+
+
+def test_the_file_of_hooks_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    command = machine.command(schedule_script(batch, schedule), RUN_TASK)
+    machine.program("hooks.sh", "echo wrong; exit 3")
+    done = subprocess.run([*command[:-1], "hooks.sh"], env=machine.environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert len(ran(tmp_path)) == 3
+
+
+def test_without_the_hook_nothing_happens(tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    done = machine.run(schedule_script(batch, schedule))
+    assert (done.returncode, machine.log) == (2, [])
+    assert "a file that defines run_task" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_tasks_as_well(number: signal.Signals, tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    hooks = 'run_task() { sleep 600 & echo "$!" >"$FOLDER/pid.new"; mv "$FOLDER/pid.new" "$FOLDER/pid"; wait; }'
+    process = subprocess.Popen(
+        machine.command(schedule_script(batch, schedule), hooks),
+        env=machine.environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (tmp_path / "pid").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.endswith("Stopped, and with it the tasks. Instances that exist stay.\n")
+    task = int((tmp_path / "pid").read_text())
+    for _ in range(500):
+        if not alive(task):
+            break
+        time.sleep(0.02)
+    assert not alive(task)
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_schedule_that_is_not_valid_is_refused() -> None:
+    batch, schedule = two_tasks()
+    wrong = schedule.replace(runs=schedule.runs[:-1], operations=schedule.operations)
+    with pytest.raises(InputError, match=r"schedule:\n  tasks\[.*"):
+        schedule_script(batch, wrong)
+
+
+def test_operations_that_are_not_given_are_found(tmp_path: Path) -> None:
+    batch, schedule = two_tasks()
+    machine = Machine(tmp_path, "A30")
+    bare = Schedule(schedule.runs)
+    assert machine.run(schedule_script(batch, bare), RUN_TASK).returncode == 0
+    assert_runs_as_planned(tmp_path, batch, schedule)
+
+
+def test_names_that_no_program_can_be_given_are_refused() -> None:
+    batch = Batch((Task("a\0b", {4: 1.0}),), get_gpu("A30"))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    with pytest.raises(InputError, match=r"tasks\[0\].name: has a character that no program can be given"):
+        schedule_script(batch, schedule)
+
+
+@pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])
+def test_the_time_that_an_instance_is_busy_is_not_cut(free: float, written: str) -> None:
+    gpu = get_gpu("A30")
+    batch = Batch((Task("a", {1: 1.0}),), gpu, initial=(LiveInstance(0, "1g.6gb", 0, free=free),))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    assert f" 1g.6gb {written} " in schedule_script(batch, schedule).replace("\n", " ")

@@ -1,0 +1,209 @@
+"""Scripts of nvidia-smi commands, carried out on GPUs that are a file."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripts import Machine
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.rollout import deployment_script
+from mig_opt.operations.rollout.shell import comment, shell_word
+from mig_opt.serving.deployment import Deployment, Segment
+
+NASTY = [
+    "$(touch hacked)",
+    "`touch hacked`",
+    "a'b\"c",
+    "two\n touch hacked\nlines",
+    "; touch hacked #",
+    "-rf",
+    "\\",
+    "",
+]
+NASTY += ["tab\tbell\a\x7f", "ümlaut 🐢", "\u2028touch hacked", "!history", "*", "~", "$'\\x41'"]
+
+
+def segment(service: str, gpu: int, profile: str, start: int, processes: int = 1) -> Segment:
+    return Segment(service, gpu, profile, start, batch=8, processes=processes, throughput=100.0, latency=0.05)
+
+
+def deployment(*names: str) -> Deployment:
+    one, two = (*names, "chat", "vision")[:2]
+    return Deployment(
+        ("A100-80GB", "A100-80GB", "A30"),
+        (
+            segment(one, 0, "1g.10gb", 6),
+            segment(two, 0, "3g.40gb", 0, processes=2),
+            segment(one, 0, "2g.20gb", 4),
+            segment(two, 2, "1g.6gb", 1),
+        ),
+    )
+
+
+def as_bash_reads(text: str) -> list[str]:
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, check=True)
+    return done.stdout.decode("utf-8").split("\0")[:-1]
+
+
+# Words and comments
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_words_and_never_executed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert as_bash_reads(f"{shell_word(name)} {shell_word(name)}") == [name, name]
+    assert "\n" not in shell_word(name)
+    done = subprocess.run(["bash"], input=comment(name), capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("", "", [])
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=20))
+@settings(max_examples=30)
+def test_bash_reads_every_text_as_it_is(names: list[str]) -> None:
+    assert as_bash_reads(" ".join(map(shell_word, ["", *names]))) == ["", *names]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud83d"])
+def test_names_that_no_program_can_be_given_are_refused(name: str) -> None:
+    with pytest.raises(InputError) as error:
+        deployment_script(deployment(name))
+    assert [problem.path for problem in error.value.problems] == ["segments[0].service", "segments[2].service"]
+
+
+# Deployments
+
+
+def test_a_deployment_on_empty_gpus(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+    plan = deployment()
+    done = machine.run(deployment_script(plan))
+    assert done.returncode == 0, done.stderr
+    for gpu in range(3):
+        assert machine.placements(gpu) == {plan.placement(segment) for segment in plan.on(gpu)}
+    assert machine.changes == ["mig -i 0 -cgi 9:0,14:4,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert lines == [
+        ["vision", "0", "3g.40gb", "0", "8", "2", machine.uuid(0, "3g.40gb", 0)],
+        ["chat", "0", "2g.20gb", "4", "8", "1", machine.uuid(0, "2g.20gb", 4)],
+        ["chat", "0", "1g.10gb", "6", "8", "1", machine.uuid(0, "1g.10gb", 6)],
+        ["vision", "2", "1g.6gb", "1", "8", "1", machine.uuid(2, "1g.6gb", 1)],
+    ]
+
+
+def test_a_second_run_completes_what_is_missing(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+    machine.add(0, "2g.20gb", 4)
+    assert machine.run(deployment_script(deployment())).returncode == 0
+    assert machine.changes == ["mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
+    assert machine.run(deployment_script(deployment())).returncode == 0
+    assert len(machine.changes) == 2
+
+
+def test_names_in_a_deployment_reach_the_hook_and_nothing_else(tmp_path: Path) -> None:
+    names = NASTY[3], NASTY[0]
+    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+    hook = 'start_segment() { printf "%s\\0" "$@" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/started"; }'
+    done = machine.run(deployment_script(deployment(*names)), hook)
+    assert (done.returncode, (tmp_path / "hacked").exists()) == (0, False), done.stderr
+    started = (tmp_path / "started").read_text().split("\0")
+    assert started[:7] == [names[1], "0", "3g.40gb", "0", "8", "2", machine.uuid(0, "3g.40gb", 0)]
+    assert started[7] == names[0]
+    assert as_bash_reads(done.stdout.splitlines()[1].split("\t")[0]) == [names[0]]
+
+
+def test_every_trouble_is_found_before_anything_is_changed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A100-80GB", "A30", "A100-80GB", "A100-80GB")
+    machine.add(3, "1g.10gb", 2)
+    machine.add(3, "2g.20gb", 4)
+    state = machine.state
+    state[0]["mode"] = "Disabled"
+    machine.state = state
+    plan = Deployment(
+        ("A100-80GB",) * 5,
+        (*(segment("chat", gpu, "3g.40gb", 4) for gpu in (0, 1, 3, 4)), segment("chat", 3, "1g.10gb", 2)),
+    )
+    done = machine.run(deployment_script(plan))
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [
+        "error: GPU 0 (0): MIG mode is Disabled; enable it with: nvidia-smi -i 0 -mig 1",
+        "error: GPU 1 (1): profile 9 of 4 memory slices at slice 4 is not possible; is it another kind of GPU?",
+        "error: GPU 3 (3): instance 3 (profile 14 at slice 4) is in the way; destroy it first",
+        "error: GPU 4 (4): nvidia-smi does not find it; correct the list of GPUs in this script",
+    ]
+    assert done.stderr.endswith("Nothing has been changed.\n")
+    assert machine.changes == []
+
+
+def test_lists_in_another_form_stop_the_script(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A30")
+    machine.program("nvidia-smi", 'case "$*" in *mode*) echo Enabled ;; *) echo "| 0 | 3g | new form |" ;; esac')
+    done = machine.run(deployment_script(Deployment(("A30",), (segment("chat", 0, "1g.6gb", 0),))))
+    assert done.returncode == 1
+    assert "in a form that is not known" in done.stderr
+    assert "Nothing has been changed." in done.stderr
+
+
+def test_a_creation_that_fails_ends_the_script(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A30")
+    real = (tmp_path / "bin" / "nvidia-smi").read_text().splitlines()[1]
+    machine.program("nvidia-smi", f'case "$*" in *-cgi*) echo "Insufficient Permissions"; exit 4 ;; esac\n{real}')
+    done = machine.run(deployment_script(Deployment(("A30",), (segment("chat", 0, "1g.6gb", 0),))))
+    assert done.returncode != 0
+    assert (done.stdout, "Insufficient Permissions" in done.stderr) == ("", True)
+
+
+def test_gpus_of_other_machines_and_other_names(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+    machine.program("ssh", 'echo "$*" >>"$FOLDER/ssh"; while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done\n'
+                           'shift; exec bash -c "$*"')  # fmt: skip
+    machine.program("sudo", 'touch "$FOLDER/root"; exec "$@"')
+    state = machine.state
+    state[2]["uuid"] = "GPU-5fa1"
+    machine.state = state
+    script = deployment_script(deployment(), devices=["node-1/1", "node-1/0", "GPU-5fa1"])
+    command = machine.command(script)
+    environment = machine.environment | {"NVIDIA_SMI": "sudo nvidia-smi"}
+    subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
+    assert [len(machine.placements(gpu)) for gpu in range(3)] == [0, 3, 1]
+    assert (tmp_path / "root").exists()
+    used = (tmp_path / "ssh").read_text().splitlines()
+    assert all(line.startswith("-n -o BatchMode=yes node-1 sudo nvidia-smi ") for line in used)
+
+
+def test_wrong_layouts_and_devices_are_refused_together() -> None:
+    plan = Deployment(
+        ("A30", "X1"),
+        (segment("a", 0, "2g.12gb", 0), segment("b", 0, "1g.6gb", 1), segment("c", 2, "1g.6gb", 0),
+         segment("d", 0, "9g", 0)),
+    )  # fmt: skip
+    with pytest.raises(InputError) as error:
+        deployment_script(plan)
+    assert [problem.path for problem in error.value.problems] == [
+        "gpus[1]",
+        "segments[2].gpu",
+        "segments[3].profile",
+        "segments[1]",
+    ]
+    with pytest.raises(InputError) as error:
+        deployment_script(deployment(), devices=["0", "00", "$(reboot)"])
+    assert [problem.path for problem in error.value.problems] == ["devices[1]", "devices[2]"]
+    with pytest.raises(InputError, match="must name 3, one for each GPU, names 1"):
+        deployment_script(deployment(), devices=["0"])
+
+
+@pytest.mark.parametrize("name", ["A100-40GB", "A30-24GB", "RTX-PRO-6000-96GB"])
+def test_scripts_are_bash_without_mistakes(name: str) -> None:
+    model = get_gpu(name)
+    for partition in model.maximal_partitions("all")[:5]:
+        plan = Deployment((name,), tuple(segment("a", 0, p.profile.name, p.start) for p in partition))
+        text = deployment_script(plan)
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+        words = [shlex.split(line) for line in text.splitlines() if line.startswith("create_missing ")]
+        assert [len(line) for line in words] == [2 + len(partition)]

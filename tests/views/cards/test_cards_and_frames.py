@@ -1,0 +1,267 @@
+"""Objects in notebooks: cards, frames and pictures, and what happens without pandas."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import tiny
+from online_worlds import NO_COSTS, job, trace
+
+from mig_opt import Batch, Deployment, Segment, Task, deploy, get_gpu, simulate_requests, solve
+from mig_opt.batch.batch import LiveInstance
+from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.errors import InputError
+from mig_opt.files.batch.batches import read_batch
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.result import Status
+from mig_opt.serving.deployment import DeploymentResult
+from mig_opt.simulation import simulate
+from mig_opt.views import plot_batch, plot_schedule
+
+BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound", batch=tiny.BATCH)
+DEPLOYMENT = Deployment(
+    ("A100-80GB",),
+    (
+        Segment("search", 0, "1g.10gb", 4, batch=4, processes=1, throughput=60.0, latency=0.01),
+        Segment("chat", 0, "3g.40gb", 0, batch=8, processes=2, throughput=410.0, latency=0.04),
+    ),
+)
+DEPLOYED = DeploymentResult(Status.OPTIMAL, "exact", DEPLOYMENT, 1, 0.5)
+SIMULATED = simulate(
+    trace(job("one", 0.0, "4g.20gb", 4.0), job("two", 1.0, "4g.20gb", 2.0), costs=NO_COSTS), "first-fit"
+)
+
+
+class Card(HTMLParser):
+    """The texts of a card, and its tags, which all have to be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.attributes: list[dict[str, str | None]] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+        self.attributes.append(dict(attributes))
+
+    def boxes(self) -> list[tuple[float, float, float, float]]:
+        """Left, top, right and bottom of each box of the small picture."""
+        found = [each for tag, each in zip(self.tags, self.attributes, strict=True) if tag == "rect"]
+        sides = ((float(box[key] or "") for key in ("x", "y", "width", "height")) for box in found)
+        return [(left, top, left + width, top + height) for left, top, width, height in sides]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] != "style":
+            self.texts.append(data)
+
+
+def test_names_are_no_markup() -> None:
+    name = "<script>x</script>&"
+    segment = dataclasses.replace(DEPLOYMENT.segments[0], service=name)
+    card = Card(Deployment(DEPLOYMENT.gpus, (segment,))._repr_html_())
+    assert "script" not in card.tags
+    assert any(name in text for text in card.texts)
+
+
+def test_the_card_of_a_result_has_its_lines_and_its_runs() -> None:
+    card = Card(BEST._repr_html_())
+    assert card.texts[0] == "● optimal"
+    for line in ("6.34 s", "0.000%", "it meets the bound"):
+        assert line in card.texts
+    # By begin: big on all four slices from 0.13 to 2.13 s of 6.34, left on the first two, right on the third.
+    assert sorted(card.boxes()) == [(20.5, 0, 336.0, 39), (369.1, 20, 1000.0, 29), (388.0, 0, 861.2, 19)]
+    assert "right, on 1g.6gb, GPU 0, slice 2, 2.34 s to 6.34 s (4 s)" in card.texts
+
+
+def test_the_gpus_of_a_result_lie_below_each_other() -> None:
+    batch = tiny.BATCH.replace(gpus=3)
+    runs = tuple(dataclasses.replace(run, gpu=number) for number, run in enumerate(tiny.BEST.runs))
+    boxes = Card(dataclasses.replace(BEST, batch=batch, plan=tiny.BEST.replace(runs=runs))._repr_html_()).boxes()
+    assert [(top, bottom) for _, top, _, bottom in boxes] == [(0, 39), (66, 75), (92, 111)]
+
+
+def test_the_card_of_a_batch() -> None:
+    texts = Card(tiny.BATCH._repr_html_()).texts
+    assert texts[0] == "tiny · NVIDIA A30 24GB · 3 tasks"
+    assert texts[-20:] == [
+        *("seconds of", "on 1 slice", "on 2 slices", "on 4 slices", "needs GB"),
+        *("big", "-", "-", "2", "-"),
+        *("left", "5", "3", "-", "-"),
+        *("right", "4", "-", "-", "5"),
+    ]
+    sourced = tiny.BATCH.replace(source="a bench", initial=(LiveInstance(0, "1g.6gb", 0),), gpus=2)
+    texts = Card(sourced._repr_html_()).texts
+    assert texts[:5] == ["tiny · 2 x NVIDIA A30 24GB · 3 tasks", "source", "a bench", "at the start", "1 live instance"]
+
+
+def test_of_many_tasks_a_card_has_the_first_ten() -> None:
+    batch = Batch(tuple(Task(f"t{number}", {1: 1.0}) for number in range(12)), get_gpu("A30"))
+    texts = Card(batch._repr_html_()).texts
+    assert "t9" in texts
+    assert "t10" not in texts
+    assert texts[-1] == "… and 2 more tasks"
+
+
+def test_the_card_of_a_schedule() -> None:
+    texts = Card(tiny.BEST._repr_html_()).texts
+    assert texts[0] == "makespan 6.34 s · 3 runs"
+    assert texts[-5:] == ["left", "0", "2g.12gb@0", "2.46", "5.46"]
+
+
+def test_a_result_knows_its_batch() -> None:
+    result = solve(tiny.BATCH, "far")
+    assert result.batch is tiny.BATCH
+    assert result == dataclasses.replace(result, batch=None)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0),
+        ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5),
+        DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5),
+    ],
+)
+def test_results_without_a_picture_have_a_card_too(result: ScheduleResult | DeploymentResult) -> None:
+    card = Card(result._repr_html_())
+    assert result.status.value in card.texts[0]
+    assert "rect" not in card.tags
+
+
+def test_cards_of_deployments() -> None:
+    texts = Card(DEPLOYMENT._repr_html_()).texts
+    assert texts[0] == "1 x A100-80GB · 4 of 7 compute slices · fragmentation 42.9 %"
+    assert texts[-6:] == ["chat", "3g.40gb", "410", "search", "1g.10gb", "60"]
+    assert Card(DEPLOYED._repr_html_()).tags.count("rect") == 2
+
+
+def test_the_card_of_a_simulation() -> None:
+    texts = Card(SIMULATED._repr_html_()).texts
+    assert texts[texts.index("mean wait") + 1] == "1.5 s"
+    assert texts[texts.index("jobs done") + 1] == "2 of 2"
+
+
+def test_requests() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    demand = load_demand("parvagpu-s1")
+    found = deploy(demand)
+    assert found.demand is demand
+    simulation = simulate_requests(demand, found.deployment, seconds=1)
+    assert simulation.services[0].name in Card(simulation._repr_html_()).texts
+    assert list(simulation.to_frame()["name"]) == [service.name for service in simulation.services]
+    assert simulation.plot().axes[0].get_xlabel() == "latency as a multiple of the SLO"
+
+
+# Frames
+
+
+def test_frames() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    assert list(DEPLOYED.to_frame()["service"]) == ["chat", "search"]
+    jobs = SIMULATED.to_frame().set_index("job")
+    assert jobs.loc["two", ["scheduled", "finished", "wait", "flow_time"]].tolist() == [4.0, 6.0, 3.0, 5.0]
+    assert jobs["done"].all()
+
+
+def test_frames_of_runs_are_sorted() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    for thing in (BEST, tiny.BEST.replace(runs=tiny.BEST.runs[::-1])):
+        runs = thing.to_frame()
+        assert list(runs.columns) == ["task", "gpu", "profile", "start", "begin", "end"]
+        assert runs.to_numpy().tolist()[1:] == [
+            ["right", 0, "1g.6gb", 2, 2.34, 6.34],
+            ["left", 0, "2g.12gb", 0, 2.46, 5.46],
+        ]
+
+
+def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    file = tmp_path / "tasks.csv"
+    tiny.BATCH.to_frame().to_csv(file, index=False)
+    assert file.read_text(encoding="utf-8").splitlines()[::3] == ["task,t1_s,t2_s,t4_s,memory_gb", "right,4.0,,,5.0"]
+    assert read_batch(file, gpu="A30").tasks == tiny.BATCH.tasks
+
+
+def test_frames_of_nothing_have_their_columns() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    nothing = ScheduleResult(Status.NO_SOLUTION, "cp", None, 0, 0.5).to_frame()
+    assert list(nothing.columns) == list(BEST.to_frame().columns)
+    assert len(nothing) == 0
+    empty = DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).to_frame()
+    assert list(empty.columns) == list(DEPLOYED.to_frame().columns)
+    assert len(empty) == 0
+
+
+def test_a_missing_pandas_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for thing in (tiny.BATCH, tiny.BEST, BEST, DEPLOYED, DEPLOYMENT, SIMULATED):
+        with pytest.raises(InputError, match=r'pip install "mig-opt\[frames\]"'):
+            thing.to_frame()
+
+
+def test_nothing_of_it_is_imported_before() -> None:
+    code = (
+        "import sys\n"
+        "from mig_opt import Batch, Deployment, Schedule\n"
+        "sys.exit(any(name.startswith(('pandas', 'matplotlib', 'mig_opt.views.cards')) for name in sys.modules))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Pictures
+
+
+def test_pictures() -> None:
+    assert plot_batch(tiny.BATCH)._repr_png_().startswith(b"\x89PNG")
+    assert tiny.BATCH.plot(title="tasks").texts[-1].get_text() == "tasks"
+    assert tiny.BEST.plot(tiny.BATCH).findobj(lambda artist: artist.get_gid() == "run:left")
+    assert BEST.plot().findobj(lambda artist: artist.get_gid() == "lower-bound")
+    assert BEST.plot(title="best").texts[-1].get_text() == "best"
+    assert DEPLOYED.plot().findobj(lambda artist: artist.get_gid() == "segment:1")
+    assert DEPLOYMENT.plot(title="fleet").texts[-1].get_text() == "fleet"
+    assert SIMULATED.plot().axes[0].get_label() == "fleet 0"
+
+
+def test_the_picture_of_a_batch() -> None:
+    batch = Batch((Task("short", {1: 1.0}), Task("long $x$", {1: 8.0, 2: 4.0})), get_gpu("A30"), name="two")
+    (axes,) = plot_batch(batch).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["long $x$", "short"]
+    dots = {dots.get_gid(): [x for x, _ in dots.get_offsets()] for dots in axes.collections}
+    assert dots == {"size:1": [8.0, 1.0], "size:2": [4.0]}
+    assert [list(line.get_xdata()) for line in axes.lines] == [[4.0, 8.0], [1.0, 1.0]]
+
+
+def test_of_many_tasks_the_longest_are_drawn() -> None:
+    batch = Batch(tuple(Task(f"t{number}", {1: 1.0 + number}) for number in range(70)), get_gpu("A30"))
+    figure = plot_batch(batch)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert (names[0], names[-1], len(names)) == ("t69", "t10", 60)
+
+
+def test_what_is_not_there_cannot_be_drawn() -> None:
+    with pytest.raises(InputError, match="there is none to draw: the result is no_solution"):
+        DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).plot()
+    with pytest.raises(InputError, match="there is none to draw: the result is infeasible"):
+        ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0).plot()
+    with pytest.raises(InputError, match=r"batch: is not known, .* plot\(batch, result\.schedule\)"):
+        dataclasses.replace(BEST, batch=None).plot()
+
+
+def test_what_is_no_batch_or_schedule_cannot_be_drawn() -> None:
+    with pytest.raises(InputError, match="batch: must be a Batch"):
+        tiny.BEST.plot("rodinia-a30")  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(InputError, match="schedule: must be a Schedule"):
+        plot_schedule(tiny.BATCH, BEST)  # type: ignore[arg-type]  # what is tested

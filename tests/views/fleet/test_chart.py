@@ -1,0 +1,242 @@
+"""Pictures of simulations."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from charts import artists, assert_texts_apart, extent, key
+from matplotlib.collections import PathCollection
+from matplotlib.lines import Line2D
+from online_worlds import NO_COSTS, Scripted, job, place, trace
+
+from mig_opt import Trace, generate_trace
+from mig_opt.errors import InputError
+from mig_opt.simulation import Policy, Simulation, simulate
+from mig_opt.views import plot_simulation, save_simulation_plot
+from mig_opt.views.fleet.series import (
+    StepFunction,
+    busy_shares,
+    fragmentation_steps,
+    hops,
+    migration_times,
+    wait_steps,
+)
+
+NAME = "a very long name of a job that nobody can read/{}-$x^2$ _ {{"
+
+
+def two_jobs() -> Trace:
+    """Without costs, first fit: a on 4g@0 from 0 to 4, b on 4g@0 from 4 to 6, as 4g has one place."""
+    return trace(job("a", 0.0, "4g.20gb", 4.0), job("b", 1.0, "4g.20gb", 2.0), costs=NO_COSTS)
+
+
+def moved() -> Simulation:
+    """A job on GPU 0 that goes on at GPU 1 after 3 of its 10 seconds."""
+    steps = [(3.0, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@2")))]
+    policy = Scripted({"a": (0, "2g.10gb@0")}, steps)
+    return simulate(trace(job("a", 0.0, "2g.10gb", 10.0), gpus=2, costs=NO_COSTS), policy)
+
+
+class Lazy(Policy):
+    """Starts the first job and no other."""
+
+    def arrived(self, cluster, job):  # type: ignore[no-untyped-def]
+        if job == 0:
+            cluster.start(0, 0, place("4g.20gb@0"))
+
+
+# The figures
+
+
+def test_means_of_steps() -> None:
+    """2 until 3 s, then 4: between 0, 2, 4 and 8 s that is 2, 3 and 4."""
+    steps = StepFunction(np.array([0.0, 3.0]), np.array([2.0, 4.0]))
+    assert steps.means(np.array([0.0, 2.0, 4.0, 8.0])) == pytest.approx([2.0, 3.0, 4.0])
+    assert list(steps.at(np.array([0.0, 2.9, 3.0, 9.0]))) == [2.0, 2.0, 4.0, 4.0]
+    assert steps.thinned(8.0) is steps
+
+
+def test_many_steps_become_fewer_with_the_same_mean() -> None:
+    levels = np.arange(5000.0) % 7
+    steps = StepFunction(np.arange(5000.0), levels)
+    thin = steps.thinned(5000.0)
+    assert len(thin.levels) < 500
+    assert thin.levels.mean() == pytest.approx(levels.mean())
+
+
+def test_waits_are_shares_of_all_jobs() -> None:
+    """a waits 0 s, b 3 s."""
+    steps = wait_steps(simulate(two_jobs(), "first-fit").log)
+    assert (list(steps.moments), list(steps.levels)) == ([0.0, 3.0], [50.0, 100.0])
+    steps = wait_steps(simulate(two_jobs(), Lazy()).log)
+    assert (list(steps.moments), list(steps.levels)) == ([0.0], [50.0])
+
+
+def test_waits_of_many_jobs_keep_their_ends() -> None:
+    log = simulate(generate_trace("long-25", jobs=3000, mean_gap=5.0), "first-fit").log
+    waits = sorted(at - each.arrival for at, each in zip(log.scheduled, log.trace.jobs, strict=True))
+    steps = wait_steps(log)
+    assert len(steps.moments) <= 801
+    assert steps.moments[-1] == pytest.approx(waits[-1])
+    assert steps.levels[-1] == 100.0
+    assert steps.at(np.array([waits[1500]]))[0] == pytest.approx(50.0, abs=0.5)
+
+
+def test_busy_shares() -> None:
+    """4 of 7 slices until second 6."""
+    shares = busy_shares(simulate(two_jobs(), "first-fit").log, np.array([0.0, 3.0, 6.0, 12.0]))
+    assert list(shares) == ["4g.20gb"]
+    assert shares["4g.20gb"] == pytest.approx([400 / 7, 400 / 7, 0.0], abs=1e-9)
+
+
+def test_migrations_are_found() -> None:
+    done = moved()
+    assert list(migration_times(done.log)) == [3.0]
+    ((moment, source, target),) = hops(done.log)
+    runs = list(done.log.runs())
+    assert (moment, runs[source].gpu, runs[target].gpu) == (3.0, 0, 1)
+
+
+# The picture
+
+
+def test_panels_of_one_and_of_several() -> None:
+    done = [simulate(two_jobs(), name) for name in ("first-fit", "best-fit")]
+    common = ["fragmentation", "waits", "mean wait", "mean flow time", "makespan"]
+    assert [axes.get_label() for axes in plot_simulation(done[0]).axes] == ["fleet 0", *common]
+    assert [axes.get_label() for axes in plot_simulation(done).axes] == ["fleet 0", "fleet 1", *common]
+    many = [axes.get_label() for axes in plot_simulation(done * 3).axes]
+    assert [label for label in many if label.startswith("fleet")] == ["fleet 0", "fleet 1", "fleet 2", "fleet 3"]
+
+
+def test_runs_are_where_they_were() -> None:
+    """b on the four upper slices from 4 to 6 s; a second GPU begins below the eight slices of the first and a gap."""
+    figure = plot_simulation(simulate(two_jobs(), "first-fit"))
+    assert [extent(artists(figure, "run:")[f"run:0:{index}"]) for index in (0, 1)] == [(0, 4, 0, 4), (4, 6, 0, 4)]
+    figure = plot_simulation(moved())
+    assert [extent(patch)[:2] for patch in artists(figure, "run:").values()] == [(0, 3), (3, 10)]
+    (low, high) = sorted(extent(patch)[2:] for patch in artists(figure, "run:").values())
+    assert (low, high) == ((0, 2), (pytest.approx(10.6), pytest.approx(12.6)))
+    (hop,) = (artist for artist in artists(figure, "hop:").values())
+    assert isinstance(hop, Line2D)
+    assert list(hop.get_xdata()) == [3.0, 3.0]
+    assert hop.get_ydata() == pytest.approx([1.0, 11.6])
+
+
+def test_migrations_are_marked_on_the_fragmentation() -> None:
+    done = moved()
+    (marks,) = artists(plot_simulation(done), "migrations:").values()
+    assert isinstance(marks, PathCollection)
+    (level,) = fragmentation_steps(done.log).at(np.array([3.0]))
+    assert marks.get_offsets().tolist() == [[3.0, pytest.approx(level)]]
+
+
+def test_many_migrations_are_counted() -> None:
+    done = simulate(generate_trace("long-25", jobs=700, mean_gap=20.0), "fragmentation-aware")
+    figure = plot_simulation(done)
+    assert "migrations" in [axes.get_label() for axes in figure.axes]
+    (line,) = artists(figure, "migrations:").values()
+    assert isinstance(line, Line2D)
+    counts = np.asarray(line.get_ydata())
+    assert counts[:-1].sum() == done.metrics.migrations > 150
+    assert_texts_apart(figure)
+
+
+def test_bars_and_bounds() -> None:
+    """a 4 s and b 5 s of flow time, makespan 6 s; nobody does better, since 4g has one place."""
+    figure = plot_simulation(simulate(two_jobs(), "first-fit"))
+    bars = artists(figure, "bar:")
+    assert [extent(bars[f"bar:{number}:0"])[1] for number in range(3)] == pytest.approx([1.5, 4.5, 6.0])
+    lines = artists(figure, "lower-bound:")
+    assert list(lines) == ["lower-bound:1", "lower-bound:2"]
+    texts = [artist.get_text() for artist in artists(figure, "value:").values()]  # type: ignore[attr-defined]
+    assert texts[0] == "1.5 s"
+    assert texts[1].startswith("4.5 s, gap ")
+
+
+def test_who_leaves_jobs_waiting_is_said_to() -> None:
+    figure = plot_simulation(simulate(two_jobs(), Lazy()))
+    (heading,) = artists(figure, "heading:fleet").values()
+    assert "1 of 2 jobs done" in heading.get_text()  # type: ignore[attr-defined]
+    texts = [artist.get_text() for artist in artists(figure, "value:").values()]  # type: ignore[attr-defined]
+    assert texts == ["0 s of 1 of 2 jobs", "4 s of 1 of 2 jobs", "4 s of 1 of 2 jobs"]
+
+
+def test_names_that_do_not_fit_are_in_the_key() -> None:
+    jobs = tuple(
+        dataclasses.replace(each, name=NAME.format(number))
+        for number, each in enumerate(generate_trace("long-25", jobs=20).jobs)
+    )
+    figure = plot_simulation(simulate(generate_trace("long-25").replace(jobs=jobs), "first-fit"))
+    texts = {artist.get_text() for artist in artists(figure, "label:").values()}  # type: ignore[attr-defined]
+    numbers = {text for text in texts if text.startswith("#")}
+    explained = {entry.split()[0] for entry in key(figure) if entry.startswith("#")}
+    assert numbers
+    assert numbers <= explained
+    assert all("a very long name" in entry for entry in key(figure) if entry.startswith("#"))
+    assert_texts_apart(figure)
+
+
+def test_policies_that_differ_in_the_middle_of_their_names_have_different_names() -> None:
+    """From 44 characters on the middle is left out, which would be the threshold here."""
+    world, rest = generate_trace("long-25", jobs=12), {"migration": False, "backfill": True}
+    done = [simulate(world, "fragmentation-aware", threshold=share, **rest) for share in (0.2, 0.25)]
+    figure = plot_simulation(done)
+    names = [entry for entry in key(figure) if entry.startswith("fragmentation-aware")]
+    assert len(set(names)) == 2
+    assert_texts_apart(figure)
+
+
+def test_colours_are_those_of_the_jobs() -> None:
+    done = [simulate(generate_trace("long-25", jobs=12), name) for name in ("first-fit", "load-balancing")]
+    runs = artists(plot_simulation(done), "run:")
+    colours: list[dict[int, object]] = [{}, {}]
+    for number, simulation in enumerate(done):
+        for index, run in enumerate(simulation.log.runs()):
+            colours[number][run.job] = runs[f"run:{number}:{index}"].get_facecolor()  # type: ignore[attr-defined]
+    assert colours[0] == colours[1]
+    assert len(set(colours[0].values())) == 12
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("jobs", "gpus", "policies"),
+    [
+        (1, 1, ["first-fit"]),
+        (50, 4, ["fragmentation-aware", "static"]),
+        (50, 8, ["fragmentation-aware"]),
+        (600, 40, ["fragmentation-aware", "first-fit", "best-fit", "load-balancing", "static"]),
+    ],
+)
+def test_texts_are_apart(jobs: int, gpus: int, policies: list[str]) -> None:
+    world = generate_trace("long-25", jobs=jobs, gpus=gpus, mean_gap=100 / gpus)
+    assert_texts_apart(plot_simulation([simulate(world, name) for name in policies]))
+
+
+def test_large_fleets_are_shown_by_their_use() -> None:
+    world = generate_trace("long-25", jobs=300, gpus=40, mean_gap=2.0)
+    figure = plot_simulation([simulate(world, "first-fit"), simulate(world, "best-fit")])
+    assert not artists(figure, "run:")
+    assert {gid.split(":")[2] for gid in artists(figure, "use:0:")} == {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb"}
+    assert "busy with 3g.20gb" in key(figure)
+
+
+def test_nothing_is_left_on_the_screen_when_nothing_runs() -> None:
+    """The default partition has no 7g, which comes first and holds up everybody."""
+    world = trace(job("a", 0.0, "4g.20gb", 4.0))
+    assert_texts_apart(plot_simulation(simulate(world, "static", partition="7")))
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    done = simulate(two_jobs(), "first-fit")
+    with pytest.raises(InputError, match="simulations: needs at least one"):
+        plot_simulation([])
+    with pytest.raises(InputError, match=r"simulations\[0\]: must be what simulate\(\) returned"):
+        plot_simulation([7])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"simulations\[1\]: is of another trace"):
+        plot_simulation([done, moved()])
+    with pytest.raises(InputError, match=r"written as .png, .pdf, .svg or .html"):
+        save_simulation_plot(done, tmp_path / "a.gif")

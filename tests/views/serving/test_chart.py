@@ -1,0 +1,222 @@
+"""Pictures of deployments."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+
+import pytest
+from charts import artists, assert_texts_apart, extent, key
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device
+from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.views import plot_deployment
+from mig_opt.views.serving.deployments import rows_of
+
+MODELS = ["bert-large", "densenet-121", "densenet-169", "inceptionv3", "mobilenetv2", "resnet-50", "vgg-16", "vgg-19"]
+LONG = [
+    "recommendation-service-for-the-landing-page-europe-west",
+    "chat-assistant/llama-3-8b-instruct-quantised-int4",
+    "speech to text (Deutsch, Français)",
+    "$x^2$ _pricing_ {",
+    "two\nlines",
+    "検索ランキング",
+]
+
+
+def segment(service: str, gpu: int, profile: str, start: int, throughput: float = 100.0) -> Segment:
+    return Segment(service, gpu, profile, start, batch=8, processes=2, throughput=throughput, latency=0.05)
+
+
+def fleet(count: int, names: Sequence[str], kinds: Sequence[str] = ("A100-80GB",), patterns: int = 1000) -> Deployment:
+    """GPUs cut at random, of which at most so many differ."""
+    rng = random.Random(count)
+    made: list[tuple[str, list[tuple[str, str, int]]]] = []
+    segments = []
+    gpus = []
+    for gpu in range(count):
+        if len(made) < patterns:
+            kind = rng.choice(kinds)
+            partition = rng.choice(get_gpu(kind).maximal_partitions("double-memory"))
+            here = [(rng.choice(names), p.profile.name, p.start) for p in partition if rng.random() < 0.9]
+            made.append((kind, here))
+        kind, here = made[gpu % len(made)]
+        gpus.append(kind)
+        segments += [segment(name, gpu, profile, start) for name, profile, start in here]
+    return Deployment(tuple(gpus), tuple(segments))
+
+
+def assert_labels_inside(figure: Figure) -> None:
+    segments, lost = artists(figure, "segment:"), artists(figure, "lost:")
+    assert artists(figure, "label:")
+    for dpi in (100, 150, 300):
+        figure.set_dpi(dpi)
+        renderer = figure.canvas.get_renderer()
+        for gid, label in artists(figure, "label:").items():
+            index = gid.removeprefix("label:")
+            box, own = segments[f"segment:{index}"].get_window_extent(), label.get_window_extent(renderer)
+            right = lost[f"lost:{index}"].get_window_extent().x0 if f"lost:{index}" in lost else box.x1
+            assert box.x0 <= own.x0, gid
+            assert own.x1 <= right, gid
+            assert box.y0 <= own.y0, gid
+            assert own.y1 <= box.y1, gid
+    figure.set_dpi(100)
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+@pytest.mark.parametrize(
+    ("deployment", "rows"),
+    [
+        (fleet(3, MODELS), 3),
+        (fleet(16, LONG), 16),
+        (fleet(9, MODELS + LONG, ("A100-80GB", "A30", "RTX-PRO-6000-96GB")), 9),
+        (fleet(60, MODELS + LONG, patterns=43), 43),
+    ],
+)
+def test_texts_fit_into_their_places_and_keep_apart(deployment: Deployment, rows: int) -> None:
+    figure = plot_deployment(deployment)
+    assert len(artists(figure, "row:")) == rows
+    assert_labels_inside(figure)
+    assert_texts_apart(figure)
+
+
+def labels_of(figure: Figure) -> dict[str, str]:
+    return {gid: text.get_text() for gid, text in artists(figure, "label:").items() if isinstance(text, Text)}
+
+
+def test_segments_say_what_they_are_or_at_least_the_number_of_their_service() -> None:
+    names = ["chat", LONG[0]]
+    roomy = plot_deployment(Deployment(("A30",), (segment(names[0], 0, "4g.24gb", 0),)))
+    assert labels_of(roomy) == {"label:0": "chat\n4g.24gb · 8 x 2"}
+    # 41 kinds of GPUs are in two columns, whose slices are narrow.
+    narrow = fleet(41, ["x" * 60, "y"])
+    wordings = labels_of(plot_deployment(narrow))
+    assert len(wordings) == len(narrow.segments)
+    for gid, wording in wordings.items():
+        service = narrow.segments[int(gid.removeprefix("label:"))].service
+        assert wording.startswith((service[:4], "#1" if service == "x" * 60 else "#2"))
+
+
+def test_services_have_their_colours_and_the_legend_their_figures() -> None:
+    deployment = Deployment(
+        ("A100-80GB", "A100-80GB"),
+        (
+            segment("chat", 0, "3g.40gb", 0, 400.5),
+            segment("chat", 1, "3g.40gb", 4, 12000.0),
+            segment("vision", 0, "3g.40gb", 4),
+        ),
+    )
+    figure = plot_deployment(deployment)
+    colours = {gid: patch.get_facecolor() for gid, patch in artists(figure, "segment:").items()}
+    assert colours["segment:0"] == colours["segment:1"] != colours["segment:2"]
+    assert key(figure)[-2:] == ["#1 chat: 2 segments, 12400 requests/s", "#2 vision: 1 segment, 100 requests/s"]
+    table = ProfileTable("m", "A100-80GB", (Point(3, 8, 2, 100.0, 0.01),))
+    services = tuple(Service(name, 1.0, 90.25, "m") for name in ("chat", "search"))
+    demand = Demand(services, (table,), (GpuPool(get_gpu("A100-80GB")),), name="monday")
+    figure = plot_deployment(deployment, demand)
+    assert key(figure)[-3:] == [
+        "#1 chat: 2 segments, 12400 requests/s (needs 90.25)",
+        "#2 search: 0 segments, 0 requests/s (needs 90.25)",
+        "#3 vision: 1 segment, 100 requests/s",
+    ]
+    title = next(text.get_text() for text in figure.findobj(Text) if text.get_text().startswith("monday"))
+    assert title == "monday · 2 x A100-80GB · 9 of 14 compute slices · fragmentation 35.7 %"
+
+
+def slices(figure: Figure, prefix: str, of: int = 8) -> dict[str, tuple[int, int]]:
+    """The memory slices that artists cover."""
+    found = {}
+    for gid, patch in artists(figure, prefix).items():
+        left, right, _, _ = extent(patch)
+        unit = figure.axes[0].get_xlim()[1] / of
+        found[gid] = (round(left / unit), round(right / unit))
+    return found
+
+
+def test_what_is_wasted_adds_up_to_the_fragmentation() -> None:
+    deployment = Deployment(
+        ("A100-80GB",),
+        (segment("a", 0, "3g.40gb", 0), segment("b", 0, "1g.20gb", 4)),
+    )
+    figure = plot_deployment(deployment)
+    assert slices(figure, "segment:") == {"segment:0": (0, 4), "segment:1": (4, 6)}
+    assert slices(figure, "lost:") == {"lost:0": (3, 4), "lost:1": (5, 6)}
+    assert slices(figure, "unused:") == {"unused:0:6": (6, 7)}
+    assert key(figure)[:2] == ["unused compute slice", "compute slice lost to the segment beside it"]
+    # Slice 7 has memory only: nothing is lost beside a 3g at 4, or a 1g with double memory at 6.
+    whole = Deployment(("A100-80GB",), (segment("a", 0, "4g.40gb", 0), segment("b", 0, "3g.40gb", 4)))
+    assert not artists(plot_deployment(whole), "lost:")
+    assert not artists(plot_deployment(whole), "unused:")
+    last = plot_deployment(Deployment(("A100-80GB",), (segment("a", 0, "1g.20gb", 6),)))
+    assert not artists(last, "lost:")
+    assert len(artists(last, "unused:")) == 6
+
+
+@pytest.mark.parametrize("kind", ["A100-40GB", "A30", "RTX-PRO-6000-96GB"])
+def test_waste_is_that_of_the_deployment_for_every_partition(kind: str) -> None:
+    model = get_gpu(kind)
+    for partition in model.maximal_partitions("double-memory"):
+        deployment = Deployment((kind,), tuple(segment("a", 0, p.profile.name, p.start) for p in partition))
+        (row,) = rows_of(deployment)
+        lost = sum(len(row.lost(part)) // row.per_compute_slice for _, part in row.segments)
+        wasted = len(list(row.unused())) + lost
+        assert wasted / model.compute_slices == pytest.approx(deployment.external_fragmentation)
+
+
+def test_equal_gpus_share_a_row_if_there_are_many() -> None:
+    layout = [("a", "1g.6gb", 0), ("b", "2g.12gb", 2)]
+
+    def build(count: int) -> Deployment:
+        segments = [segment(name, gpu, profile, start) for gpu in range(count) for name, profile, start in layout]
+        other = [segment("c", count, "4g.24gb", 0)]
+        return Deployment(("A30",) * (count + 2), tuple(segments + other))
+
+    few = plot_deployment(build(14))
+    assert len(artists(few, "row:")) == 16
+    many = plot_deployment(build(15))
+    assert [text.get_text() for text in artists(many, "row:").values() if isinstance(text, Text)] == [
+        "15 x GPU\n0-14",
+        "GPU 15",
+        "GPU 16",
+    ]
+    known = plot_deployment(dataclasses.replace(build(15), devices=tuple(Device(gpu + 2, "n1") for gpu in range(16))))
+    assert [text.get_text() for text in artists(known, "row:").values() if isinstance(text, Text)] == [
+        "15 x GPU\n2-16 of n1",
+        "GPU 17 of n1",
+        "GPU 16 (new)",
+    ]
+    assert [text.get_text() for text in artists(many, "empty:").values() if isinstance(text, Text)] == ["no segment"]
+
+
+@pytest.mark.deep
+def test_of_very_many_kinds_the_most_frequent_are_drawn() -> None:
+    segments = [
+        Segment("a", gpu, "4g.24gb", 0, batch=1 if gpu % 2 else gpu, processes=1, throughput=9.0, latency=0.1)
+        for gpu in range(500)
+    ]
+    figure = plot_deployment(Deployment(("A30",) * 500, tuple(segments)))
+    assert len(artists(figure, "row:")) == 200
+    assert "row:1" in artists(figure, "row:")
+    assert "51 more GPUs are not drawn" in key(figure)
+
+
+def test_empty_deployments_and_wrong_layouts_are_drawn() -> None:
+    assert_texts_apart(plot_deployment(Deployment((), ())))
+    # The published deployments of ParvaGPU have segments that overlap, and starts that there are not.
+    wrong = Deployment(("A100-80GB",), (segment("a", 0, "2g.20gb", 5), segment("b", 0, "3g.40gb", 4)))
+    assert slices(plot_deployment(wrong), "segment:") == {"segment:0": (5, 7), "segment:1": (4, 8)}
+
+
+def test_what_is_not_there_is_reported_at_once() -> None:
+    wrong = Deployment(("X9", "A30"), (segment("a", 2, "1g.6gb", 0), segment("b", 1, "1g.5gb", 0)))
+    with pytest.raises(InputError) as error:
+        plot_deployment(wrong)
+    assert [problem.path for problem in error.value.problems] == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]

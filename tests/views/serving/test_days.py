@@ -1,0 +1,58 @@
+"""Pictures of days."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from charts import assert_texts_apart
+from demands import A30, one_model
+
+from mig_opt.api.deploy.days import deploy_day
+from mig_opt.errors import InputError
+from mig_opt.serving.day import DayResult
+from mig_opt.serving.rates import RateTable
+from mig_opt.views import plot_day, save_day_plot
+
+
+@pytest.fixture(scope="module")
+def result() -> DayResult:
+    demand = one_model({"a": 1.0, "b": 1.0}, {1: 100.0, 2: 210.0, 4: 440.0}, A30)
+    rates = RateTable((0.0, 3600.0, 7200.0, 10800.0), {"a": (90.0, 400.0, 90.0), "b": (200.0, 200.0, 300.0)})
+    return deploy_day(demand, rates, time_limit=20)
+
+
+def drawn(figure: object, gid: str) -> list[object]:
+    return [part for part in figure.axes[0].get_children() if part.get_gid() == gid]  # type: ignore[attr-defined]
+
+
+def test_gpus_bound_and_changes_are_drawn(result):
+    figure = plot_day(result)
+    (gpus,), (bound,), (changes,) = (drawn(figure, gid) for gid in ("gpus", "bound", "changes"))
+    assert list(gpus.get_ydata()[:-1]) == list(result.plan.gpus)
+    assert list(bound.get_ydata()[:-1]) == list(result.fewest_gpus)
+    assert [x for x, _ in changes.get_offsets()] == [result.plan.times[step] / 3600 for step in result.plan.changed]
+    assert not drawn(figure, "interruptions")
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()][:2] == ["0:00", "0:15"]
+    assert_texts_apart(figure)
+
+
+def test_a_change_that_interrupts_is_drawn_as_such(result):
+    step = result.plan.changed[0]
+    broken = list(result.plan.changes)
+    segment = result.plan.deployments[0].segments[0]
+    broken[step - 1] = dataclasses.replace(broken[step - 1], interrupted=(segment,))
+    plan = dataclasses.replace(result.plan, changes=tuple(broken))
+    assert drawn(plot_day(dataclasses.replace(result, plan=plan)), "interruptions")
+
+
+def test_a_file_is_written_only_of_a_plan(result, tmp_path: Path):
+    save_day_plot(result, tmp_path / "day.svg")
+    assert (tmp_path / "day.svg").read_text(encoding="utf-8").startswith("<?xml")
+    save_day_plot(result, tmp_path / "day.html")
+    page = (tmp_path / "day.html").read_text(encoding="utf-8")
+    assert "at least (proven)" in page
+    assert "GPU-hours" in page
+    with pytest.raises(InputError, match="with a plan"):
+        plot_day(dataclasses.replace(result, plan=None))

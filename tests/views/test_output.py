@@ -1,0 +1,162 @@
+"""Files of charts, and what matplotlib has to do with it."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from charts import (
+    a30_batch,
+    a30_schedule,
+    artists,
+    extent,
+)
+
+from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.errors import InputError
+from mig_opt.views import check_plot_path, plot_schedule, save_plot
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")]
+)
+def test_the_suffix_gives_the_format_and_equal_charts_are_equal_files(
+    tmp_path: Path, suffix: str, magic: bytes
+) -> None:
+    batch = a30_batch()
+    schedule = a30_schedule(batch)
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    save_plot(batch, schedule, first, lower_bound=20.0)
+    save_plot(batch, schedule, str(second), lower_bound=20.0)
+    data = first.read_bytes()
+    assert data.startswith(magic)
+    assert data == second.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_dpi_gives_the_size_of_a_png(tmp_path: Path) -> None:
+    batch = a30_batch()
+    schedule = a30_schedule(batch)
+    widths = []
+    for dpi in (50, 100):
+        save_plot(batch, schedule, tmp_path / "chart.png", dpi=dpi)
+        widths.append(int.from_bytes((tmp_path / "chart.png").read_bytes()[16:20], "big"))
+    assert widths[1] == pytest.approx(2 * widths[0], abs=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("chart.jpeg", "not as '.jpeg'"),
+        ("chart", "no suffix"),
+        ("nowhere/chart.png", "no folder"),
+        ("folder.png", "is a folder"),
+    ],
+)
+def test_bad_paths_are_found_before_anything_is_written(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "folder.png").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    batch = a30_batch()
+    with pytest.raises(InputError, match=words):
+        check_plot_path(tmp_path / name)
+    with pytest.raises(InputError, match=words):
+        save_plot(batch, a30_schedule(batch), tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_good_path_passes_the_check(tmp_path: Path) -> None:
+    check_plot_path(tmp_path / "chart.svg")
+    (tmp_path / "old.pdf").write_text("old")
+    check_plot_path(str(tmp_path / "old.pdf"))
+    assert not (tmp_path / "chart.svg").exists()
+
+
+def test_a_bad_suffix_and_a_missing_folder_are_reported_together(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        check_plot_path(tmp_path / "nowhere" / "chart.gif")
+    assert len(caught.value.problems) == 2
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "chart.png"
+    target.write_bytes(b"old")
+
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    batch = a30_batch()
+    with pytest.raises(InputError, match=r"chart\.png: cannot be written: No space left on device"):
+        save_plot(batch, a30_schedule(batch), target)
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+# --- bad input ---
+
+
+def test_a_schedule_of_another_batch_is_refused_with_every_problem() -> None:
+    runs = Run("a", 1, "2g.12gb", 0, 0.0, 1.0), Run("b", 0, "9g.99gb", 0, 0.0, math.inf)
+    with pytest.raises(InputError) as caught:
+        plot_schedule(a30_batch(), Schedule(runs), lower_bound=math.nan)
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "lower_bound"]
+
+
+def test_an_invalid_schedule_is_drawn() -> None:
+    runs = Run("a", 0, "2g.12gb", 1, -1.0, 3.0), Run("unknown", 0, "4g.24gb", 0, 0.0, 2.0)
+    figure = plot_schedule(a30_batch(), Schedule(runs))
+    assert extent(artists(figure, "run:")["run:a"]) == (-1.0, 3.0, 1, 3)
+    assert figure.axes[0].get_xlim()[0] == -1.0
+
+
+# --- matplotlib ---
+
+
+def test_importing_the_module_does_not_import_matplotlib() -> None:
+    code = "import sys, mig_opt.views; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from mig_opt.batch.batch import Batch, Task\n"
+        "from mig_opt.gpu.catalogue import get_gpu\n"
+        "from mig_opt.views import save_plot\n"
+        "from mig_opt.batch.schedule import Run, Schedule\n"
+        "batch = Batch((Task('a', {4: 2.0}),), get_gpu('A30'))\n"
+        "save_plot(batch, Schedule((Run('a', 0, '4g.24gb', 0, 0.0, 2.0),)), sys.argv[1])\n"
+        "sys.exit('matplotlib.pyplot' in sys.modules)\n"
+    )
+    target = tmp_path / "chart.png"
+    assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == 0
+    assert target.exists()
+
+
+def test_settings_of_the_caller_are_left_alone(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    batch = a30_batch()
+    save_plot(batch, a30_schedule(batch), tmp_path / "chart.svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_missing_matplotlib_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    batch = a30_batch()
+    for attempt in (
+        lambda: check_plot_path(tmp_path / "chart.png"),
+        lambda: plot_schedule(batch, a30_schedule(batch)),
+        lambda: save_plot(batch, a30_schedule(batch), tmp_path / "chart.png"),
+    ):
+        with pytest.raises(InputError, match=r'pip install "mig-opt\[plot\]"'):
+            attempt()

@@ -1,0 +1,223 @@
+"""Texts and colours of charts: every name can be read, and every task told from others."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from charts import (
+    MISO_NAMES,
+    a30_batch,
+    a30_schedule,
+    artists,
+    assert_labels_inside,
+    assert_texts_apart,
+    key,
+    top_down,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.views import plot_schedule, save_plot, texts
+
+# --- names ---
+
+
+@pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
+@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.deep)])
+def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count: int) -> None:
+    names = [f"{MISO_NAMES[index % len(MISO_NAMES)]}-{index}" for index in range(count)]
+    batch, schedule = top_down(gpu, names)
+    figure = plot_schedule(batch, schedule, lower_bound=0.98 * schedule.makespan)
+    assert len(artists(figure, "run:")) == count
+    assert_texts_apart(figure)
+    assert_labels_inside(figure)
+
+
+def test_eight_gpus_stay_readable() -> None:
+    batch, schedule = top_down("A100", [f"task-{index}" for index in range(32)], gpus=8)
+    figure = plot_schedule(batch, schedule)
+    assert len(figure.axes) == 8
+    assert 10 < figure.get_figheight() < 26
+    assert all(len(axes.get_yticklabels()) == 8 for axes in figure.axes)
+    assert_texts_apart(figure)
+    assert_labels_inside(figure)
+
+
+def test_the_height_has_a_limit() -> None:
+    batch, schedule = top_down("A100", ["only"], gpus=60)
+    assert plot_schedule(batch, schedule).get_figheight() < 26
+
+
+def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
+    names = [f"{name}-{index}" for index in range(2) for name in MISO_NAMES]
+    batch = Batch(tuple(Task(name, {1: 1.0}) for name in names), get_gpu("A100"))
+    now, runs = 0.0, []
+    for index, name in enumerate(names):
+        seconds = 0.2 + 4.0 * (index / len(names)) ** 2
+        runs.append(Run(name, 0, "1g.5gb", 3, now, now + seconds))
+        now += seconds
+    figure = plot_schedule(batch, Schedule(tuple(runs)))
+    shown = {gid.removeprefix("label:"): label.get_text() for gid, label in artists(figure, "label:").items()}
+    entries = key(figure)
+    for run in runs:
+        wording = shown.get(run.task)
+        if wording is None:
+            assert f"{run.task} (slice 3, at {run.begin:.6g} s)" in entries
+        elif wording.startswith("#"):
+            assert f"{wording} {run.task}" in entries
+        else:
+            assert wording.replace("\n", "") == run.task
+    numbers = [wording for wording in shown.values() if wording.startswith("#")]
+    assert numbers == [f"#{index + 1}" for index in range(len(numbers))]
+    assert 0 < len(numbers) < len(shown) < len(runs)  # there are some of each kind
+
+
+def test_the_key_has_an_end() -> None:
+    batch = Batch(tuple(Task(f"t{index}", {1: 1.0}) for index in range(260)), get_gpu("A30"))
+    runs = [Run(task.name, 0, "1g.6gb", 0, float(index), index + 1.0) for index, task in enumerate(batch.tasks)]
+    entries = key(plot_schedule(batch, Schedule(tuple(runs))))
+    assert len(entries) == 240
+    assert entries[-1].startswith("and ")
+    assert int(entries[-1].split()[1]) + len(entries) - 1 == 260
+
+
+def test_a_short_run_shows_its_name_when_that_fits_sideways() -> None:
+    batch = a30_batch()
+    label = artists(plot_schedule(batch, a30_schedule(batch)), "label:")["label:lud"]
+    assert (label.get_text(), label.get_rotation()) == ("lud", 90)
+
+
+def test_names_are_text_not_commands(tmp_path: Path) -> None:
+    names = ["_hidden", r"$\frac{1}{$", "a\tb\nc", "\x01\u200b", "x" * 300, "#1", "&<>\"'"]
+    batch = Batch(tuple(Task(name, {1: 0.01, 4: 4.0}) for name in names), get_gpu("A30"), name="$odd_")
+    wide = [Run(name, 0, "4g.24gb", 0, 4.0 * index, 4.0 * index + 4.0) for index, name in enumerate(names)]
+    narrow = [Run(name, 0, "1g.6gb", 0, 30.0 + index, 30.01 + index) for index, name in enumerate(names)]
+    for runs in (wide, [wide[0], *narrow[1:]], [*narrow, Run("", 0, "1g.6gb", 3, 0.0, 40.0)]):
+        figure = plot_schedule(batch, Schedule(tuple(runs)))
+        assert_labels_inside(figure)
+        save_plot(batch, Schedule(tuple(runs)), tmp_path / "odd.svg")
+    assert {"_hidden (slice 0, at 30 s)", r"$\frac{1}{$ (slice 0, at 31 s)"} <= set(key(figure))
+    assert artists(plot_schedule(batch, Schedule(tuple(wide))), "label:")["label:a\tb\nc"].get_text() == "a b c"
+
+
+@given(st.text("ab1-_/. ", min_size=1, max_size=40), st.integers(1, 4))
+def test_wrapping_keeps_every_letter(name: str, lines: int) -> None:
+    wrapped = texts.wrap_name(name, lines)
+    assert wrapped.count("\n") < lines
+    assert "".join(wrapped.split()) == "".join(name.split())
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=25),
+            st.sampled_from([("4g.24gb", 0), ("2g.12gb", 2), ("1g.6gb", 1)]),
+            st.floats(0.01, 100),
+        ),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda run: run[0],
+    )
+)
+def test_names_stay_inside_whatever_they_are(parts: list[tuple[str, tuple[str, int], float]]) -> None:
+    batch, now, runs = a30_batch(), 0.0, []
+    for name, (profile, start), seconds in parts:
+        runs.append(Run(name, 0, profile, start, now, now + seconds))
+        now += seconds
+    assert_labels_inside(plot_schedule(batch, Schedule(tuple(runs)), lower_bound=now / 2))
+
+
+@pytest.mark.deep
+def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
+    """Warnings are errors in these tests."""
+    name = "\u4efb\u52a1 \U0001f600 \u05d0"
+    batch = Batch((Task(name, {4: 4.0}),), get_gpu("A30"), name=name)
+    schedule = Schedule((Run(name, 0, "4g.24gb", 0, 0.0, 4.0),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("png", "pdf", "svg"):
+            save_plot(batch, schedule, tmp_path / f"chart.{kind}")
+    figure = plot_schedule(batch, schedule)
+    with pytest.warns(UserWarning, match="Glyph"):  # a figure of the caller is the caller's
+        figure.savefig(tmp_path / "own.png")
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-4, 3.0, 2.5e6, 1e7, 1e300])
+def test_numbers_stay_short_whatever_the_seconds(seconds: float) -> None:
+    batch = Batch((Task("a", {4: seconds}),), get_gpu("A30"), name="long")
+    figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),)), lower_bound=seconds / 2)
+    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert len(set(ticks)) == len(ticks) >= 3
+    assert max(len(text) for text in [*ticks, texts.spell_seconds(seconds)]) <= 10
+    assert_texts_apart(figure)
+    assert figure.texts[-1].get_text().count("\n") == 0
+
+
+# --- colours ---
+
+
+def test_colours_depend_on_the_names_only() -> None:
+    batch = a30_batch()
+    schedule = a30_schedule(batch)
+    reordered = batch.replace(tasks=batch.tasks[::-1])
+    shorter = Schedule(schedule.runs[:3])
+
+    def colours(figure: Figure) -> dict[str, object]:
+        return {gid: patch.get_facecolor() for gid, patch in artists(figure, "run:").items()}
+
+    first = colours(plot_schedule(batch, schedule))
+    assert colours(plot_schedule(reordered, schedule)) == first
+    assert colours(plot_schedule(batch, shorter)).items() <= first.items()
+    assert len(set(first.values())) == 6
+
+
+def linear_rgb(colours: list[str]) -> np.ndarray:
+    encoded = np.array([[int(colour[index : index + 2], 16) / 255 for index in (0, 2, 4)] for colour in colours])
+    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+
+
+def oklab(linear: np.ndarray) -> np.ndarray:
+    lms = linear @ np.array([[0.41222, 0.53633, 0.05145], [0.21190, 0.68070, 0.10740], [0.08830, 0.28172, 0.62998]]).T
+    return (
+        np.cbrt(lms)
+        @ np.array([[0.21045, 0.79362, -0.00407], [1.97800, -2.42859, 0.45059], [0.02590, 0.78277, -0.80868]]).T
+    )
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.eye(3),
+        np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]]),  # no red cones
+        np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]),  # no green cones
+    ],
+)
+def test_the_first_colours_differ_for_all_eyes(view: np.ndarray) -> None:
+    seen = oklab(np.clip(linear_rgb(texts.PALETTE[:10]) @ view.T, 0, 1))
+    assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.06
+
+
+def test_a_hundred_colours_differ_and_none_is_grey() -> None:
+    assert len(texts.PALETTE) >= 100
+    seen = oklab(linear_rgb(texts.PALETTE[:100]))
+    assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.015
+    assert np.hypot(seen[:, 1], seen[:, 2]).min() > 0.08
+
+
+@pytest.mark.parametrize("colour", texts.PALETTE)
+def test_names_contrast_with_their_rectangles(colour: str) -> None:
+    luminance = float(linear_rgb([colour])[0] @ np.array([0.2126, 0.7152, 0.0722]))
+    ratio = {"black": (luminance + 0.05) / 0.05, "white": 1.05 / (luminance + 0.05)}
+    ink = texts.contrast(f"#{colour}")
+    assert ratio[ink] == max(ratio.values())
+    assert ratio[ink] >= 4.5  # the WCAG's figure for text
