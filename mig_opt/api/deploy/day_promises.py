@@ -18,7 +18,7 @@ from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.days import deploy_day
 from mig_opt.api.deploy.deployment import check_size, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import why_unkept
+from mig_opt.api.deploy.unkept import refusal
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.method.control import Limits, check_run
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
@@ -156,10 +156,11 @@ class _Search:
         if peak is None:
             plain = self._planned(day.demand, day.rates.rates)
             return self._result(plain.status, plain.plan, plain.reason)
-        asked = usable(peak, get_deploy_method(self._method).name)
-        if unkept := why_unkept(asked, self._promise):
-            status = Status.INFEASIBLE if why_unkept(peak, self._promise) else Status.NO_SOLUTION
-            return self._result(status, None, "; ".join(unkept))
+        method = get_deploy_method(self._method).name
+        if refused := refusal(peak, self._promise, method):
+            status, reason = refused
+            return self._result(status, None, reason)
+        asked = usable(peak, method)
         check_size(asked)
         tables = CapacityTables(asked, self._promise)
         if too_many := why_too_many(tables.demand()):

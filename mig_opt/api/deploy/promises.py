@@ -17,7 +17,7 @@ from functools import partial
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import why_unkept
+from mig_opt.api.deploy.unkept import refusal
 from mig_opt.errors import InputError
 from mig_opt.method.control import check_run
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
@@ -187,9 +187,8 @@ class _Search:
         self._floor = 0
 
     def run(self) -> PromiseResult:
-        unkept = why_unkept(self._demand, self._promise)
-        if unkept:
-            return self._result(Status.INFEASIBLE, "; ".join(unkept))
+        if refused := refusal(self._demand, self._promise, self._method.name):
+            return self._result(*refused)
         check_size(self._demand)
         try:
             reason = self._work()
@@ -218,10 +217,7 @@ class _Search:
 
     def _work(self) -> str:
         """Search; return why nothing was found, if that is so."""
-        asked = usable(self._demand, self._method.name)
-        if asked != self._demand and (unkept := why_unkept(asked, self._promise)):
-            return f"for {self._method.name}: {'; '.join(unkept)}"
-        self._tables = tables = CapacityTables(asked, self._promise)
+        self._tables = tables = CapacityTables(usable(self._demand, self._method.name), self._promise)
         self._floor = fleet_bounds(self._demand)[0].gpus
         if too_many := why_too_many(tables.demand()):
             return f"with the capacities of the promise: {too_many}"
@@ -247,6 +243,8 @@ class _Search:
         for rival in (method.name for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
             if self._done or self._expired:
                 return
+            if refusal(self._demand, self._promise, rival):
+                continue
             search = _Search(
                 self._demand,
                 self._promise,
@@ -377,8 +375,7 @@ class _Search:
                 proven = ("gpus",) if optimal else ()
             reason = "" if last is None else last.reason
         elif status is None:
-            # Without capacities there was nothing that this method can use; another one may.
-            refuted = self._tables is not None if last is None else last.status is Status.INFEASIBLE
+            refuted = last is None or last.status is Status.INFEASIBLE
             status = Status.INFEASIBLE if refuted else Status.NO_SOLUTION
         return PromiseResult(
             status=status,

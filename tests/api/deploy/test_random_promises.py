@@ -25,7 +25,7 @@ def drawn(seed: int) -> tuple[Demand, Promise, str]:
     gpu, share = rng.choice([A30, A30, A100, H100]), rng.choice([0.5, 0.7, 1.0, 1.0])
     services, tables = [], []
     for name in "abc"[: rng.choice([1, 1, 1, 2, 3])]:
-        slo = 10 ** rng.uniform(-1.3, 0.7)
+        slo = 10 ** rng.uniform(-1, 1)
         points = {}
         for size in rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes))):
             for _ in range(rng.choice([1, 1, 2, 4])):
@@ -57,13 +57,13 @@ def assert_plan_or_reason(seed: int) -> None:
     assert found.simulation.keeps(promise.share), found.simulation.worst
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [9, 17, 27, 29, 31, 58, 60, 70, 71, 75, 95])
 def test_a_plan_or_a_reason(seed):
     assert_plan_or_reason(seed)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("first", range(10, 500, 10))
-def test_a_plan_or_a_reason_for_five_hundred(first):
+@pytest.mark.parametrize("first", range(0, 500, 10))
+def test_a_plan_or_a_reason_for_each_of_500(first):
     for seed in range(first, first + 10):
         assert_plan_or_reason(seed)

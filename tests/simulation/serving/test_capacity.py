@@ -181,3 +181,9 @@ def test_wrong_promises_are_refused(figures, path):
     with pytest.raises(InputError) as caught:
         dataclasses.replace(Promise(), **figures)
     assert [problem.path for problem in caught.value.problems] == [path]
+
+
+def test_wrong_arguments_are_refused_all_at_once():
+    with pytest.raises(InputError) as caught:
+        pool_capacity("1g", 0.0, 0, 0.99)  # type: ignore[arg-type]
+    assert [problem.path for problem in caught.value.problems] == ["slo", "segments", "point", "promise"]
