@@ -47,8 +47,8 @@ class ReachablePlace(NamedTuple):
     gpu: int  # index of the GPU
     placement: Placement  # where on the GPU
     live: LiveInstance | None  # the instance that exists there at the start
-    # Seconds of each task that can end on this profile by the horizon, by index; none where nothing can end in time, else
-    # the same object for all places of the profile.
+    # Seconds of each task that can end on this profile by the horizon, by index: the same object for all places of the
+    # profile, but an empty one where nothing can end in time.
     times: Mapping[int, float]
 
 
