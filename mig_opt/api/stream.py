@@ -9,6 +9,7 @@ from typing import Literal
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
+from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, nearest
@@ -162,7 +163,8 @@ def plan_stream(
     Parameters
     ----------
     batches : iterable of Batch
-        For the same GPUs. Only the first one may have an initial state.
+        For the same GPUs. Only the first one may have an initial state. GPUs that are then busy until a later batch
+        can have ended on the others are not planned for in it.
     join : str
         As for :func:`concatenate`; with ``moved`` and the method ``far`` that schedule is joined which then ends first:
         FAR's own, that of the authors' program, or one of two whose tasks are spread with regard to the ends of the
@@ -234,21 +236,24 @@ def plan_stream(
         return result.schedule
 
     @cache
-    def planned(index: int) -> Schedule:
-        return solved(index, batches[index])
+    def planned(index: int, gpus: int) -> Schedule:
+        return solved(index, batches[index].replace(gpus=gpus))
 
     def following(index: int, state: EndState) -> list[Schedule]:
         batch = batches[index]
         if index and join == "handover":
             batch, begin = _handed_over(batch, state)
             return [shifted(solved(index, batch), begin)]
-        plans = [planned(index)]
         if not index or join == "handover":
+            plans = [planned(index, batch.gpus)]
             return plans + _firsts(batch, time_limit, deterministic) if foresight else plans
+        gpus = _gpus_in_time(batch, state)
+        batch, state = batch.replace(gpus=len(gpus)), state.of_gpus(gpus)
+        plans = [planned(index, len(gpus))]
         control = Control[Schedule](time_limit, deterministic=deterministic)
         if join == "moved" and method == "far":
             plans += far_behind(batch, state, control)
-        return [joined(batch, plan, state, join, control) for plan in plans]
+        return [_on_gpus(joined(batch, plan, state, join, control), gpus) for plan in plans]
 
     return _one_by_one(batches, following, ways=_WAYS if foresight else 1)
 
@@ -322,6 +327,22 @@ def _handed_over(batch: Batch, state: EndState) -> tuple[Batch, float]:
         for (gpu, profile, start), free in state.live.items()
     )
     return batch.replace(initial=initial), begin
+
+
+def _gpus_in_time(batch: Batch, state: EndState) -> list[int]:
+    """Return the GPUs that are of use to a batch in a state: the others are busy until it can have ended."""
+    batch, _ = _handed_over(batch, state)
+    in_time = {place.gpu for place in Horizon.of(batch).places}
+    late = {live.gpu for live in batch.initial} - in_time
+    return [gpu for gpu in range(batch.gpus) if gpu not in late]
+
+
+def _on_gpus(schedule: Schedule, gpus: Sequence[int]) -> Schedule:
+    """Return a schedule for some GPUs, by number, on these."""
+    return Schedule(
+        tuple(replace(run, gpu=gpus[run.gpu]) for run in schedule.runs),
+        tuple(replace(operation, gpu=gpus[operation.gpu]) for operation in schedule.operations or ()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

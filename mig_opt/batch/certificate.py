@@ -70,7 +70,7 @@ class Certificate:
     tick : str
         Seconds of a tick, as an exact fraction.
     exact : bool
-        True if every time of the batch is a whole number of ticks. Else a millionth of the makespan counts in place of
+        True if every time that matters is a whole number of ticks. Else a millionth of the makespan counts in place of
         a tick.
     within : float
         Seconds: schedules that are shorter by no more than that do not count either.

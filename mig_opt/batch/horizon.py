@@ -47,7 +47,8 @@ class ReachablePlace(NamedTuple):
     gpu: int  # index of the GPU
     placement: Placement  # where on the GPU
     live: LiveInstance | None  # the instance that exists there at the start
-    # Seconds of each task that can end here by the horizon, by index; the same object wherever the same tasks can.
+    # Seconds of each task that can end on this profile by the horizon, by index: the same object for all places of the
+    # profile, but an empty one where nothing can end in time.
     times: Mapping[int, float]
 
 
@@ -70,6 +71,7 @@ class Horizon:
     seconds: float
     spots: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
     places: tuple[ReachablePlace, ...]  # outer ones first on each GPU
+    begins: Mapping[Profile, float]  # second before which nothing can run on a profile, on any GPU
 
     @classmethod
     def of(cls, batch: Batch) -> Horizon:
@@ -77,11 +79,11 @@ class Horizon:
         misfits = batch.unplaceable()
         if misfits:
             able = tuple(task for at, task in enumerate(batch.tasks) if at not in misfits)
-            return cls.of(batch.replace(tasks=able)) if able else cls(batch, 0.0, (), ())
+            return cls.of(batch.replace(tasks=able)) if able else cls(batch, 0.0, (), (), {})
         batch = _without_idle_gpus(batch)
         tasks = _Tasks(batch)
         seconds, spots = tasks.simple_schedule()
-        return cls(batch, seconds, spots, tuple(tasks.reachable(seconds * _MARGIN)))
+        return cls(batch, seconds, spots, tuple(tasks.reachable(seconds * _MARGIN)), tasks.begins)
 
     def until(self, seconds: float) -> Horizon:
         """Return the same with a later second."""
@@ -98,9 +100,8 @@ class Horizon:
 
         A method that does not look at the clock when it chooses sizes would wait for them.
         """
-        begins = _Tasks(self.batch).begins()
-        sizes = {profile.compute_slices for profile, begin in begins.items() if begin <= self.latest}
-        if all(profile.compute_slices in sizes for profile in begins):
+        sizes = {profile.compute_slices for profile, begin in self.begins.items() if begin <= self.latest}
+        if all(profile.compute_slices in sizes for profile in self.begins):
             return self.batch
         tasks = (
             Task(task.name, {size: time for size, time in task.times.items() if size in sizes}, task.memory_gb)
@@ -155,11 +156,8 @@ class _Tasks:
             cleared = live.free + batch.operations.of("destroy", placement.profile)
             for position in placement.footprint:
                 self._clear[live.gpu][position] = cleared
-
-    def begins(self) -> dict[Profile, float]:
-        """Return for each profile the second before which nothing can run on it, on any GPU."""
         begins = (min(self._begin(self._clear, *place) for place in places) for places in self._places)
-        return dict(zip(self._profiles, begins, strict=True))
+        self.begins = dict(zip(self._profiles, begins, strict=True))
 
     def simple_schedule(self) -> _Found:
         """Return the makespan of a schedule, and the GPU and placement of each task in it.
@@ -171,7 +169,7 @@ class _Tasks:
         import numpy as np
 
         area = self._times * np.array([[profile.memory_slices] for profile in self._profiles])
-        ends = self._times + np.array([*self.begins().values()])[:, np.newaxis]
+        ends = self._times + np.array([*self.begins.values()])[:, np.newaxis]
         first = ends.min(axis=0)
         profiles = area.argmin(axis=0)
         least = self._nested(profiles)
@@ -234,17 +232,17 @@ class _Tasks:
         """Yield the places where some task can end by a second, and the live instances that are in the way of one."""
         import numpy as np
 
-        known: dict[tuple[Profile, float], dict[int, float]] = {}
-        times = dict(zip(self._profiles, self._times, strict=True))
+        times: dict[Profile, dict[int, float]] = {}
+        for profile, seconds in zip(self._profiles, self._times, strict=True):
+            tasks = np.nonzero(self.begins[profile] + seconds <= latest)[0]
+            times[profile] = dict(zip(tasks.tolist(), seconds[tasks].tolist(), strict=True))
+        shortest = dict(zip(self._profiles, self._times.min(axis=1).tolist(), strict=True))
         for gpu in range(self._batch.gpus):
             found: list[ReachablePlace] = []
             for placement in self._batch.placements():
-                key = placement.profile, self._begin(self._clear, gpu, placement)
-                if key not in known:
-                    seconds = times[placement.profile]
-                    tasks = np.nonzero(key[1] + seconds <= latest)[0]
-                    known[key] = dict(zip(tasks.tolist(), seconds[tasks].tolist(), strict=True))
-                found.append(ReachablePlace(gpu, placement, self._live.get((gpu, placement.shape)), known[key]))
+                in_time = self._begin(self._clear, gpu, placement) + shortest[placement.profile] <= latest
+                live = self._live.get((gpu, placement.shape))
+                found.append(ReachablePlace(gpu, placement, live, times[placement.profile] if in_time else {}))
             wanted = [place.placement for place in found if place.times]
             for place in found:
                 if place.times or (place.live is not None and any(map(place.placement.conflicts, wanted))):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -133,6 +133,54 @@ def realistic_batches(
     names = [f"t{index}" for index in range(n)]
     initial = tuple(live) if rng.random() < 0.4 else ()
     return Batch(tuple(map(task, names)), gpu, count, costs, initial, rng.random() < 0.2)
+
+
+wide_seconds = st.tuples(st.floats(-6, 6), st.integers(1, 17)).map(lambda one: float(f"{10 ** one[0]:.{one[1]}g}"))
+"""Times over twelve orders of magnitude, of any number of digits."""
+
+
+@st.composite
+def spread_batches(draw: st.DrawFn, max_tasks: int = 3, max_gpus: int = 2) -> Batch:
+    """A batch whose times, of tasks and of all else, are over twelve orders of magnitude, or over two."""
+    center = draw(st.one_of(st.none(), st.floats(-5, 5)))
+    near = (
+        st.floats(-1, 1).map(lambda one: float(f"{10 ** (center + one):.6g}")) if center is not None else wide_seconds
+    )
+    batch = draw(batches(gpus, max_tasks, max_gpus, near, initial=True))
+
+    def costs(table: Mapping[int, float]) -> dict[int, float]:
+        return {size: draw(near) / 10 for size in table}
+
+    drawn = OperationCosts(costs(batch.operations.create), costs(batch.operations.destroy))
+    operations = draw(st.sampled_from([batch.operations, OperationCosts.zero(batch.gpu), drawn]))
+    live = [replace(one, free=draw(st.one_of(st.just(0.0), near, wide_seconds))) for one in batch.initial]
+    return batch.replace(operations=operations, initial=tuple(live))
+
+
+@st.composite
+def late_things(draw: st.DrawFn, batch: Batch) -> Batch:
+    """The batch with a size or a GPU more, of a time that is longer than everything else together."""
+    operation = max((*batch.operations.create.values(), *batch.operations.destroy.values()))
+    total = sum(max(task.times.values()) + 4 * operation for task in batch.tasks)
+    total += sum(live.free + operation for live in batch.initial)
+    late = draw(
+        st.floats(1, 12)
+        .map(lambda power: total * 10**power)
+        .flatmap(lambda one: st.sampled_from([one, one + 0.123457]))
+    )
+    places = [(at, size) for at, task in enumerate(batch.tasks) for size in batch.gpu.sizes if size not in task.times]
+    kind = draw(st.sampled_from(["busy GPU", "busy GPU first", *["time"] * bool(places)]))
+    if kind == "time":
+        at, size = draw(st.sampled_from(places))
+        tasks = list(batch.tasks)
+        tasks[at] = replace(tasks[at], times={**tasks[at].times, size: late})
+        return batch.replace(tasks=tuple(tasks))
+    first = int(kind == "busy GPU first")
+    live = [replace(one, gpu=one.gpu + first) for one in batch.initial]
+    busy = LiveInstance(
+        0 if first else batch.gpus, batch.placements()[0].profile.name, batch.placements()[0].start, late
+    )
+    return batch.replace(gpus=batch.gpus + 1, initial=(*live, busy))
 
 
 tiny_batches = batches(

@@ -69,6 +69,16 @@ class EndState:
                 live[where] = run.end
         return EndState(live, driver_free, clear, max(self.makespan, schedule.makespan))
 
+    def of_gpus(self, gpus: Sequence[int]) -> EndState:
+        """Return the state of some GPUs, which are numbered from 0 in it."""
+        number = {gpu: at for at, gpu in enumerate(gpus)}
+        return EndState(
+            {(number[gpu], profile, start): free for (gpu, profile, start), free in self.live.items() if gpu in number},
+            {number[gpu]: free for gpu, free in self.driver_free.items() if gpu in number},
+            {(number[gpu], position): clear for (gpu, position), clear in self.clear.items() if gpu in number},
+            self.makespan,
+        )
+
 
 def joined(
     batch: Batch, plan: Schedule, state: EndState, join: Join, control: Control[Schedule] | None = None
