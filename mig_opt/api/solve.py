@@ -23,16 +23,9 @@ from mig_opt.rules import wrong_type
 from mig_opt.validation import ViolationCode, validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
-_BEYOND_TIMES = frozenset(
-    {
-        *(
-            ViolationCode.UNKNOWN_TASK,
-            ViolationCode.MISSING_TASK,
-            ViolationCode.REPEATED_TASK,
-            ViolationCode.UNKNOWN_GPU,
-        ),
-        *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
-    }
+_BEYOND_TIMES = (
+    *(ViolationCode.UNKNOWN_TASK, ViolationCode.MISSING_TASK, ViolationCode.REPEATED_TASK, ViolationCode.UNKNOWN_GPU),
+    *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
 )
 """What no other times of the same runs can mend."""
 

@@ -45,7 +45,7 @@ def cases() -> Iterator[tuple[str, str, Callable[[Path, str], Any]]]:
     for kind, read in TABLES.items():
         yield f"{kind}.csv", template(kind, "csv"), partial(of_path, read)
     yield "study.toml", template("study"), partial(of_path, read_study)
-    for path in sorted((HERE / "fleet" / "forms").iterdir()):
+    for path in sorted((HERE.parent / "operations" / "observe" / "forms").iterdir()):
         yield path.name, path.read_text(), lambda _, text: state_from_text(text)
 
 

@@ -29,8 +29,12 @@ from wrong import wrong_documents, wrong_lines, wrong_tables
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
-_FILES = HERE.parent / "files"
-_INPUTS = {"": HERE / "inputs", "release": _FILES / "release_1_0", "forms": _FILES / "fleet" / "forms"}
+_TESTS = HERE.parent
+_INPUTS = {
+    "": HERE / "inputs",
+    "release": _TESTS / "files" / "release_1_0",
+    "forms": _TESTS / "operations" / "observe" / "forms",
+}
 """The folders whose files commands find in theirs."""
 
 KINDS = ("batch", "schedule", "result", "certificate", "study", "services", "profiles", "deployment")

@@ -88,7 +88,7 @@ def test_the_command_writes_them(run: Command, tmp_path: Path) -> None:
 
 def test_from_gres_conf_to_gres_conf() -> None:
     """The state that is read from Slurm gives lines with the same counts."""
-    form = Path(__file__).parents[2] / "files" / "fleet" / "forms" / "slurm-24.05.txt"
+    form = Path(__file__).parents[1] / "observe" / "forms" / "slurm-24.05.txt"
     lines = gres_lines(import_state(form).state)
     assert lines["node-1"] == ("NodeName=node-1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=4",)
     assert [line.rpartition("Type=")[2] for line in lines["node-2"]] == [

@@ -5,38 +5,25 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Command
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from state_forms import FILES, FORMS, LGI, TEXTS, complaints
 
 from mig_opt import Device, FleetState, InputError
-from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import profile_named
-from mig_opt.operations.observe.state_import import Format, StateImport, import_state, state_from_text
-
-FORMS = Path(__file__).parent / "forms"
-FILES = sorted(FORMS.iterdir())
-TEXTS = {file.name: file.read_text() for file in FILES}
+from mig_opt.operations.observe.state_import import import_state, state_from_text
 
 BUSY = [(0, "3g.20gb", 0), (0, "3g.20gb", 4), (2, "4g.20gb", 0), (2, "2g.10gb", 4)]
 IDLE = [(1, "3g.20gb", 0), (1, "3g.20gb", 4), (2, "1g.5gb", 6)]
 USERS = {"shop": ["shop/train-0", "shop/train-0", "shop/web-6d5f-a", "shop/web-6d5f-b"]}
-LGI = "| GPU instances:                                         |"
 
 
 def places(state: FleetState, *, idle: bool | None = None) -> list[tuple[int, str, int]]:
     return [(held.gpu, held.profile, held.start) for held in state.instances if idle in (None, held.idle)]
-
-
-def complaints(text: str, form: Format | None = None, **options: Any) -> list[str]:
-    with pytest.raises(InputError) as error:
-        state_from_text(text, form, **options)
-    return [str(problem) for problem in error.value.problems]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -155,149 +142,6 @@ def test_gpus_keep_their_indices(form: str) -> None:
     assert [held.gpu for held in state.instances] == [0, 1]
     uuids = ("GPU-1", "GPU-3") if identified else ("", "")
     assert state.devices == tuple(Device(index, node, uuid) for index, uuid in zip((1, 3), uuids, strict=True))
-
-
-# Damage
-
-JUNK = ["", "garbage", "|   0  MIG", "{", "}", "</gpu>", "<a>", "GPU 0:", "null", "[1]", "\x00", "=", '"']
-
-Change = Callable[[list[str], int, int, str], object]
-"""Changes a list of lines, given the index of a line, one in it, and a piece of text."""
-
-
-def _character(lines: list[str], at: int, where: int, piece: str) -> None:
-    lines[at] = lines[at][:where] + piece[:1] + lines[at][where + 1 :]
-
-
-def _number(lines: list[str], at: int, where: int, piece: str) -> None:
-    digits = [index for index, character in enumerate(lines[at]) if character.isdigit()]
-    if digits:
-        _character(lines, at, digits[where % len(digits)], str(len(piece) % 10))
-
-
-def _replace(lines: list[str], at: int, where: int, piece: str) -> None:
-    lines[at] = lines[at][:where] if where % 2 else piece
-
-
-CHANGES: list[Change] = [
-    lambda lines, at, *_: lines.pop(at),
-    lambda lines, at, *_: lines.insert(at, lines[at]),
-    lambda lines, at, where, _: lines.insert(where % len(lines), lines.pop(at)),
-    lambda lines, at, *_: lines.__delitem__(slice(at + 1, None)),
-    _character,
-    _number,
-    _replace,
-]
-
-
-@st.composite
-def mutations(draw: st.DrawFn, text: str) -> str:
-    """A text with some lines left out, doubled, moved, cut or replaced, and some characters changed."""
-    lines = text.split("\n")
-    for change in draw(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3)):
-        at = draw(st.integers(0, len(lines) - 1))
-        piece = draw(st.sampled_from(JUNK) | st.text(st.characters(codec="utf-8"), max_size=2))
-        change(lines, at, draw(st.integers(0, len(lines[at]))), piece)
-        lines = lines or [""]
-    return "\n".join(lines)
-
-
-def outcome(text: str, form: Format | None = None, **options: Any) -> StateImport | InputError:
-    try:
-        return state_from_text(text, form, **options)
-    except InputError as error:
-        return error
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", TEXTS)
-def test_damaged_texts_are_refused_with_lines_or_read(name: str) -> None:
-    @settings(max_examples=120, deadline=None)
-    @given(mutations(TEXTS[name]), st.booleans())
-    def check(text: str, assume: bool) -> None:
-        found = outcome(text, assume_places=assume)
-        assert isinstance(found, StateImport) or all(problem.message for problem in found.problems)
-
-    check()
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.text(max_size=200), st.sampled_from(["nvidia-smi", "dra", "device-plugin", "hami", "slurm", None]))
-@example("<!DOCTYPE a [<!ENTITY b 'c'>]><nvidia_smi_log>&b;</nvidia_smi_log>", "nvidia-smi")
-@example("[" * 5000, "dra")
-@example('{"kind": "Node", "metadata": {"labels": {"nvidia.com/gpu.product": "A30"}}}', None)
-@example("NodeName=a[1-99999999] Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0", "slurm")
-def test_any_text_is_refused_or_read(text: str, form: Format | None) -> None:
-    found = outcome(text, form, gpu="A100")
-    assert isinstance(found, StateImport) or found.problems
-
-
-def test_every_damaged_line_of_a_table_is_told() -> None:
-    text = TEXTS["nvidia-smi-lgi-550.txt"].split("\n")
-    text[5] = text[5].replace("0:4", "0;4")
-    text[9] = text[9].replace("MIG 3g", "MOG 3g")
-    text[13] = "node-1: Segmentation fault"
-    assert complaints("\n".join(text), gpu="A100") == [
-        "line 6: is no row of the table of GPU instances, like |   0  MIG 1g.5gb  19  7  0:1  |: "
-        '"|   0  MIG 3g.20gb            9        1          0;4   ...',
-        "line 10: is no row of the table of GPU instances, like |   0  MIG 1g.5gb  19  7  0:1  |: "
-        '"|   1  MOG 3g.20gb            9        1          0:4   ...',
-        'line 14: cannot be read as a row like |   0  MIG 1g.5gb  19  7  0:1  |: "Segmentation fault"',
-    ]
-
-
-ROWS = (
-    "0  MIG 3g.20gb  9  1  0:4",
-    "0  MIG 2g.10gb  14  3  1:2",
-    "0  MIG 9g.9gb  7  4  4:2",
-    "0  MIG 1g.5gb  19  9  2:2",
-)
-
-
-def test_what_the_hardware_cannot_have_is_told_by_its_line() -> None:
-    text = "\n".join([LGI, *(f"|   {row}     |" for row in ROWS)])
-    names = ", ".join(profile.name for profile in get_gpu("A100").profiles)
-    assert complaints(text, gpu="A100") == [
-        "line 3: 2g.10gb cannot start at slice 1; legal starts: 0, 2, 4",
-        f'line 4: A100-40GB has not the profile "9g.9gb" with the number 7; its profiles are {names}',
-        "line 5: 1g.5gb has 1 memory slice, not 2",
-    ]
-    overlapping = "\n".join([LGI, f"|   {ROWS[0]}     |", "|   0  MIG 1g.5gb  19  9  2:1     |"])
-    assert complaints(overlapping, gpu="A100") == ["line 3: 1g.5gb@2 overlaps 3g.20gb@0 of line 2 on GPU 0"]
-
-
-def test_outputs_of_different_moments_are_refused() -> None:
-    text = TEXTS["nvidia-smi-550.txt"].split("\n")
-    rows = [at for at, line in enumerate(text) if line.startswith("node-2: |   0  MIG 2g.10gb")]
-    found = complaints("\n".join(text[: rows[0]] + text[rows[0] + 2 :]))
-    assert [line.partition(": ")[2] for line in found] == [
-        "instance 5 of GPU 0 is not in the table of GPU instances",
-        "instance 5 of GPU 0 is not in the table of GPU instances: the two outputs are of different moments",
-    ]
-
-
-def test_damaged_json_is_told_by_the_line_of_the_object() -> None:
-    text = TEXTS["dra-25.3.json"]
-    lines = text.split("\n")
-    claimed = next(at for at, line in enumerate(lines, 1) if '"device": "gpu-0-mig-9-4-4"' in line)
-    named = next(at for at, line in enumerate(lines, 1) if '"name": "gpu-0-mig-14-4-2"' in line)
-    broken = text.replace('"name": "gpu-0-mig-9-4-4"', '"name": "gpu-0-mig-9-5-4"').replace(
-        '"name": "gpu-0-mig-14-4-2"', '"name": 7'
-    )
-    begin = max(at for at, line in enumerate(lines[:claimed], 1) if line.strip() == "{")
-    first = max(at for at, line in enumerate(lines[:named], 1) if line.strip() == "{")
-    found = [problem for problem in complaints(broken) if "legal starts" not in problem]
-    assert found[0] == f"line {first}: items[2].spec.devices[1].name must be a text, is 7"
-    assert found[1].startswith(f"line {begin}: items[5].status.allocation.devices.results[0] has the device")
-    assert [problem.partition(":")[0] for problem in complaints(text[:-20])] == [f"line {len(lines) - 5}"]
-
-
-def test_a_gpu_of_the_slices_needs_its_claims_pool() -> None:
-    document = json.loads(TEXTS["dra-25.12.json"])
-    document["items"] = [item for item in document["items"] if item["metadata"]["name"] != "node-2-gpu"]
-    found = complaints(json.dumps(document, indent=1))
-    assert len(found) == 2
-    assert all('is of the pool "node-2", and no resource slice is' in line for line in found)
 
 
 # What forms cannot tell
