@@ -414,7 +414,7 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
 
     ``key`` is the name of the list of instances in the paths.
     """
-    placed: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
+    placed: dict[int, dict[Placement, int]] = defaultdict(dict)
     for index, live in enumerate(instances):
         if live is None:
             continue
@@ -427,12 +427,12 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
             yield from (problem.below(path) for problem in error.problems)
             continue
         here = placed[live.gpu]
-        for other_index, other in here:
-            if other.conflicts(placement):
-                yield Problem(path, f"{placement} overlaps {other} of {key}[{other_index}] on GPU {live.gpu}")
-        if sum(other.profile == placement.profile for _, other in here) >= placement.profile.max_count:
+        obstacles = placement.obstacles(here)
+        for other in filter(placement.conflicts, obstacles):
+            yield Problem(path, f"{placement} overlaps {other} of {key}[{here[other]}] on GPU {live.gpu}")
+        if obstacles and not placement.conflicts(obstacles[0]):
             yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
-        here.append((index, placement))
+        here.setdefault(placement, index)
 
 
 def _positive(number: float) -> bool:

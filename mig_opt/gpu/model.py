@@ -8,7 +8,7 @@ repartition tree of FAR (doi:10.1016/j.jpdc.2025.105128, Figure 4) - is derived 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
@@ -105,10 +105,30 @@ class Placement:
         """Return True if the two cannot exist together: by footprint, or as the only instance of their profile."""
         return self.conflicts(other) or (self.profile == other.profile and self.profile.max_count == 1)
 
-    def fits_beside(self, others: Collection[Placement]) -> bool:
-        """Return True if an instance can be created here while ``others`` exist: footprints and ``max_count``."""
-        alike = sum(other.profile == self.profile for other in others)
-        return alike < self.profile.max_count and not any(map(self.conflicts, others))
+    def obstacles(self, others: Iterable[Placement]) -> list[Placement]:
+        """Return those of ``others`` beside which no instance can be created here, in their order.
+
+        They share slices with it; or else they are as many of its profile as may exist on one GPU.
+
+        Examples
+        --------
+        >>> from mig_opt import get_gpu
+        >>> media, small = get_gpu("A30").profile("1g.6gb+me"), get_gpu("A30").profile("1g.6gb")
+        >>> there = [Placement(media, 0), Placement(small, 1)]
+        >>> [list(map(str, Placement(media, start).obstacles(there))) for start in (1, 2)]
+        [['1g.6gb@1'], ['1g.6gb+me@0']]
+        """
+        sharing, alike = [], []
+        for other in others:
+            if self.conflicts(other):
+                sharing.append(other)
+            elif other.profile == self.profile:
+                alike.append(other)
+        return sharing or (alike if len(alike) >= self.profile.max_count else [])
+
+    def fits_beside(self, others: Iterable[Placement]) -> bool:
+        """Return True if an instance can be created here while ``others`` exist."""
+        return not self.obstacles(others)
 
     def __str__(self) -> str:
         return f"{self.profile.name}@{self.start}"

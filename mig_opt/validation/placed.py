@@ -6,8 +6,9 @@ instances look only at those entries whose place exists; other rules report the 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -60,23 +61,55 @@ class Span(Generic[Key, Item]):
     item: Item  # the entry of the plan that holds it
 
 
-def clashes(
-    spans: Iterable[Span[Key, Item]], excludes: Callable[[Key, Key], bool], tolerance: float
-) -> Iterator[tuple[Span[Key, Item], Span[Key, Item]]]:
-    """Yield (earlier, later) for spans of one GPU that overlap although their keys exclude each other.
+def overlaps(spans: Iterable[Span[Key, Item]], tolerance: float) -> Iterator[tuple[Span[Key, Item], Span[Key, Item]]]:
+    """Yield (earlier, later) for spans of one GPU and one key that overlap, as :func:`clashes` does."""
+    for later, earlier in _clashes(spans, lambda key, others: [key] if key in others else [], tolerance):
+        yield earlier[0], later
 
-    Of several earlier spans with one key, the one that ends last is named. Overlaps up to ``tolerance`` seconds are
-    none.
+
+def clashes(
+    spans: Iterable[Span[Placement, Item]], tolerance: float
+) -> Iterator[tuple[Span[Placement, Item], list[Span[Placement, Item]]]]:
+    """Yield spans with the earlier ones of their GPU during which their instances cannot be created.
+
+    That is the rule of :meth:`~mig_opt.gpu.model.Placement.obstacles`: all that overlap with one share slices with it,
+    or else they are as many of its profile as may exist. Of several earlier spans with one placement, the one that ends
+    last is named. Overlaps up to ``tolerance`` seconds are none.
     """
+    return _clashes(spans, Placement.obstacles, tolerance)
+
+
+def _clashes(
+    spans: Iterable[Span[Key, Item]], obstacles: Callable[[Key, Collection[Key]], Sequence[Key]], tolerance: float
+) -> Iterator[tuple[Span[Key, Item], list[Span[Key, Item]]]]:
     latest: dict[int, dict[Key, Span[Key, Item]]] = defaultdict(dict)
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
         here = latest[span.gpu]
-        for other in here.values():
-            apart = other.end <= span.begin + tolerance or span.end <= other.begin + tolerance
-            if not apart and excludes(other.key, span.key):
-                yield other, span
+        there = {
+            key: other
+            for key, other in here.items()
+            if other.end > span.begin + tolerance and span.end > other.begin + tolerance
+        }
+        found = obstacles(span.key, there)
+        if found:
+            yield span, [there[key] for key in found]
         if span.key not in here or span.end > here[span.key].end:
             here[span.key] = span
+
+
+def clash_message(later: Span[Placement, Item], earlier: Sequence[Span[Placement, Item]]) -> str:
+    """Return what is wrong with an instance that is created although earlier ones exist that exclude it."""
+    created = f"{later.key} is created on GPU {later.gpu} at {in_seconds(later.begin)}"
+    if not later.key.conflicts(earlier[0].key):
+        profile = later.key.profile
+        count = f"{len(earlier)} of {profile.name} exist already; at most {profile.max_count} may exist at once"
+        return f"{created}, when {count}"
+    until = (
+        f"{other.key}, which shares memory slices with it, "
+        + ("is never destroyed" if math.isinf(other.end) else f"exists until {in_seconds(other.end)}")
+        for other in earlier
+    )
+    return f"{created}, while {', and '.join(until)}"
 
 
 def too_late(begin: float, end: float, seconds: float, tolerance: float = 0.0) -> bool:

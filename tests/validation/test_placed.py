@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import operator
+from dataclasses import replace
 
 import pytest
 
+from mig_opt import Batch, FleetState, Job, Schedule, Task, Trace, validate
 from mig_opt.batch.schedule import Run
+from mig_opt.fleet.admission import AcceptedJob, Admission
+from mig_opt.fleet.state import HeldInstance, Migration
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement
-from mig_opt.validation.placed import Span, clashes, in_seconds, placed_entries, too_late
+from mig_opt.gpu.model import GpuModel
+from mig_opt.validation import validate_migrations
+from mig_opt.validation.fleet.admissions import check_admission
+from mig_opt.validation.placed import Span, clash_message, clashes, in_seconds, overlaps, placed_entries, too_late
 
 
 def found(spans: list[Span[str, str]], tolerance: float = 0.0) -> list[tuple[str, str]]:
-    return [(earlier.item, later.item) for earlier, later in clashes(spans, operator.eq, tolerance)]
+    return [(earlier.item, later.item) for earlier, later in overlaps(spans, tolerance)]
 
 
 def test_spans_with_one_key_on_one_gpu_clash_where_they_overlap() -> None:
@@ -28,11 +33,54 @@ def test_the_earlier_span_that_ends_last_is_named() -> None:
     assert found(spans) == [("long", "short"), ("long", "late")]
 
 
-def test_keys_may_exclude_others_than_themselves() -> None:
+def test_instances_that_share_slices_clash() -> None:
     a30 = get_gpu("A30")
     whole, left, right = a30.placement("4g.24gb", 0), a30.placement("2g.12gb", 0), a30.placement("2g.12gb", 2)
     spans = [Span(0.0, 2.0, 0, left, 0), Span(0.0, 2.0, 0, right, 1), Span(1.0, 2.0, 0, whole, 2)]
-    assert [(one.item, two.item) for one, two in clashes(spans, Placement.conflicts, 0.0)] == [(0, 2), (1, 2)]
+    ((later, earlier),) = clashes(spans, 0.0)
+    assert (later.item, [other.item for other in earlier]) == (2, [0, 1])
+    assert clash_message(later, earlier) == (
+        "4g.24gb@0 is created on GPU 0 at 1 s, while 2g.12gb@0, which shares memory slices with it, exists until 2 s, "
+        "and 2g.12gb@2, which shares memory slices with it, exists until 2 s"
+    )
+
+
+def two_of_four() -> GpuModel:
+    """Return an A30 of whose four smallest instances two may exist."""
+    a30 = get_gpu("A30")
+    profiles = (replace(own, max_count=2) if own.name == "1g.6gb" else own for own in a30.profiles)
+    return replace(a30, name="two of four", profiles=tuple(profiles))
+
+
+def test_as_many_of_a_profile_may_exist_as_the_gpu_allows() -> None:
+    places = [two_of_four().placement("1g.6gb", start) for start in range(4)]
+    spans = [Span(float(begin), begin + 2.5, 0, place, begin) for begin, place in enumerate(places[:3])]
+    ((later, earlier),) = clashes(spans, 0.0)
+    assert (later.item, [other.item for other in earlier]) == (2, [0, 1])
+    assert clash_message(later, earlier) == (
+        "1g.6gb@2 is created on GPU 0 at 2 s, when 2 of 1g.6gb exist already; at most 2 may exist at once"
+    )
+    assert not list(clashes(spans, 0.5))
+    assert not list(clashes([spans[0], spans[1], replace(spans[2], gpu=1)], 0.0))
+
+
+def test_every_validator_counts_the_instances_of_a_profile() -> None:
+    gpu = two_of_four()
+    tasks = tuple(Task(name, {1: 5.0}) for name in "abc")
+    runs = tuple(Run(name, 0, "1g.6gb", at, 1.0 + at, 6.0 + at) for at, name in enumerate("abc"))
+    assert [str(each.code) for each in validate(Batch(tasks[:2], gpu), Schedule(runs[:2])).violations] == []
+    (violation,) = validate(Batch(tasks, gpu), Schedule(runs)).violations
+    assert str(violation) == (
+        "runs[2]: task 'c' begins on 1g.6gb@2 of GPU 0 at 3 s, while task 'a' runs on 1g.6gb@0 until 6 s and task 'b' "
+        "runs on 1g.6gb@1 until 7 s; at most 2 of 1g.6gb may exist (too-many-instances)"
+    )
+    trace = Trace(tuple(Job(name, at, {1: 5.0}) for at, name in enumerate("abc")), gpu)
+    accepted = tuple(AcceptedJob(name, 0, "1g.6gb", at) for at, name in enumerate("abc"))
+    assert check_admission(trace, Admission(accepted[:2])) == []
+    assert [problem.path for problem in check_admission(trace, Admission(accepted))] == ["accepted[2]"]
+    state = FleetState(gpu, 2, (HeldInstance(0, "1g.6gb", 0), *(HeldInstance(1, "1g.6gb", at) for at in (0, 1))))
+    (wrong,) = validate_migrations(state, [Migration(0, "1g.6gb", 0, 1, 2)]).violations
+    assert str(wrong.code) == "too-many-instances"
 
 
 def test_entries_without_a_place_are_left_out() -> None:

@@ -108,14 +108,15 @@ def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iter
             yield from (problem.below(path) for problem in error.problems)
             continue
         if step.kind == "create":
-            clashes = ", ".join(sorted(str(other) for other in here if other.conflicts(placement)))
-            if clashes:
+            obstacles = placement.obstacles(sorted(here, key=str))
+            if not obstacles:
+                here.add(placement)
+            elif placement.conflicts(obstacles[0]):
+                clashes = ", ".join(map(str, obstacles))
                 yield Problem(path, f"{placement} shares memory slices of GPU {step.gpu} with {clashes} then")
-            elif not placement.fits_beside(here):
+            else:
                 most = placement.profile.max_count
                 yield Problem(path, f"GPU {step.gpu} can have no more than {most} of {step.profile}")
-            else:
-                here.add(placement)
         elif placement not in here:
             yield Problem(path, f"there is no {placement} on GPU {step.gpu} then")
         elif step.kind == "destroy":

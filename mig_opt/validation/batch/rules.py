@@ -6,9 +6,7 @@ they are reported by the rules about entries and cannot upset the rules about in
 
 from __future__ import annotations
 
-import heapq
 import math
-import operator
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +16,19 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import Lifetime, Location, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import Problem
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import Placement
 from mig_opt.texts import plural
-from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems, too_late
+from mig_opt.validation.placed import (
+    Placed,
+    Span,
+    clash_message,
+    clashes,
+    in_seconds,
+    overlaps,
+    placed_entries,
+    placement_problems,
+    too_late,
+)
 from mig_opt.validation.violations import Violation, ViolationCode
 
 Doubt = tuple[()] | tuple[int] | Location
@@ -206,7 +214,7 @@ def _makespan(case: ScheduleCase) -> Iterator[Violation]:
 
 
 def _runs_overlap(case: ScheduleCase) -> Iterator[Violation]:
-    for earlier, later in clashes(spans_of(case.runs), operator.eq, case.tolerance):
+    for earlier, later in overlaps(spans_of(case.runs), case.tolerance):
         run, other = later.item.entry, earlier.item.entry
         message = (
             f"task {run.task!r} begins on {later.item.placement} of GPU {run.gpu} at {in_seconds(run.begin)}, while "
@@ -248,49 +256,16 @@ def _runs_in_instances(case: ScheduleCase) -> Iterator[Violation]:
         yield Violation(ViolationCode.RUN_OUTSIDE_INSTANCE, f"runs[{placed.index}]", message)
 
 
-def _instances_overlap(case: ScheduleCase) -> Iterator[Violation]:
+def _instances_exclude(case: ScheduleCase) -> Iterator[Violation]:
     # An initial instance was there before everything else, also before an operation that begins at 0.
     spans = (
         Span(-math.inf if each.initial else each.begin, each.end, each.gpu, case.placement(each), each)
         for each in case.lifetimes
     )
-    for earlier, later in clashes(spans, Placement.conflicts, case.tolerance):
-        until = "is never destroyed" if earlier.item.destroyed is None else f"exists until {in_seconds(earlier.end)}"
-        message = (
-            f"{later.key} is created on GPU {later.gpu} at {in_seconds(later.begin)}, while {earlier.key}, which "
-            f"shares memory slices with it, {until}"
-        )
-        yield Violation(ViolationCode.INSTANCES_OVERLAP, case.path(later.item.created), message)
-
-
-def _instance_counts(case: ScheduleCase) -> Iterator[Violation]:
-    by_kind: dict[tuple[int, Profile], list[Lifetime]] = defaultdict(list)
-    for lifetime in case.lifetimes:
-        profile = case.placement(lifetime).profile
-        if profile.max_count < _fitting(profile):
-            by_kind[lifetime.gpu, profile].append(lifetime)
-    for (gpu, profile), there in by_kind.items():
-        ends: list[tuple[float, int]] = []
-        for lifetime in sorted(there, key=lambda lifetime: (not lifetime.initial, lifetime.begin, lifetime.end)):
-            while ends and ends[0][0] <= lifetime.begin + case.tolerance:
-                heapq.heappop(ends)
-            heapq.heappush(ends, (lifetime.end, lifetime.start))
-            count = len({start for _, start in ends})
-            if count > profile.max_count:
-                message = (
-                    f"{lifetime} is created on GPU {gpu} at {in_seconds(lifetime.begin)}, when {count - 1} "
-                    f"of {profile.name} exist already; at most {profile.max_count} may exist at once"
-                )
-                yield Violation(ViolationCode.TOO_MANY_INSTANCES, case.path(lifetime.created), message)
-
-
-def _fitting(profile: Profile) -> int:
-    """Return how many instances of a profile have room beside each other."""
-    count, free = 0, 0
-    for start in sorted(profile.starts):
-        if start >= free:
-            count, free = count + 1, start + profile.memory_slices
-    return count
+    for later, earlier in clashes(spans, case.tolerance):
+        shared = later.key.conflicts(earlier[0].key)
+        code = ViolationCode.INSTANCES_OVERLAP if shared else ViolationCode.TOO_MANY_INSTANCES
+        yield Violation(code, case.path(later.item.created), clash_message(later, earlier))
 
 
 def _operation_durations(case: ScheduleCase) -> Iterator[Violation]:
@@ -312,7 +287,7 @@ def _operations_overlap(case: ScheduleCase) -> Iterator[Violation]:
     if case.batch.parallel_operations:
         return
     spans = (Span(placed.entry.begin, placed.entry.end, placed.entry.gpu, None, placed) for placed in case.operations)
-    for earlier, later in clashes(spans, operator.eq, case.tolerance):
+    for earlier, later in overlaps(spans, case.tolerance):
         one, two = earlier.item, later.item
         message = (
             f"the {_noun(two.entry)} of {two.placement} on GPU {later.gpu} begins at {in_seconds(later.begin)}, "
@@ -362,8 +337,7 @@ ENTRY_RULES: tuple[Rule, ...] = (
 INSTANCE_RULES: tuple[Rule, ...] = (
     _runs_overlap,
     _runs_in_instances,
-    _instances_overlap,
-    _instance_counts,
+    _instances_exclude,
     _operation_durations,
     _operations_overlap,
     _stray_operations,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import Placement
 from mig_opt.validation.batch.operation_search import LateOperation, find_operations
 from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Doubt, ScheduleCase, sort_out, spans_of
 from mig_opt.validation.placed import Placed, clashes, in_seconds
@@ -140,20 +139,17 @@ def _with_operations(case: ScheduleCase) -> tuple[ScheduleCase, list[Violation]]
 
 
 def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Violation]:
-    for earlier, later in clashes(spans_of(runs), Placement.excludes, tolerance):
-        if earlier.key == later.key:
+    for later, earlier in clashes(spans_of(runs), tolerance):
+        others = [other for other in earlier if other.key != later.key]
+        if not others:
             continue  # two runs on one instance: a rule of its own
-        one, two = earlier.item, later.item
-        shared = one.placement.conflicts(two.placement)
-        code = ViolationCode.INSTANCES_OVERLAP if shared else ViolationCode.TOO_MANY_INSTANCES
-        why = "share memory slices" if shared else f"are two of {one.placement.profile.name}, of which one may exist"
-        yield Violation(
-            code,
-            f"runs[{two.index}]",
-            f"task {two.entry.task!r} begins on {two.placement} of GPU {two.entry.gpu} at {in_seconds(later.begin)}, "
-            f"while task {one.entry.task!r} runs on {one.placement} until {in_seconds(earlier.end)}; "
-            f"the two instances {why}",
-        )
+        run, profile = later.item.entry, later.key.profile
+        code, why = ViolationCode.INSTANCES_OVERLAP, "the instances share memory slices"
+        if not later.key.conflicts(others[0].key):
+            code, why = ViolationCode.TOO_MANY_INSTANCES, f"at most {profile.max_count} of {profile.name} may exist"
+        running = (f"task {o.item.entry.task!r} runs on {o.key} until {in_seconds(o.end)}" for o in others)
+        begins = f"task {run.task!r} begins on {later.key} of GPU {run.gpu} at {in_seconds(later.begin)}"
+        yield Violation(code, f"runs[{later.item.index}]", f"{begins}, while {' and '.join(running)}; {why}")
 
 
 def _no_operation_sequence(gpu: int, late: LateOperation) -> Violation:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.placed import too_late
+from mig_opt.validation.placed import Span, clashes, too_late
 
 
 def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
@@ -38,7 +37,7 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
     jobs = {job.name: job for job in trace.jobs}
     problems = list(too_late_jobs(trace))
     seen: set[str] = set()
-    held: dict[int, list[tuple[float, float, int, str, Placement]]] = defaultdict(list)
+    held: list[Span[Placement, tuple[int, str]]] = []
     for index, entry in enumerate(admission.accepted):
         path, job = f"accepted[{index}]", jobs.get(entry.job)
         if job is None or entry.job in seen:
@@ -51,9 +50,12 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
         if not found:
             place = trace.gpu.placement(entry.profile, entry.start)
             end = job.arrival + job.times[place.profile.compute_slices]
-            held[entry.gpu].append((job.arrival, end, index, entry.job, place))
-    for gpu, own in held.items():
-        problems += _overlaps(gpu, own)
+            held.append(Span(job.arrival, end, entry.gpu, place, (index, entry.job)))
+    for later, earlier in clashes(held, 0.0):
+        index, name = later.item
+        where = f"{name!r} on {later.key} of GPU {later.gpu} begins at {later.begin:g}"
+        there = (f"{other.item[1]!r} is on {other.key} until {other.end:g}" for other in earlier)
+        problems.append(Problem(f"accepted[{index}]", f"{where}, while {' and '.join(there)}"))
     return problems
 
 
@@ -76,14 +78,3 @@ def _place_problems(trace: Trace, job: Job, entry: AcceptedJob, path: str) -> It
         return
     if profile not in trace.whole_run_profiles(job):
         yield Problem(path, f"{job.name!r} may not run on {profile.name}")
-
-
-def _overlaps(gpu: int, held: list[tuple[float, float, int, str, Placement]]) -> Iterator[Problem]:
-    there: list[tuple[float, float, int, str, Placement]] = []
-    for begin, end, index, name, place in sorted(held, key=lambda entry: (entry[0], entry[2])):
-        there = [other for other in there if other[1] > begin]
-        for _, until, _, other_name, other in there:
-            if place.excludes(other):
-                what = f"{name!r} on {place} of GPU {gpu} begins at {begin:g}, while {other_name!r} is on {other}"
-                yield Problem(f"accepted[{index}]", f"{what} until {until:g}")
-        there.append((begin, end, index, name, place))

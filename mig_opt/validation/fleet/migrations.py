@@ -240,16 +240,15 @@ class _Held:
             yield Violation(Code.UNKNOWN_PLACEMENT, path, message)
             return
         there = self._there[gpu]
-        clashing = sorted((other for other in there if other.conflicts(placement)), key=lambda other: other.start)
-        if clashing:
-            others = ", ".join(map(str, clashing))
-            message = f"{placement} of GPU {gpu} shares memory slices with {others}"
+        obstacles = placement.obstacles(sorted(there, key=lambda other: other.start))
+        if not obstacles:
+            there[placement] = False
+        elif placement.conflicts(obstacles[0]):
+            message = f"{placement} of GPU {gpu} shares memory slices with {', '.join(map(str, obstacles))}"
             yield Violation(Code.INSTANCES_OVERLAP, path, message)
-        elif not placement.fits_beside(there):
+        else:
             message = f"GPU {gpu} can have at most {placement.profile.max_count} of {profile}"
             yield Violation(Code.TOO_MANY_INSTANCES, path, message)
-        else:
-            there[placement] = False
 
     def fragmentation(self) -> Fraction:
         """Return the mean fragmentation cost of the GPUs (the fragmentation-aware paper, equations 3 to 5)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,16 @@ from mig_opt.serving.change_plan import (
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
-from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems
+from mig_opt.validation.placed import (
+    Placed,
+    Span,
+    clash_message,
+    clashes,
+    in_seconds,
+    overlaps,
+    placed_entries,
+    placement_problems,
+)
 from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
 from mig_opt.validation.violations import ChangeViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
@@ -218,7 +226,7 @@ def _stated_duration(case: ChangeCase) -> Iterator[Violation]:
 def _operations_overlap(case: ChangeCase) -> Iterator[Violation]:
     operations = (placed for placed in case.steps if placed.entry.kind != "switch")
     spans = (Span(each.entry.begin, each.entry.end, each.entry.gpu, None, each.index) for each in operations)
-    for earlier, later in clashes(spans, operator.eq, case.tolerance):
+    for earlier, later in overlaps(spans, case.tolerance):
         message = (
             f"begins at {in_seconds(later.begin)} on a GPU whose driver is at steps[{earlier.item}] until "
             f"{in_seconds(earlier.end)}"
@@ -226,7 +234,7 @@ def _operations_overlap(case: ChangeCase) -> Iterator[Violation]:
         yield Violation(Code.OPERATIONS_OVERLAP, f"steps[{later.item}]", message)
 
 
-def _instances_overlap(case: ChangeCase) -> Iterator[Violation]:
+def _instances_exclude(case: ChangeCase) -> Iterator[Violation]:
     begins: dict[tuple[int, Placement], tuple[float, str]] = {
         (segment.gpu, case.kinds[segment.gpu].placement(segment.profile, segment.start)): (-math.inf, "running")
         for segment in case.running.segments
@@ -240,12 +248,10 @@ def _instances_overlap(case: ChangeCase) -> Iterator[Violation]:
             begin, path = begins.pop(where)
             spans.append(Span(begin, step.end, *where, path))
     spans += [Span(begin, math.inf, *where, path) for where, (begin, path) in begins.items()]
-    for earlier, later in clashes(spans, Placement.excludes, case.tolerance):
-        shared = earlier.key.conflicts(later.key)
-        why = "shares memory slices with it" if shared else "is of the same profile, of which one may exist,"
-        moment = in_seconds(later.begin)
-        message = f"{later.key} is created on GPU {later.gpu} at {moment}, while {earlier.key}, which {why}, exists"
-        yield Violation(Code.INSTANCES_OVERLAP if shared else Code.TOO_MANY_INSTANCES, later.item, message)
+    for later, earlier in clashes(spans, case.tolerance):
+        shared = later.key.conflicts(earlier[0].key)
+        code = Code.INSTANCES_OVERLAP if shared else Code.TOO_MANY_INSTANCES
+        yield Violation(code, later.item, clash_message(later, earlier))
 
 
 def _segments(case: ChangeCase) -> Iterator[Violation]:
@@ -305,7 +311,7 @@ _RULES: tuple[Callable[[ChangeCase], Iterator[Violation]], ...] = (
     _forms,
     _durations,
     _operations_overlap,
-    _instances_overlap,
+    _instances_exclude,
     _segments,
     _stated_duration,
 )

@@ -6,16 +6,15 @@ that and cannot upset the other rules.
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.validation.placed import Placed, placed_entries, placement_problems
+from mig_opt.validation.placed import Placed, Span, clashes, placed_entries, placement_problems
 from mig_opt.validation.violations import DeploymentViolationCode as Code
 from mig_opt.validation.violations import Violation
 
@@ -40,12 +39,6 @@ class PlacedDeployment:
     def kind(self, gpu: int) -> GpuModel | None:
         """Return the kind of a GPU; None if there is no such GPU, or no such kind."""
         return self.kinds[gpu] if 0 <= gpu < len(self.kinds) else None
-
-    def by_gpu(self) -> Iterator[tuple[int, list[Placed[Segment]]]]:
-        """Yield the GPUs that have placed segments, with these by start slice."""
-        ordered = sorted(self.placed, key=lambda placed: (placed.entry.gpu, placed.placement.start, placed.index))
-        for gpu, on_gpu in itertools.groupby(ordered, key=lambda placed: placed.entry.gpu):
-            yield gpu, list(on_gpu)
 
 
 InstanceRule = Callable[[PlacedDeployment], Iterator[Violation]]
@@ -81,47 +74,28 @@ def _unknown_placements(case: PlacedDeployment) -> Iterator[Violation]:
             yield Violation(Code.UNKNOWN_PLACEMENT, path, f"GPU {segment.gpu}: {problem.message}")
 
 
-def _instances_overlap(case: PlacedDeployment) -> Iterator[Violation]:
-    for gpu, on_gpu in case.by_gpu():
-        for position, later in enumerate(on_gpu):
-            clashing = (other for other in on_gpu[:position] if other.placement.conflicts(later.placement))
-            earlier = next(clashing, None)
-            if earlier is None:
-                continue
-            one, two = earlier.entry, later.entry
-            path = f"segments[{later.index}]"
-            if earlier.placement == later.placement:
-                message = (
-                    f"the segment of {two.service!r} is in {later.placement} of GPU {gpu}, in which is that of "
-                    f"{one.service!r} (segments[{earlier.index}]) already"
-                )
-                yield Violation(Code.INSTANCE_USED_TWICE, path, message)
-            else:
-                message = (
-                    f"{later.placement} of GPU {gpu}, for {two.service!r}, shares memory slices with "
-                    f"{earlier.placement}, for {one.service!r} (segments[{earlier.index}])"
-                )
-                yield Violation(Code.INSTANCES_OVERLAP, path, message)
-
-
-def _instance_counts(case: PlacedDeployment) -> Iterator[Violation]:
-    for gpu, on_gpu in case.by_gpu():
-        starts: dict[Profile, set[int]] = defaultdict(set)
-        for placed in on_gpu:
-            profile, start = placed.placement.profile, placed.placement.start
-            # A place that is used twice counts once: it is reported as that.
-            if start not in starts[profile] and len(starts[profile]) == profile.max_count:
-                message = f"GPU {gpu} has more than {profile.max_count} of {profile.name}, which is all that may exist"
-                yield Violation(Code.TOO_MANY_INSTANCES, f"segments[{placed.index}].profile", message)
-            starts[profile].add(start)
+def _instances_exclude(case: PlacedDeployment) -> Iterator[Violation]:
+    ordered = sorted(case.placed, key=lambda placed: (placed.entry.gpu, placed.placement.start, placed.index))
+    spans = (Span(0.0, math.inf, placed.entry.gpu, placed.placement, placed) for placed in ordered)
+    for later, (earlier, *_) in clashes(spans, 0.0):
+        gpu, profile, path = later.gpu, later.key.profile, f"segments[{later.item.index}]"
+        one, two = f"{earlier.item.entry.service!r} (segments[{earlier.item.index}])", later.item.entry.service
+        if earlier.key == later.key:
+            message = f"the segment of {two!r} is in {later.key} of GPU {gpu}, in which is that of {one} already"
+            yield Violation(Code.INSTANCE_USED_TWICE, path, message)
+        elif earlier.key.conflicts(later.key):
+            message = f"{later.key} of GPU {gpu}, for {two!r}, shares memory slices with {earlier.key}, for {one}"
+            yield Violation(Code.INSTANCES_OVERLAP, path, message)
+        else:
+            message = f"GPU {gpu} has more than {profile.max_count} of {profile.name}, which is all that may exist"
+            yield Violation(Code.TOO_MANY_INSTANCES, f"{path}.profile", message)
 
 
 INSTANCE_RULES: tuple[InstanceRule, ...] = (
     _unknown_kinds,
     _unknown_gpus,
     _unknown_placements,
-    _instances_overlap,
-    _instance_counts,
+    _instances_exclude,
 )
 
 

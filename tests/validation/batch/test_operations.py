@@ -53,7 +53,7 @@ def test_conflicting_runs_at_once_are_named() -> None:
     ).violations
     assert (violation.code, violation.path) == ("instances-overlap", "runs[1]")
     assert violation.message == (
-        "task 'b' begins on 1g.6gb@1 of GPU 0 at 3 s, while task 'a' runs on 2g.12gb@0 until 4 s; the two instances "
+        "task 'b' begins on 1g.6gb@1 of GPU 0 at 3 s, while task 'a' runs on 2g.12gb@0 until 4 s; the instances "
         "share memory slices"
     )
 
