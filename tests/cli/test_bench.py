@@ -16,7 +16,6 @@ import pytest
 from command_line import Command, called
 from study_jobs import cluster_of_two
 
-from mig_opt import schema
 from mig_opt.cli.progress import Bar
 from mig_opt.cli.study_screens import StudyBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study
@@ -42,35 +41,6 @@ def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.json"
     path.write_text(json.dumps(STUDY))
     return path
-
-
-@pytest.mark.deep
-def test_a_study_from_its_file_to_its_table(mig_opt: Command, study: Path) -> None:
-    ending = mig_opt("bench", study, "--jobs", 2)
-    assert (ending.code, ending.err) == (0, "")
-    rows = study.with_suffix(".jsonl")
-    assert len(rows.read_text().splitlines()) == RUNS
-    lines = ending.out.splitlines()
-    assert max(map(len, lines[:-1])) <= 80
-    assert lines[0].split()[:6] == ["batches,", "methods", "runs", "proven", "gap", "%"]
-    cells = [line for line in lines[2:17] if not line.startswith(" ")]
-    assert cells == [
-        *(f"n={n}, {scaling}" for n in (3, 4) for scaling in ("PoorScaling", "MixedScaling")),
-        "rodinia-a30",
-    ]
-    assert [line.split()[:-1] for line in lines[15:17]] == [
-        ["far", "1/1", "0", "2.828", "2.828", "2.828", "2.910", "2.910"],
-        ["cp,", "5", "s", "1/1", "1", "0.000", "0.000", "0.000", "0.000", "0.000"],
-    ]
-    assert ending.out.rstrip().replace("\n", "").endswith(f"{RUNS} rows in {rows}.")
-    # Nothing is left to do, and the table stays the same.
-    before = rows.read_bytes()
-    for options in ((), ("--table",)):
-        assert mig_opt("bench", study, *options) == ending
-    assert rows.read_bytes() == before
-    found = mig_opt("bench", study, "--json").json
-    assert (found["done"], found["missing"], found["foreign"], found["interrupted"]) == (RUNS, 0, 0, False)
-    assert [line["proven"] for line in found["lines"] if line["method"] == "cp, 5 s"] == [2, 2, 2, 2, 1]
 
 
 @pytest.mark.deep
@@ -141,25 +111,6 @@ def test_only_runs_in_flight_are_lost(endless: Path, mig_opt: Command, number: s
     assert (found["done"], found["missing"]) == (3, 4)
 
 
-def test_everything_wrong_is_told_at_once(mig_opt: Command, study: Path, tmp_path: Path) -> None:
-    study.write_text(json.dumps({**STUDY, "methods": [{"method": "fr"}], "repetitions": 0}))
-    ending = mig_opt("bench", study, "--jobs", 0, "-o", tmp_path / "no" / "rows.jsonl")
-    assert (ending.code, ending.out) == (2, "")
-    for part in (
-        f"error: {study}\n",
-        "methods[0].method: unknown method 'fr'; did you mean far",
-        "repetitions: must be from 1",
-        "--jobs: must be from 1 to 1000, is 0",
-        "there is no folder",
-    ):
-        assert part in ending.err
-    assert mig_opt("bench", tmp_path / "gone.json").code == 2
-    for folder in (".", "..", tmp_path):
-        ending = mig_opt("bench", folder)
-        assert (ending.code, ending.err) == (2, f"error: {folder}: is a folder, a file is wanted\n")
-    assert list(tmp_path.iterdir()) == [study]
-
-
 def test_a_file_of_something_else_is_not_touched(mig_opt: Command, study: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("important\n")
@@ -223,20 +174,3 @@ def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureF
         shown = f"{task.completed:.0f}/{task.total:.0f} {task.description}"
     assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"
     assert capsys.readouterr().out == ""
-
-
-def test_the_schema_is_printed(mig_opt: Command) -> None:
-    assert mig_opt("schema", "study").json == schema("study")
-
-
-def test_the_help_loads_nothing_heavy() -> None:
-    program = """
-import sys
-from mig_opt.cli import main
-try:
-    main(["bench", "--help"])
-except SystemExit:
-    print(sorted({"distributed", "numpy", "mig_opt.studies", "mig_opt.files"} & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines()[-1] == "[]"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Command, refuses
+from command_line import Command
 
 from mig_opt import deploy
 from mig_opt.files.batch.batches import read_batch
@@ -74,36 +74,3 @@ def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
     one, other = (READERS["services"](tmp_path / f"services.{form}") for form in ("json", "csv"))
     assert one.services == other.services
     assert deploy(one).status == deploy(other).status == "optimal"
-
-
-def test_names_of_files(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("init", "study").code == 0
-    assert run("init", "trace", "-").out == template("trace")
-    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
-    assert run("init", "batch", "my runs.csv").code == 0
-    assert "mig-opt solve 'my runs.csv' --gpu A100" in Path("my runs.csv").read_text()
-
-
-def test_an_existing_file_is_kept(run: Command, tmp_path: Path) -> None:
-    path = tmp_path / "batch.json"
-    path.write_text("mine")
-    refuses(run("init", "batch", path), f"error: {path}: exists already; name another file")
-    assert path.read_text() == "mine"
-    assert run("init", "batch", path, "--force").code == 0
-    assert path.read_text() == template("batch").replace(" batch.json ", f" {path} ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("bath",), "error: KIND: there is no example of the kind 'bath'; did you mean batch"),
-        (("batch", "b.toml"), "error: FILE: an example of batch ends in .json or .csv, not in .toml"),
-        (("rates", "r.json"), "error: FILE: an example of rates ends in .csv, not in .json"),
-        (("batch", "no/such/b.json"), "cannot be written: there is no folder"),
-    ],
-)
-def test_bad_arguments(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments, message) -> None:
-    monkeypatch.chdir(tmp_path)
-    refuses(run("init", *arguments), message)
-    assert not list(tmp_path.iterdir())

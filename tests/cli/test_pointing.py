@@ -1,4 +1,4 @@
-"""Messages about bad files: the place, the text there, and colours on a terminal only."""
+"""Messages about bad files: the part of a line that is shown, and colours on a terminal only."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Command
 
 from mig_opt.cli.pointing import MOST_PLACES, error_text
 from mig_opt.errors import InputError, Problem
-
-BATCH = """{
-  "schema": "mig-opt/batch/1", "gpu": "A30",
-  "tasks": [
-    {"name": "a", "times": {"1": 4.0, "2": -1}}, // wrong
-    {"name": "b"}
-  ]
-}
-"""
 
 
 class Terminal(io.StringIO):
@@ -32,47 +22,6 @@ class Terminal(io.StringIO):
 
 def plain(text: str) -> str:
     return re.sub("\x1b\\[[0-9;]*m", "", text)
-
-
-def test_each_problem_has_its_place(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.json").write_text(BATCH)
-    outcome = run("solve", "bad.json")
-    assert (outcome.code, outcome.out) == (2, "")
-    assert (
-        outcome.err
-        == """error: bad.json
-  tasks[0].times.2: must be > 0 seconds, is -1.0
-    bad.json:4:44
-      {"name": "a", "times": {"1": 4.0, "2": -1}}, // wrong
-                                             ^^
-  tasks[1].times: is missing; add it, for example "times": {"1": 4.0, "2": 2.5}
-    bad.json:5:5
-      {"name": "b"}
-      ^^^^^^^^^^^^^
-"""
-    )
-
-
-def test_a_table(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.csv").write_text("# times\ntask,t1_s,t2_s\na,3,x\n")
-    assert (
-        run("solve", "bad.csv", "--gpu", "A30").err
-        == """error: bad.csv
-  line 3, t2_s: must be a number, is "x"; leave the cell empty where there is no time
-    bad.csv:3:5
-      a,3,x
-          ^
-"""
-    )
-
-
-def test_broken_json(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.json").write_text('{\n  "gpu" "A30"\n}')
-    lines = run("solve", "bad.json").err.splitlines()
-    assert lines[-3:] == ["    bad.json:2:9", '      "gpu" "A30"', "            ^"]
 
 
 @pytest.mark.parametrize("position", [0, 40, 400])

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import Command, refuses
+from command_line import Command
 from nvml_machine import Machine
 
-from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.serving.profiles import read_profiles
 
 
@@ -31,21 +30,6 @@ def commands(folder: Path, **tables: dict[str, list[str]]) -> Path:
     return path
 
 
-def test_a_batch_is_measured_and_solved(run: Command, machine: Machine, tmp_path: Path) -> None:
-    path, batch = commands(tmp_path, tasks={"a": ["sleep", "0.02"], "b": ["true"]}), tmp_path / "batch.json"
-    words = ["--commands", path, "--gpu", "A30", "-o", batch, "--repetitions", 1, "--warm-up", 0, "--sizes", "1,4"]
-    outcome = run("profile", *words)
-    assert outcome.code == 0, outcome.err
-    assert "runs  4 of 4" in outcome.out
-    assert f"Batch written to {batch}." in outcome.out
-    assert [task.times.keys() for task in read_batch(batch).tasks] == [{1, 4}, {1, 4}]
-    assert run("solve", batch, "-q").code == 0
-    again = run("profile", *words, "--json")
-    assert again.code == 0
-    assert again.json["complete"]
-    assert again.json["times"].keys() == {"a", "b"}
-
-
 def test_models_and_failures(run: Command, machine: Machine, tmp_path: Path) -> None:
     path, out = commands(tmp_path, models={"r": ["echo", "throughput=3 latency=0.5"]}), tmp_path / "profiles.json"
     words = ["--commands", path, "--gpu", "A30", "-o", out, "--repetitions", 1, "--sizes", "2", "--batches", "1,2"]
@@ -58,9 +42,3 @@ def test_models_and_failures(run: Command, machine: Machine, tmp_path: Path) -> 
     assert outcome.code == 1
     assert "a on 4g: exit code 1" in outcome.out
     assert "Nothing written" in outcome.out
-
-
-def test_arguments(run: Command, tmp_path: Path) -> None:
-    path = commands(tmp_path, tasks={"a": ["true"]}, models={"b": ["true"]})
-    outcome = run("profile", "--commands", path, "--gpu", "A31", "-o", tmp_path / "b.json", "--sizes", "1;2")
-    refuses(outcome, "unknown GPU 'A31'", "--sizes: must be whole numbers", "tasks and models")

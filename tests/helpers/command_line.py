@@ -59,15 +59,6 @@ def without_operations(plan: Path) -> Path:
     return path
 
 
-def not_valid(plan: Path) -> Path:
-    content = json.loads(plan.read_text())
-    content["runs"][0]["end"] += 1.0
-    del content["makespan"]
-    path = plan.with_name("wrong.json")
-    path.write_text(json.dumps(content))
-    return path
-
-
 def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Any, Control[Any]], None]) -> None:
     """Let every method be ``runner``, whatever else methods are told."""
     monkeypatch.setattr(Method, "load", lambda method: lambda problem, control, **known: runner(problem, control))

@@ -4,37 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-
-def test_a_partition_is_for_fixpart(run, batch_file):
-    outcome = run("solve", batch_file, "--method", "fixpart", "--partition", "2+2", "--json")
-    assert (outcome.code, outcome.err) == (0, "")
-    assert {entry["profile"] for entry in outcome.json["schedule"]["runs"]} == {"2g.12gb"}
-    outcome = run("solve", batch_file, "--partition", "4")
-    assert (outcome.code, outcome.err) == (2, "error: --partition: is for the method fixpart; leave it out\n")
-
-
-@pytest.mark.parametrize(
-    ("more", "what"), [((), "fixpart needs one"), (("--partition", "3+1"), "has no partition '3+1'")]
-)
-def test_fixpart_lists_the_partitions(run, batch_file, more, what):
-    outcome = run("solve", batch_file, "--method", "fixpart", *more)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith("error: --partition: ")
-    assert what in outcome.err
-    assert outcome.err.endswith(" 4, 2+2, 2+1+1, 1+1+2, 1+1+1+1\n")
-
-
-def test_a_wrong_partition_is_named_with_the_other_problems(run, batch_file):
-    outcome = run("solve", batch_file, "--method", "fixpart", "--partition", "8", "--seed", "-1", "--gap", "x")
-    assert outcome.code == 2
-    assert [line.split(":")[1].strip() for line in outcome.err.splitlines()] == ["--seed", "--gap", "--partition"]
-    # Where the batch cannot be read, nothing is said about its partitions.
-    outcome = run("solve", "nowhere.json", "--method", "fixpart", "--partition", "8")
-    assert outcome.code == 2
-    assert "--partition" not in outcome.err
-
 
 def test_no_partition_for_all_tasks_is_a_no_with_its_reason(run, tmp_path):
     path = tmp_path / "mixed.json"

@@ -90,32 +90,3 @@ def test_a_rehearsal_changes_nothing(
     assert machine.log == []
     machine.mode(0, 0)
     refuses(run("run", batch_file, plan_file, "--commands", commands, "--dry-run"), "MIG mode is off")
-
-
-def test_a_rehearsal_without_bindings(
-    run: Command, batch_file: Path, plan_file: Path, commands: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
-    outcome = run("run", batch_file, plan_file, "--commands", commands, "--dry-run")
-    assert outcome.code == 0
-    assert 'The GPUs were not checked: needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"' in outcome.out
-    refuses(run("run", batch_file, plan_file, "--commands", commands), 'pip install "mig-opt[nvml]"')
-
-
-def test_failures_are_told(run: Command, machine: Machine, batch_file: Path, plan_file: Path, tmp_path: Path) -> None:
-    words = {"a": ["false"], "b": ["true"], "c": ["true"]}
-    (tmp_path / "some.json").write_text(json.dumps({"schema": "mig-opt/commands/1", "tasks": words}))
-    files = ["--commands", tmp_path / "some.json", "--journal", tmp_path / "j"]
-    outcome = run("run", batch_file, plan_file, *files)
-    assert outcome.code == 1
-    assert "task 'a' has failed with exit code 1" in outcome.out
-    found = run(
-        "run", batch_file, plan_file, "--commands", tmp_path / "some.json", "--journal", tmp_path / "k", "--json"
-    )
-    refuses(found, "in the way")
-
-
-def test_arguments(run: Command, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path) -> None:
-    refuses(run("run", batch_file), "SCHEDULE: is missing", "--commands: is missing")
-    refuses(run("run", "--resume", "a", "--undo", "b"), "--resume exclude each other")
-    refuses(run("run", "--resume", tmp_path / "none", "--dry-run"), "--dry-run: is for a new execution", "no such file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import Command, called, refuses
+from command_line import Command, called
 
 from mig_opt.files.serving.deployments import read_deployment
 from mig_opt.instances.bundled import load_demand
@@ -24,62 +24,8 @@ def deploy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
     return lambda *arguments: called(capsys, "deploy", "s.json", *arguments)
 
 
-def test_the_claim_is_shown(deploy: Command) -> None:
-    code, out, err = deploy("--promise", "99.9%", "-o", "fleet.json")
-    assert (code, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 80
-    for text in (
-        "GPUs           3",
-        "promise        99.9 % of the requests of each service in time, poisson",
-        "simulated      0.0000 % late",
-        "claim          3 GPUs, p99.9 kept in simulation; 2 proven too few under the",
-    ):
-        assert text in out
-
-
-def test_the_file_is_a_deployment_like_any_other(deploy: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    deploy("--promise", "99.9%", "-o", "fleet.json")
-    assert called(capsys, "validate", "s.json", "fleet.json").code == 0
-    assert (
-        called(capsys, "serve", "fleet.json", "--services", "s.json", "--seconds", 30, "--promise", "99.9%").code == 0
-    )
-
-
-def test_json_has_the_keys_of_the_promise(deploy: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    found = deploy("--promise", "0.99", "--arrivals", "bursty", "--json").json
-    assert (found["promise"], found["arrivals"], found["status"]) == (0.99, "bursty", "optimal")
-    assert 0 <= found["simulated_late_share"] <= 0.01
-    assert {"service", "profile", "batch", "processes", "throughput", "capacity"} <= set(found["capacities"][0])
-    assert found["simulated_services"][0]["name"] == "a"
-    plain = deploy("--json").json
-    assert not {"promise", "capacities"} & set(plain)
-    assert plain["gpus"] == 2 < found["gpus"]
-
-
-def test_its_json_is_a_deployment_file(deploy: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("result.json").write_text(deploy("--promise", "99%", "--json").out)
-    assert called(capsys, "validate", "s.json", "result.json").code == 0
-
-
-def test_headroom_raises_the_rates(deploy: Command) -> None:
-    assert deploy("--json").json["gpus"] == 2
-    assert deploy("--headroom", "20%", "--json").json["gpus"] == deploy("--headroom", "0.2", "--json").json["gpus"] == 3
-
-
 def test_rivals_keep_the_promise(deploy: Command) -> None:
     assert deploy("--promise", "99.9%", "--method", "parvagpu", "--json").json["gpus"] >= 3
-
-
-@pytest.mark.parametrize("promise", ["100%", "0", "1", "much", "-3%"])
-def test_no_promises(deploy: Command, promise: str) -> None:
-    refuses(deploy("--promise", promise), "--promise: must be")
-
-
-def test_everything_that_is_wrong_is_said_at_once(deploy: Command) -> None:
-    wrong = ("--promise", "100%", "--arrivals", "often", "--headroom", "-5%", "--method", "best")
-    said = ("--promise: must be above 0", "--arrivals: unknown arrivals 'often'", "--headroom: must be", "best")
-    refuses(deploy(*wrong), *said)
-    refuses(deploy("--arrivals", "even"), "--arrivals: is for --promise")
 
 
 def test_what_no_instance_keeps_is_told(deploy: Command) -> None:

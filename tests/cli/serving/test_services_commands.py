@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import Command, refuses
-from services_file import PROFILES, fleet, services, written
+from command_line import Command
+from services_file import fleet, services
 
 from mig_opt.cli.commands import COMMANDS
 
@@ -36,20 +36,6 @@ def test_both_spellings_are_the_same(
         assert run("services", command, *arguments[command], *options, "--json") == run(
             command, *arguments[command], *options, "--json"
         )
-
-
-def test_tables_and_scenarios(run: Command, tmp_path: Path) -> None:
-    path = tmp_path / "services.csv"
-    path.write_text("scenario,service,model,slo_s,rate_rps\nday,chat,bert,0.4,10\nnight,chat,bert,0.4,100\n")
-    tables = written(tmp_path, "profiles.json", {"schema": "mig-opt/profiles/1", "profiles": PROFILES})
-    given = ("--gpu", "A100-80GB", "--profiles", tables, "--scenario", "night", "--json")
-    assert run("services", "bound", path, *given) == run("bound", path, *given)
-    assert run("bound", path, *given).code == 0
-
-
-def test_a_batch_is_refused(run: Command, batch_file: Path) -> None:
-    refuses(run("services", "bound", batch_file), f"error: {batch_file}", "schema: this is a batch")
-    refuses(run("services", "bound", "rodinia-a30"), "is a batch of tasks, not a demand of services")
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name.startswith("services ")])
