@@ -13,9 +13,8 @@ import numpy as np
 
 from bench.figures import save_figure
 from bench.report import describe, parser_of, save
-from mig_opt import Demand, GpuPool, RateTable, deploy_day
+from mig_opt import Demand, GpuPool, RateTable, deploy_day, plot
 from mig_opt.instances.bundled import load_demand
-from mig_opt.views import plot_day
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
 GPUS = 8
@@ -92,7 +91,7 @@ def main(arguments: Sequence[str]) -> None:
         print(rows[count, label], flush=True)
         if (count, lookahead) == (GPUS + 1, True) and plan is not None:
             assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
-            save_figure(plot_day(result), options.results / "serving_day.svg")
+            save_figure(plot(result), options.results / "serving_day.svg")
     ordered = [rows[count, label] for count, label, *_ in RUNS if (count, label) in rows]
     save("serving_day", "\n".join([*lines, *ordered]), options.results)
 

@@ -250,7 +250,7 @@ class Batch:
         return imported("mig_opt.views.cards.batch:batch_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the run times of the tasks, as :func:`mig_opt.views.plot_batch` does.
+        """Draw the run times of the tasks, as :func:`mig_opt.views.batch_scene` says.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Batch:
         >>> load("rodinia-a30").plot().axes[0].get_xlabel()
         'seconds on an instance (logarithmic)'
         """
-        return imported("mig_opt.views:plot_batch")(self, title=title)
+        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:

@@ -149,7 +149,7 @@ class Schedule:
         return imported("mig_opt.views.cards.batch:schedule_frame")(self)
 
     def plot(self, batch: Batch, *, lower_bound: float | None = None, title: str | None = None) -> Any:
-        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.views.plot_schedule` does.
+        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.views.schedule_scene` says.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Schedule:
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported("mig_opt.views:plot_schedule")(batch, self, lower_bound=lower_bound, title=title)
+        return imported("mig_opt.views:plot")(batch, self, lower_bound=lower_bound, title=title)
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
@@ -250,7 +250,7 @@ class ScheduleResult(Result[Schedule]):
         return imported("mig_opt.views.cards.batch:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the schedule with its lower bound, as :func:`mig_opt.views.plot_schedule` does.
+        """Draw the schedule with its lower bound, as :func:`mig_opt.views.schedule_scene` says.
 
         Parameters
         ----------

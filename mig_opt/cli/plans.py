@@ -172,9 +172,9 @@ class BatchPlans(Plans):
         return BoundsFound(best, f"{seconds(best)} s", list(map(asdict, bounds)), bounds_table(bounds), reasons)
 
     def draw(self, out: Path, lower_bound: float | None) -> None:
-        from mig_opt.views import save_plot
+        from mig_opt.views import plot
 
-        save_plot(self.problem, self.found.schedule, out, lower_bound=lower_bound)
+        plot(self.problem, self.found.schedule, to=out, lower_bound=lower_bound)
 
     def number_of_gpus(self) -> int:
         return self.problem.gpus
@@ -237,9 +237,9 @@ class ServingPlans(Plans):
         return BoundsFound(best, plural(best or 0, "GPU"), document, shown, reasons)
 
     def draw(self, out: Path, lower_bound: float | None) -> None:
-        from mig_opt.views import save_deployment_plot
+        from mig_opt.views import plot
 
-        save_deployment_plot(self.plan, out, demand=self.problem)
+        plot(self.plan, to=out, demand=self.problem)
 
     def number_of_gpus(self) -> int:
         return len(self.plan.gpus)

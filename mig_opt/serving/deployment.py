@@ -249,7 +249,7 @@ class Deployment:
         return imported("mig_opt.views.cards.serving:deployment_frame")(self)
 
     def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
-        """Draw the segments on their GPUs, as :func:`mig_opt.views.plot_deployment` does.
+        """Draw the segments on their GPUs, as :func:`mig_opt.views.deployment_scene` says.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Deployment:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.views:plot_deployment")(self, demand, title=title)
+        return imported("mig_opt.views:plot")(self, demand=demand, title=title)
 
 
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
@@ -361,7 +361,7 @@ class DeploymentResult(Result[Deployment]):
         return imported("mig_opt.views.cards.serving:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the deployment, as :func:`mig_opt.views.plot_deployment` does.
+        """Draw the deployment, as :func:`mig_opt.views.deployment_scene` says.
 
         Parameters
         ----------

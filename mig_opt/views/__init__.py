@@ -4,8 +4,8 @@ Each GPU is a panel with its memory slices from top to bottom and the time in se
 coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
 schedules of minutes, so they are drawn with a least width, inside the lifetime of their instance.
 
-Each picture is an image or, to explore, a page of HTML. What is where in it, in which colours and with which words
-stands in ``layout`` modules, from which charts (matplotlib) and pages (bokeh) are drawn.
+Each picture is an image or, to explore, a page of HTML. What is where in it, in which colours and with which words is
+a :class:`~mig_opt.views.scene.Scene`, from which images (matplotlib) and pages (bokeh) are drawn.
 
 matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
 interface is used: no display is needed, and figures of the caller are left alone. So is bokeh (``mig-opt[html]``),
@@ -14,27 +14,23 @@ which writes the pages; a browser draws them.
 
 from __future__ import annotations
 
-from mig_opt.views.batch.schedules import plot_execution, plot_schedule, save_execution_plot, save_plot
-from mig_opt.views.batch.tasks import plot_batch
-from mig_opt.views.fleet.simulations import plot_simulation, save_simulation_plot
+from mig_opt.views.batch.schedules import execution_scene, schedule_scene
+from mig_opt.views.batch.tasks import batch_scene
+from mig_opt.views.fleet.simulations import simulation_scene
 from mig_opt.views.output import check_plot_path
-from mig_opt.views.serving.days import plot_day, save_day_plot
-from mig_opt.views.serving.deployments import plot_deployment, save_deployment_plot
-from mig_opt.views.serving.latencies import plot_latencies, save_latency_plot
+from mig_opt.views.pictures import plot
+from mig_opt.views.serving.days import day_scene
+from mig_opt.views.serving.deployments import deployment_scene
+from mig_opt.views.serving.latencies import latency_scene
 
 __all__ = [
+    "batch_scene",
     "check_plot_path",
-    "plot_batch",
-    "plot_day",
-    "plot_deployment",
-    "plot_execution",
-    "plot_latencies",
-    "plot_schedule",
-    "plot_simulation",
-    "save_day_plot",
-    "save_deployment_plot",
-    "save_execution_plot",
-    "save_latency_plot",
-    "save_plot",
-    "save_simulation_plot",
+    "day_scene",
+    "deployment_scene",
+    "execution_scene",
+    "latency_scene",
+    "plot",
+    "schedule_scene",
+    "simulation_scene",
 ]

@@ -17,7 +17,6 @@ import mig_opt
 from mig_opt.api.explain.explanation import Explanation
 from mig_opt.cli import main
 from mig_opt.operations.execute.report import Execution
-from mig_opt.views import plot_execution
 
 
 class Ending(NamedTuple):
@@ -140,7 +139,7 @@ def _shown() -> Iterator[tuple[str, Any]]:
     for name in ("batch", "long batch", "result", "deployment result", "requests", "simulation"):
         yield f"{name} as picture", things[name].plot()
     execution = things["execution"]
-    picture = plot_execution(execution.journal.batch, execution.journal.schedule, execution.measured()[1])
+    picture = mig_opt.plot(execution.journal.batch, execution.journal.schedule, execution.measured()[1])
     yield "execution as picture", picture
 
 

@@ -15,7 +15,6 @@ from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_j
 from mig_opt.instances.bundled import load_demand
 from mig_opt.operations.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
 from mig_opt.validation import validate_deployment
-from mig_opt.views import plot_deployment
 
 DEMAND = load_demand("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")
@@ -26,7 +25,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "align": lambda wrong: mig_opt.align(NOTHING, wrong),
     "plan_change": lambda wrong: mig_opt.plan_change(NOTHING, wrong),
     "validate_deployment": lambda wrong: validate_deployment(DEMAND, wrong),
-    "plot_deployment": plot_deployment,
     "deployment_script": deployment_script,
     "mig_parted_config": mig_parted_config,
     "kubernetes_resources": kubernetes_resources,

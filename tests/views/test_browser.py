@@ -16,7 +16,7 @@ from online_worlds import NO_COSTS, Scripted, job, place, trace
 from mig_opt import Deployment, Segment
 from mig_opt.simulation import simulate
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views import save_deployment_plot, save_execution_plot, save_latency_plot, save_plot, save_simulation_plot
+from mig_opt.views import plot
 from mig_opt.views.texts import PALETTE
 
 pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 
 def test_a_task_says_where_and_when_it_runs(browser: Browser, tmp_path: Path) -> None:
-    save_plot(tiny.BATCH, tiny.BEST, tmp_path / "plan.html", lower_bound=6.34)
+    plot(tiny.BATCH, tiny.BEST, to=tmp_path / "plan.html", lower_bound=6.34)
     browser.open(tmp_path / "plan.html")
     for run in tiny.BEST.runs:
         hint = browser.hint(0, run.task)
@@ -55,7 +55,7 @@ def test_the_page_that_the_command_line_writes(browser: Browser, tmp_path: Path)
 
 
 def test_the_wheel_zooms_and_dragging_moves(browser: Browser, tmp_path: Path) -> None:
-    save_plot(tiny.BATCH, tiny.BEST, tmp_path / "plan.html")
+    plot(tiny.BATCH, tiny.BEST, to=tmp_path / "plan.html")
     browser.open(tmp_path / "plan.html")
     whole = browser.view(0)
     at = browser.place(0, tiny.BEST.runs[0].task)
@@ -72,7 +72,7 @@ def test_the_wheel_zooms_and_dragging_moves(browser: Browser, tmp_path: Path) ->
 def test_a_thousand_tasks_on_sixteen_gpus(browser: Browser, tmp_path: Path) -> None:
     batch, schedule = top_down("A100", [f"task-{number}" for number in range(1000)], gpus=16)
     path = tmp_path / "plan.html"
-    save_plot(batch, schedule, path)
+    plot(batch, schedule, to=path)
     assert path.stat().st_size < 2_000_000
     browser.open(path)
     shown = browser.labels(0)
@@ -89,7 +89,7 @@ def test_a_thousand_tasks_on_sixteen_gpus(browser: Browser, tmp_path: Path) -> N
 def test_names_are_text_whatever_is_in_them(browser: Browser, tmp_path: Path) -> None:
     name = "</script><b>x</b> @facts $x {{y}}"
     batch, schedule = top_down("A30", [name, "other"])
-    save_plot(batch, schedule, tmp_path / "plan.html", title=name)
+    plot(batch, schedule, to=tmp_path / "plan.html", title=name)
     browser.open(tmp_path / "plan.html")
     assert name in browser.hint(0, name)
     assert browser.run("return document.querySelector('h1').textContent") == name
@@ -97,7 +97,7 @@ def test_names_are_text_whatever_is_in_them(browser: Browser, tmp_path: Path) ->
 
 
 def test_an_execution_has_plan_and_measurement(browser: Browser, tmp_path: Path) -> None:
-    save_execution_plot(tiny.BATCH, tiny.BEST, tiny.BEST, tmp_path / "run.html")
+    plot(tiny.BATCH, tiny.BEST, tiny.BEST, to=tmp_path / "run.html")
     browser.open(tmp_path / "run.html")
     assert "plan, slice" in browser.hint(0, tiny.BEST.runs[0].task)
     assert browser.errors() == []
@@ -108,7 +108,7 @@ def test_a_segment_says_what_it_serves(browser: Browser, tmp_path: Path) -> None
         Segment("chat", 0, "3g.40gb", 0, batch=8, processes=2, throughput=410.0, latency=0.04),
         Segment("search", 0, "1g.10gb", 4, batch=4, processes=1, throughput=60.0, latency=0.01),
     )
-    save_deployment_plot(Deployment(("A100-80GB", "A100-80GB"), segments), tmp_path / "fleet.html")
+    plot(Deployment(("A100-80GB", "A100-80GB"), segments), to=tmp_path / "fleet.html")
     browser.open(tmp_path / "fleet.html")
     hint = browser.hint(0, "chat")
     for words in ("GPU 0 (A100-80GB)", "3g.40gb, slices 0-3", "2 processes, batches of 8", "410 requests/s, 40 ms"):
@@ -122,7 +122,7 @@ def test_a_simulation_says_which_job_moved(browser: Browser, tmp_path: Path) -> 
     world = trace(job("one", 0.0, "2g.10gb", 10.0), job("two", 1.0, "4g.20gb", 6.0), gpus=2, costs=NO_COSTS)
     steps = [(3.0, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@2")))]
     moved = simulate(world, Scripted({"one": (0, "2g.10gb@4"), "two": (0, "4g.20gb@0")}, steps))
-    save_simulation_plot([moved, simulate(world, "first-fit")], tmp_path / "simulation.html")
+    plot([moved, simulate(world, "first-fit")], to=tmp_path / "simulation.html")
     browser.open(tmp_path / "simulation.html")
     hint = browser.hint(0, "one")
     assert "job 1, arrived at 0 s, waited 0 s on 2g.10gb; migrated at the end of this run" in hint
@@ -136,7 +136,7 @@ def test_latencies_open(browser: Browser, tmp_path: Path) -> None:
     bins = ((0.01, 60), (0.02, 39), (0.06, 1))
     service = ServiceLatencies("chat", 0.05, 100, 1, 0.01, (0.0, 0.03), 50, 1, 0, *quantiles, bins)
     simulation = RequestSimulation((service,), (), "poisson", "shortest queue", 10.0, 1.0, 0, 0.1)
-    save_latency_plot(simulation, tmp_path / "latencies.html", promise=0.99)
+    plot(simulation, to=tmp_path / "latencies.html", promise=0.99)
     browser.open(tmp_path / "latencies.html")
     assert browser.view(0) == [0, 2]
     assert browser.errors() == []

@@ -17,7 +17,7 @@ from charts import (
 
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.views import check_plot_path, plot_schedule, save_plot
+from mig_opt.views import check_plot_path, plot
 
 # --- files ---
 
@@ -31,8 +31,8 @@ def test_the_suffix_gives_the_format_and_equal_charts_are_equal_files(
     batch = a30_batch()
     schedule = a30_schedule(batch)
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
-    save_plot(batch, schedule, first, lower_bound=20.0)
-    save_plot(batch, schedule, str(second), lower_bound=20.0)
+    plot(batch, schedule, to=first, lower_bound=20.0)
+    plot(batch, schedule, to=str(second), lower_bound=20.0)
     data = first.read_bytes()
     assert data.startswith(magic)
     assert data == second.read_bytes()
@@ -44,7 +44,7 @@ def test_dpi_gives_the_size_of_a_png(tmp_path: Path) -> None:
     schedule = a30_schedule(batch)
     widths = []
     for dpi in (50, 100):
-        save_plot(batch, schedule, tmp_path / "chart.png", dpi=dpi)
+        plot(batch, schedule, to=tmp_path / "chart.png", dpi=dpi)
         widths.append(int.from_bytes((tmp_path / "chart.png").read_bytes()[16:20], "big"))
     assert widths[1] == pytest.approx(2 * widths[0], abs=2)
 
@@ -65,7 +65,7 @@ def test_bad_paths_are_found_before_anything_is_written(tmp_path: Path, name: st
     with pytest.raises(InputError, match=words):
         check_plot_path(tmp_path / name)
     with pytest.raises(InputError, match=words):
-        save_plot(batch, a30_schedule(batch), tmp_path / name)
+        plot(batch, a30_schedule(batch), to=tmp_path / name)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -94,7 +94,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Path, "write_bytes", fail)
     batch = a30_batch()
     with pytest.raises(InputError, match=r"chart\.png: cannot be written: No space left on device"):
-        save_plot(batch, a30_schedule(batch), target)
+        plot(batch, a30_schedule(batch), to=target)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -105,14 +105,14 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
 def test_a_schedule_of_another_batch_is_refused_with_every_problem() -> None:
     runs = Run("a", 1, "2g.12gb", 0, 0.0, 1.0), Run("b", 0, "9g.99gb", 0, 0.0, math.inf)
     with pytest.raises(InputError) as caught:
-        plot_schedule(a30_batch(), Schedule(runs), lower_bound=math.nan)
+        plot(a30_batch(), Schedule(runs), lower_bound=math.nan)
     paths = [problem.path for problem in caught.value.problems]
     assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "lower_bound"]
 
 
 def test_an_invalid_schedule_is_drawn() -> None:
     runs = Run("a", 0, "2g.12gb", 1, -1.0, 3.0), Run("unknown", 0, "4g.24gb", 0, 0.0, 2.0)
-    figure = plot_schedule(a30_batch(), Schedule(runs))
+    figure = plot(a30_batch(), Schedule(runs))
     assert extent(artists(figure, "run:")["run:a"]) == (-1.0, 3.0, 1, 3)
     assert figure.axes[0].get_xlim()[0] == -1.0
 
@@ -130,10 +130,10 @@ def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
         "import sys\n"
         "from mig_opt.batch.batch import Batch, Task\n"
         "from mig_opt.gpu.catalogue import get_gpu\n"
-        "from mig_opt.views import save_plot\n"
+        "from mig_opt.views import plot\n"
         "from mig_opt.batch.schedule import Run, Schedule\n"
         "batch = Batch((Task('a', {4: 2.0}),), get_gpu('A30'))\n"
-        "save_plot(batch, Schedule((Run('a', 0, '4g.24gb', 0, 0.0, 2.0),)), sys.argv[1])\n"
+        "plot(batch, Schedule((Run('a', 0, '4g.24gb', 0, 0.0, 2.0),)), to=sys.argv[1])\n"
         "sys.exit('matplotlib.pyplot' in sys.modules)\n"
     )
     target = tmp_path / "chart.png"
@@ -146,7 +146,7 @@ def test_settings_of_the_caller_are_left_alone(tmp_path: Path) -> None:
 
     before = dict(mpl.rcParams)
     batch = a30_batch()
-    save_plot(batch, a30_schedule(batch), tmp_path / "chart.svg")
+    plot(batch, a30_schedule(batch), to=tmp_path / "chart.svg")
     assert dict(mpl.rcParams) == before
 
 
@@ -155,8 +155,8 @@ def test_a_missing_matplotlib_is_named_with_its_mend(tmp_path: Path, monkeypatch
     batch = a30_batch()
     for attempt in (
         lambda: check_plot_path(tmp_path / "chart.png"),
-        lambda: plot_schedule(batch, a30_schedule(batch)),
-        lambda: save_plot(batch, a30_schedule(batch), tmp_path / "chart.png"),
+        lambda: plot(batch, a30_schedule(batch)),
+        lambda: plot(batch, a30_schedule(batch), to=tmp_path / "chart.png"),
     ):
         with pytest.raises(InputError, match=r'pip install "mig-opt\[plot\]"'):
             attempt()

@@ -16,7 +16,7 @@ from charts import top_down
 
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.views import check_plot_path, save_plot
+from mig_opt.views import check_plot_path, plot
 
 needs_bokeh = pytest.mark.usefixtures("bokeh")
 
@@ -61,7 +61,7 @@ class Parts(HTMLParser):
 @needs_bokeh
 def test_equal_arguments_give_equal_files_that_need_nothing_else(tmp_path: Path) -> None:
     for name in ("one.html", "two.HTML"):
-        save_plot(tiny.BATCH, tiny.BEST, tmp_path / name, lower_bound=6.34)
+        plot(tiny.BATCH, tiny.BEST, to=tmp_path / name, lower_bound=6.34)
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.HTML").read_bytes()
     tags = Parts(tmp_path / "one.html").tags
     assert [tag for tag, attributes in tags if {"src", "href"} & attributes.keys()] == []
@@ -71,7 +71,7 @@ def test_equal_arguments_give_equal_files_that_need_nothing_else(tmp_path: Path)
 @needs_bokeh
 def test_titles_and_names_are_no_markup(tmp_path: Path) -> None:
     batch, schedule = top_down("A30", ["</script><img src=x>"])
-    save_plot(batch, schedule, tmp_path / "plan.html", title="<b>&</b>")
+    plot(batch, schedule, to=tmp_path / "plan.html", title="<b>&</b>")
     page = Parts(tmp_path / "plan.html")
     assert not {"img", "b"} & {tag for tag, _ in page.tags}
     assert "</script><img src=x>" in page.boxes()
@@ -80,7 +80,7 @@ def test_titles_and_names_are_no_markup(tmp_path: Path) -> None:
 @needs_bokeh
 def test_what_cannot_be_drawn_is_refused_and_nothing_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=re.escape("runs[0].profile")):
-        save_plot(tiny.BATCH, Schedule((Run("big", 0, "9g", 0, 0.0, 1.0),)), tmp_path / "plan.html")
+        plot(tiny.BATCH, Schedule((Run("big", 0, "9g", 0, 0.0, 1.0),)), to=tmp_path / "plan.html")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_a_missing_bokeh_is_named_with_its_mend(tmp_path: Path, monkeypatch: pyt
     message = r'pages to explore \(\.html\) need bokeh, which is not installed: pip install "mig-opt\[html\]"'
     for attempt in (
         lambda: check_plot_path(tmp_path / "plan.html"),
-        lambda: save_plot(tiny.BATCH, tiny.BEST, tmp_path / "plan.html"),
+        lambda: plot(tiny.BATCH, tiny.BEST, to=tmp_path / "plan.html"),
     ):
         with pytest.raises(InputError, match=message):
             attempt()
@@ -102,9 +102,9 @@ def test_pages_need_no_matplotlib(tmp_path: Path) -> None:
         "import sys\n"
         "sys.modules['matplotlib'] = None\n"
         "from mig_opt import load, solve\n"
-        "from mig_opt.views import save_plot\n"
+        "from mig_opt.views import plot\n"
         "batch = load('rodinia-a30')\n"
-        "save_plot(batch, solve(batch, 'far').schedule, sys.argv[1])\n"
+        "plot(batch, solve(batch, 'far').schedule, to=sys.argv[1])\n"
     )
     target = tmp_path / "plan.html"
     assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == 0

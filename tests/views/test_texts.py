@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.views import plot_batch, plot_schedule, save_plot, texts
+from mig_opt.views import plot, texts
 
 # --- names ---
 
@@ -36,7 +36,7 @@ from mig_opt.views import plot_batch, plot_schedule, save_plot, texts
 def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count: int) -> None:
     names = [f"{MISO_NAMES[index % len(MISO_NAMES)]}-{index}" for index in range(count)]
     batch, schedule = top_down(gpu, names)
-    figure = plot_schedule(batch, schedule, lower_bound=0.98 * schedule.makespan)
+    figure = plot(batch, schedule, lower_bound=0.98 * schedule.makespan)
     assert len(artists(figure, "run:")) == count
     assert_texts_apart(figure)
     assert_labels_inside(figure)
@@ -44,7 +44,7 @@ def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count
 
 def test_eight_gpus_stay_readable() -> None:
     batch, schedule = top_down("A100", [f"task-{index}" for index in range(32)], gpus=8)
-    figure = plot_schedule(batch, schedule)
+    figure = plot(batch, schedule)
     assert len(figure.axes) == 8
     assert 10 < figure.get_figheight() < 26
     assert all(len(axes.get_yticklabels()) == 8 for axes in figure.axes)
@@ -54,7 +54,7 @@ def test_eight_gpus_stay_readable() -> None:
 
 def test_the_height_has_a_limit() -> None:
     batch, schedule = top_down("A100", ["only"], gpus=60)
-    assert plot_schedule(batch, schedule).get_figheight() < 26
+    assert plot(batch, schedule).get_figheight() < 26
 
 
 def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
@@ -65,7 +65,7 @@ def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
         seconds = 0.2 + 4.0 * (index / len(names)) ** 2
         runs.append(Run(name, 0, "1g.5gb", 3, now, now + seconds))
         now += seconds
-    figure = plot_schedule(batch, Schedule(tuple(runs)))
+    figure = plot(batch, Schedule(tuple(runs)))
     shown = {gid.removeprefix("label:"): label.get_text() for gid, label in artists(figure, "label:").items()}
     entries = key(figure)
     for run in runs:
@@ -84,7 +84,7 @@ def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
 def test_the_key_has_an_end() -> None:
     batch = Batch(tuple(Task(f"t{index}", {1: 1.0}) for index in range(260)), get_gpu("A30"))
     runs = [Run(task.name, 0, "1g.6gb", 0, float(index), index + 1.0) for index, task in enumerate(batch.tasks)]
-    entries = key(plot_schedule(batch, Schedule(tuple(runs))))
+    entries = key(plot(batch, Schedule(tuple(runs))))
     assert len(entries) == 240
     assert entries[-1].startswith("and ")
     assert int(entries[-1].split()[1]) + len(entries) - 1 == 260
@@ -92,7 +92,7 @@ def test_the_key_has_an_end() -> None:
 
 def test_a_short_run_shows_its_name_when_that_fits_sideways() -> None:
     batch = a30_batch()
-    label = artists(plot_schedule(batch, a30_schedule(batch)), "label:")["label:lud"]
+    label = artists(plot(batch, a30_schedule(batch)), "label:")["label:lud"]
     assert (label.get_text(), label.get_rotation()) == ("lud", 90)
 
 
@@ -102,11 +102,11 @@ def test_names_are_text_not_commands(tmp_path: Path) -> None:
     wide = [Run(name, 0, "4g.24gb", 0, 4.0 * index, 4.0 * index + 4.0) for index, name in enumerate(names)]
     narrow = [Run(name, 0, "1g.6gb", 0, 30.0 + index, 30.01 + index) for index, name in enumerate(names)]
     for runs in (wide, [wide[0], *narrow[1:]], [*narrow, Run("", 0, "1g.6gb", 3, 0.0, 40.0)]):
-        figure = plot_schedule(batch, Schedule(tuple(runs)))
+        figure = plot(batch, Schedule(tuple(runs)))
         assert_labels_inside(figure)
-        save_plot(batch, Schedule(tuple(runs)), tmp_path / "odd.svg")
+        plot(batch, Schedule(tuple(runs)), to=tmp_path / "odd.svg")
     assert {"_hidden (slice 0, at 30 s)", r"$\frac{1}{$ (slice 0, at 31 s)"} <= set(key(figure))
-    assert artists(plot_schedule(batch, Schedule(tuple(wide))), "label:")["label:a b c"].get_text() == "a b c"
+    assert artists(plot(batch, Schedule(tuple(wide))), "label:")["label:a b c"].get_text() == "a b c"
 
 
 @given(st.text("ab1-_/. ", min_size=1, max_size=40), st.integers(1, 4))
@@ -134,7 +134,7 @@ def test_names_stay_inside_whatever_they_are(parts: list[tuple[str, tuple[str, i
     for name, (profile, start), seconds in parts:
         runs.append(Run(name, 0, profile, start, now, now + seconds))
         now += seconds
-    assert_labels_inside(plot_schedule(batch, Schedule(tuple(runs)), lower_bound=now / 2))
+    assert_labels_inside(plot(batch, Schedule(tuple(runs)), lower_bound=now / 2))
 
 
 @pytest.mark.deep
@@ -146,8 +146,8 @@ def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for kind in ("png", "pdf", "svg"):
-            save_plot(batch, schedule, tmp_path / f"chart.{kind}")
-    figure = plot_schedule(batch, schedule)
+            plot(batch, schedule, to=tmp_path / f"chart.{kind}")
+    figure = plot(batch, schedule)
     with pytest.warns(UserWarning, match="Glyph"):  # a figure of the caller is the caller's
         figure.savefig(tmp_path / "own.png")
 
@@ -155,7 +155,7 @@ def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [1e-9, 1e-4, 3.0, 2.5e6, 1e7, 1e300])
 def test_numbers_stay_short_whatever_the_seconds(seconds: float) -> None:
     batch = Batch((Task("a", {4: seconds}),), get_gpu("A30"), name="long")
-    figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),)), lower_bound=seconds / 2)
+    figure = plot(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),)), lower_bound=seconds / 2)
     ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert len(set(ticks)) == len(ticks) >= 3
     assert max(len(text) for text in [*ticks, texts.spell_seconds(seconds)]) <= 10
@@ -175,9 +175,9 @@ def test_colours_depend_on_the_names_only() -> None:
     def colours(figure: Figure) -> dict[str, object]:
         return {gid: patch.get_facecolor() for gid, patch in artists(figure, "run:").items()}
 
-    first = colours(plot_schedule(batch, schedule))
-    assert colours(plot_schedule(reordered, schedule)) == first
-    assert colours(plot_schedule(batch, shorter)).items() <= first.items()
+    first = colours(plot(batch, schedule))
+    assert colours(plot(reordered, schedule)) == first
+    assert colours(plot(batch, shorter)).items() <= first.items()
     assert len(set(first.values())) == 6
 
 
@@ -230,9 +230,9 @@ def test_names_of_a_million_characters_are_drawn_without_their_middle(suffix: st
     names = [f"{name}{end}" for end in "yz"]
     batch = Batch(tuple(Task(each, {1: 3.0}) for each in names), get_gpu("A30"), name=name)
     schedule = Schedule(tuple(Run(each, 0, "1g.6gb", start, 0.0, 3.0) for start, each in enumerate(names)))
-    save_plot(batch, schedule, tmp_path / f"chart.{suffix}")
+    plot(batch, schedule, to=tmp_path / f"chart.{suffix}")
     text = (tmp_path / f"chart.{suffix}").read_text(encoding="utf-8")
     assert "x" * 90 + "y" in text
     assert "x" * texts.LONGEST_TITLE not in text
-    figure = plot_batch(batch)
+    figure = plot(batch)
     assert len(artists(figure, "task:")) == 2

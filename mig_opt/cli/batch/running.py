@@ -330,10 +330,10 @@ def _show(execution: Execution, journal: Path, files: Mapping[str, Path | None],
         show_remarks(remarks)
     chart = files["chart"]
     if chart is not None:
-        from mig_opt.views import save_execution_plot
+        from mig_opt.views import plot
 
         journal_of = execution.journal
-        save_execution_plot(journal_of.batch, journal_of.schedule, execution.measured()[1], chart)
+        plot(journal_of.batch, journal_of.schedule, execution.measured()[1], to=chart)
         show_written("Chart", chart, quiet=as_json)
 
 

@@ -154,6 +154,6 @@ def _no_partition(batch: Batch, result: ScheduleResult) -> list[str]:
 
 
 def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path) -> None:
-    from mig_opt.views import save_plot
+    from mig_opt.views import plot
 
-    save_plot(batch, schedule, chart, lower_bound=result.lower_bound)
+    plot(batch, schedule, to=chart, lower_bound=result.lower_bound)

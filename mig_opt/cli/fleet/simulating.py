@@ -203,9 +203,9 @@ def _write_log(done: Sequence[Simulation], log: Path) -> None:
 
 
 def _draw(bounds: TraceBounds | Acceptance, done: Sequence[Simulation], chart: Path) -> None:
-    from mig_opt.views import save_simulation_plot
+    from mig_opt.views import plot
 
-    save_simulation_plot(done, chart, bounds=bounds)
+    plot(done, to=chart, bounds=bounds)
 
 
 def _compared(

@@ -157,7 +157,7 @@ def deploy_over_day(
     from mig_opt.api.deploy.day_promises import deploy_day_with_promise
     from mig_opt.api.deploy.days import deploy_day
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.views import save_day_plot
+    from mig_opt.views import plot
 
     run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
     with shown_progress(get_deploy_method(method).name, quiet=outputs.quiet or outputs.as_json):
@@ -179,7 +179,7 @@ def deploy_over_day(
     if outputs.path is not None:
         remarks += _written(plan, outputs)
     chart = None if plan is None else result
-    remarks += plotted("plan", chart, outputs.chart, save_day_plot)
+    remarks += plotted("plan", chart, outputs.chart, lambda day, path: plot(day, to=path))
     if outputs.as_json:
         print_json(_document(result) | day_promise_document(result))
     else:

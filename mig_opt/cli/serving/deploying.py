@@ -195,9 +195,9 @@ def _tell(
 
 
 def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
-    from mig_opt.views import save_deployment_plot
+    from mig_opt.views import plot
 
-    save_deployment_plot(deployment, chart, demand=demand)
+    plot(deployment, to=chart, demand=demand)
 
 
 def _run(

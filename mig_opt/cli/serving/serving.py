@@ -151,9 +151,9 @@ def serve(
 
 
 def _draw(promise: float | None, simulation: RequestSimulation, chart: Path) -> None:
-    from mig_opt.views import save_latency_plot
+    from mig_opt.views import plot
 
-    save_latency_plot(simulation, chart, promise=promise)
+    plot(simulation, to=chart, promise=promise)
 
 
 def parsed_promise(text: str, option: str = "--promise") -> float:

@@ -104,7 +104,7 @@ class Simulation:
         return imported("mig_opt.views.cards.fleet:simulation_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.views.plot_simulation` does.
+        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.views.simulation_scene` says.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Simulation:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.views:plot_simulation")(self, title=title)
+        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def simulate(

@@ -194,7 +194,7 @@ class RequestSimulation:
         return imported("mig_opt.views.cards.serving:requests_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the latencies, as :func:`mig_opt.views.plot_latencies` does.
+        """Draw the latencies, as :func:`mig_opt.views.latency_scene` says.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class RequestSimulation:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.views:plot_latencies")(self, title=title)
+        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.devices import gpu_name
-from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
 from mig_opt.views.texts import BOUND, IDLE, INK, LINES, colour_of, one_line, spell_seconds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _EARLIER, _EARLIER_SIGN = "#d4d4d4", "busy with earlier work"
 _OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
@@ -27,123 +21,6 @@ _OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
 _GAP = 0.6  # between two GPUs, in slices
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
 _Part = Run | Operation | LiveInstance | Lifetime
-
-
-def plot_schedule(
-    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
-) -> Figure:
-    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
-
-    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
-    need not be valid: a chart is a good way to see what is wrong with it.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch that was planned.
-    schedule : Schedule
-        The schedule. Without operations, only runs are drawn.
-    lower_bound : float, optional
-        Seconds; drawn as a dashed line beside the makespan.
-    title : str, optional
-        By default the batch's name, the GPUs and the makespan.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
-        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
-        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
-        and their ``...-label``.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
-        that is not finite.
-
-    Examples
-    --------
-    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
-    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
-    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
-    >>> figure.axes[0].get_xlabel()
-    'time in seconds'
-    """
-    return draw(lambda: schedule_scene(batch, schedule, lower_bound, title))
-
-
-def save_plot(
-    batch: Batch,
-    schedule: Schedule,
-    path: str | os.PathLike[str],
-    *,
-    lower_bound: float | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None:
-    """Write the chart of :func:`plot_schedule` to a file.
-
-    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
-
-    Parameters
-    ----------
-    batch, schedule, lower_bound, title
-        As for :func:`plot_schedule`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg, or html for a page to explore: it zooms, pans, says
-        about each task where and when it runs, and needs no network.
-    dpi : float
-        Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_schedule` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
-    """
-    save(lambda: schedule_scene(batch, schedule, lower_bound, title), path, dpi)
-
-
-def plot_execution(batch: Batch, plan: Schedule, measured: Schedule, *, title: str | None = None) -> Figure:
-    """Draw a plan and the schedule that it was in truth, one above the other.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch that was planned.
-    plan, measured : Schedule
-        The schedule that was planned, and the one that was measured.
-    title : str, optional
-        By default the batch's name and both makespans.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        For each GPU a panel with the plan, then for each GPU one with what was measured.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_schedule`.
-    """
-    return draw(lambda: execution_scene(batch, plan, measured, title))
-
-
-def save_execution_plot(
-    batch: Batch, plan: Schedule, measured: Schedule, path: str | os.PathLike[str], *, dpi: float = 150
-) -> None:
-    """Write the chart of :func:`plot_execution` to a file, as :func:`save_plot` does for schedules.
-
-    Parameters
-    ----------
-    batch, plan, measured
-        As for :func:`plot_execution`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg or html.
-    dpi : float
-        Dots per inch of a png.
-    """
-    save(lambda: execution_scene(batch, plan, measured), path, dpi)
 
 
 def batch_title(batch: Batch, figure: str) -> str:
@@ -177,7 +54,42 @@ def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | Non
 def schedule_scene(
     batch: Batch, schedule: Schedule, lower_bound: float | None = None, title: str | None = None
 ) -> Scene:
-    """Return the picture of one schedule; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    """Return the picture of a schedule: a Gantt chart over the memory slices of the GPUs.
+
+    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
+    need not be valid: a chart is a good way to see what is wrong with it.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    schedule : Schedule
+        The schedule. Without operations, only runs are drawn.
+    lower_bound : float, optional
+        Seconds; drawn as a dashed line beside the makespan.
+    title : str, optional
+        By default the batch's name, the GPUs and the makespan.
+
+    Returns
+    -------
+    Scene
+        A figure of it has one panel (``figure.axes``) for each GPU. The group ids of the artists say what they are:
+        ``run:<task>``, ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation),
+        ``instance:<index>``, ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``,
+        ``lower-bound`` and their ``...-label``.
+
+    Raises
+    ------
+    InputError
+        If the schedule names a GPU or profile that the batch does not have, or a time that is not finite.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu, plot
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> plot(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),))).axes[0].get_xlabel()
+    'time in seconds'
+    """
     problems = list(schedule_problems(batch, schedule, lower_bound))
     if problems:
         raise InputError(problems)
@@ -190,7 +102,27 @@ def schedule_scene(
 
 
 def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str | None = None) -> Scene:
-    """Return the picture of a plan above its execution; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    """Return the picture of a plan and the schedule that it was in truth, one above the other.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    plan, measured : Schedule
+        The schedule that was planned, and the one that was measured.
+    title : str, optional
+        By default the batch's name and both makespans.
+
+    Returns
+    -------
+    Scene
+        A figure of it has for each GPU a panel with the plan, then for each GPU one with what was measured.
+
+    Raises
+    ------
+    InputError
+        As :func:`schedule_scene`.
+    """
     problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
     if problems:
         raise InputError(problems)

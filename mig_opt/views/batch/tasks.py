@@ -2,60 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from mig_opt.batch.batch import Batch, wrong_batch
-from mig_opt.errors import InputError
+from mig_opt.batch.batch import Batch
 from mig_opt.texts import plural
 from mig_opt.views.batch.schedules import batch_title
-from mig_opt.views.output import draw
 from mig_opt.views.scene import Axis, Dots, Line, Panel, Rows, Scene
 from mig_opt.views.texts import LINES, colour_of, elide_all, one_line
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MOST_TASKS, _LONGEST = 60, 36  # tasks, and characters of a name
 _ROW = 0.22  # inches of a row
 
 
-def plot_batch(batch: Batch, *, title: str | None = None) -> Figure:
-    """Draw the run times of the tasks of a batch: for each a line with a dot for each size of instance.
+def batch_scene(batch: Batch, title: str | None = None) -> Scene:
+    """Return the picture of the run times of tasks: for each a line with a dot for each size of instance.
 
     A short line means that a task gains little from a larger instance. Of more than 60 tasks the longest are drawn.
 
     Parameters
     ----------
     batch : Batch
-        What to draw.
+        The batch to draw.
     title : str, optional
         By default the name of the batch, the GPUs and the number of tasks.
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The group ids of the artists are ``task:<name>`` for lines and ``size:<compute slices>`` for dots.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed, or this is no batch.
+    Scene
+        The group ids of the artists of a figure are ``task:<name>`` for lines and ``size:<compute slices>`` for dots.
 
     Examples
     --------
-    >>> from mig_opt import load
-    >>> figure = plot_batch(load("rodinia-a30"))
-    >>> figure.axes[0].get_xlabel()
+    >>> from mig_opt import load, plot
+    >>> plot(load("rodinia-a30")).axes[0].get_xlabel()
     'seconds on an instance (logarithmic)'
     """
-    return draw(lambda: batch_scene(batch, title))
-
-
-def batch_scene(batch: Batch, title: str | None = None) -> Scene:
-    """Return the picture of a batch; :class:`~mig_opt.errors.InputError` if this is none."""
-    problems = list(wrong_batch(batch))
-    if problems:
-        raise InputError(problems)
     tasks = sorted(batch.tasks, key=lambda task: -max(task.times.values(), default=0.0))[:_MOST_TASKS]
     names = elide_all([one_line(task.name) for task in tasks], _LONGEST)
     marks: list[Line | Dots] = []

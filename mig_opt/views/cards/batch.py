@@ -9,7 +9,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural
-from mig_opt.views import plot_schedule
+from mig_opt.views import plot
 from mig_opt.views.batch.schedules import batch_title, schedule_problems, schedule_scene
 from mig_opt.views.cards.cards import card, facts, picture, result_card, table
 from mig_opt.views.cards.frames import frame
@@ -85,4 +85,4 @@ def plotted_result(result: ScheduleResult, **options: Any) -> Any:
     if result.batch is None:
         message = "is not known, as the result comes from a file: plot(batch, result.schedule) draws it"
         raise InputError([Problem("batch", message)])
-    return plot_schedule(result.batch, result.plan, lower_bound=result.lower_bound, **options)
+    return plot(result.batch, result.plan, lower_bound=result.lower_bound, **options)

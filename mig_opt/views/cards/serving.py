@@ -8,7 +8,7 @@ from typing import Any
 from mig_opt.errors import InputError, Problem
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views import plot_deployment
+from mig_opt.views import plot
 from mig_opt.views.cards.cards import card, picture, result_card, table
 from mig_opt.views.cards.frames import frame
 from mig_opt.views.serving.deployments import deployment_problems, deployment_scene, spell_rate
@@ -54,7 +54,7 @@ def plotted_result(result: DeploymentResult, **options: Any) -> Any:
     """Draw the deployment of a result."""
     if result.plan is None:
         raise InputError([Problem("deployment", f"there is none to draw: the result is {result.status.value}")])
-    return plot_deployment(result.plan, result.demand, **options)
+    return plot(result.plan, demand=result.demand, **options)
 
 
 def requests_card(simulation: RequestSimulation) -> str:

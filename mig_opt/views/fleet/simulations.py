@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,13 +22,10 @@ from mig_opt.views.fleet.series import (
     migration_times,
     wait_steps,
 )
-from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Axis, Box, Boxes, Dots, Line, Mark, Panel, Rows, Rule, Scene, seconds_axis
 from mig_opt.views.texts import BOUND, elide_all, one_line, spell_seconds, wrap_name
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from mig_opt.fleet.bounds import TraceBounds
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
@@ -48,13 +44,12 @@ _PIXELS, _BAR_PIXELS = 260, 40  # of a panel with lines, and of a bar
 _SHARES = Axis("%", (0, 104), ticks=[(share, str(share)) for share in (0, 25, 50, 75, 100)])
 
 
-def plot_simulation(
+def simulation_scene(
     simulations: Simulation | Sequence[Simulation],
-    *,
     bounds: TraceBounds | Acceptance | None = None,
     title: str | None = None,
-) -> Figure:
-    """Draw one simulation, or several of the same trace side by side.
+) -> Scene:
+    """Return the picture of one simulation, or of several of the same trace side by side.
 
     From top to bottom: the jobs of the fleet over time, for up to four simulations; the fragmentation of all, with
     migrations marked; how long jobs waited; mean wait, mean flow time (arrival to completion), and makespan
@@ -76,10 +71,10 @@ def plot_simulation(
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The labels of the panels (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations`` (where these
-        are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``; without a queue
-        ``acceptance``, ``accepted jobs``, ``accepted slices`` and ``accepted slice-seconds``. The group ids of
+    Scene
+        The labels of the panels of a figure (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations``
+        (where these are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``; without
+        a queue ``acceptance``, ``accepted jobs``, ``accepted slices`` and ``accepted slice-seconds``. The group ids of
         the artists say what they are: ``run:<simulation>:<index in the log>``, ``label:...``, ``hop:...``,
         ``instance:...``, ``use:<simulation>:<profile>``, ``fragmentation:<simulation>``, ``migrations:<simulation>``,
         ``waits:<simulation>``, ``bar:<panel>:<simulation>``, ``lower-bound:<panel>``,
@@ -88,50 +83,15 @@ def plot_simulation(
     Raises
     ------
     InputError
-        If matplotlib is not installed, there is no simulation, they are of different traces, or some turned jobs away
-        and others let them wait.
+        If they are of different traces, or some turned jobs away and others let them wait.
 
     Examples
     --------
-    >>> from mig_opt import Job, Trace, get_gpu, simulate
+    >>> from mig_opt import Job, Trace, get_gpu, plot, simulate
     >>> trace = Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb")), get_gpu("A100"))
-    >>> figure = plot_simulation([simulate(trace, "first-fit"), simulate(trace, "static", backfill=True)])
+    >>> figure = plot([simulate(trace, "first-fit"), simulate(trace, "static", backfill=True)])
     >>> [axes.get_label() for axes in figure.axes][:4]
     ['fleet 0', 'fleet 1', 'fragmentation', 'waits']
-    """
-    return draw(lambda: simulation_scene(simulations, bounds, title))
-
-
-def save_simulation_plot(
-    simulations: Simulation | Sequence[Simulation],
-    path: str | os.PathLike[str],
-    *,
-    bounds: TraceBounds | Acceptance | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None:
-    """Write the chart of :func:`plot_simulation` to a file, as :func:`save_plot` does for schedules.
-
-    Parameters
-    ----------
-    simulations, bounds, title
-        As for :func:`plot_simulation`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg or html.
-    dpi : float
-        Dots per inch of a png.
-    """
-    save(lambda: simulation_scene(simulations, bounds, title), path, dpi)
-
-
-def simulation_scene(
-    simulations: Simulation | Sequence[Simulation],
-    bounds: TraceBounds | Acceptance | None = None,
-    title: str | None = None,
-) -> Scene:
-    """Return the picture of some simulations: with a queue waits and times, without one what was accepted.
-
-    What cannot be drawn is an :class:`~mig_opt.errors.InputError`.
     """
     given = (simulations,) if isinstance(simulations, Simulation) else simulations
     done = entries_of("simulations", given, Simulation, "what simulate() returned")
@@ -153,8 +113,6 @@ def simulation_scene(
 
 
 def _problems(simulations: Sequence[Simulation]) -> Iterator[Problem]:
-    if not simulations:
-        yield Problem("simulations", "needs at least one, is empty")
     for index, simulation in enumerate(simulations[1:], 1):
         if simulation.trace != simulations[0].trace:
             yield Problem(f"simulations[{index}]", "is of another trace than the first; draw each trace for itself")

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError
 from mig_opt.rules import wrong_type
 from mig_opt.serving.day import DayPlan, DayResult, clock_text
 from mig_opt.texts import plural
-from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Axis, Dots, Line, Mark, Marker, Panel, Scene
 from mig_opt.views.texts import BOUND, INK, colour_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _HOUR = 3600
 _TICK_HOURS = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168)
@@ -24,8 +18,8 @@ _MOST_TICKS = 13
 _LEAST_SIZE, _SIZE_PER_SEGMENT = 12.0, 8.0  # square points of a dot
 
 
-def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
-    """Draw the GPUs in use over a day, the fewest that each step can do with, and the changes.
+def day_scene(result: DayResult, title: str | None = None) -> Scene:
+    """Return the picture of a day: the GPUs in use, the fewest that each step can do with, and the changes.
 
     A change is a dot where it begins, the larger the more segments it creates; one that interrupts a segment is drawn
     as a cross.
@@ -39,46 +33,24 @@ def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The group ids of the parts are ``gpus``, ``bound``, ``changes`` and ``interruptions``.
+    Scene
+        The group ids of the parts of a figure are ``gpus``, ``bound``, ``changes`` and ``interruptions``.
 
     Raises
     ------
     InputError
-        If matplotlib is not installed, or the result has no plan.
+        If the result has no plan.
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day, load
+    >>> from mig_opt import RateTable, deploy_day, load, plot
     >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 3 * service.rate) for service in demand.services}
-    >>> figure = plot_day(deploy_day(demand, RateTable((0, 3600, 7200), rows)))
+    >>> figure = plot(deploy_day(demand, RateTable((0, 3600, 7200), rows)))
     >>> figure.axes[0].get_ylabel()
     'GPUs'
     """
-    return draw(lambda: day_scene(result, title))
-
-
-def save_day_plot(
-    result: DayResult, path: str | os.PathLike[str], *, title: str | None = None, dpi: float = 150
-) -> None:
-    """Write the chart of :func:`plot_day` to a file, as :func:`save_plot` does for schedules.
-
-    Parameters
-    ----------
-    result, title
-        As for :func:`plot_day`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg or html.
-    dpi : float
-        Dots per inch of a png.
-    """
-    save(lambda: day_scene(result, title), path, dpi)
-
-
-def day_scene(result: DayResult, title: str | None = None) -> Scene:
-    """Return the picture of a day; :class:`~mig_opt.errors.InputError` if the result has no plan."""
-    if not isinstance(result, DayResult) or result.plan is None:
+    if result.plan is None:
         raise InputError([wrong_type("result", result, "what deploy_day(...) returns, with a plan")])
     plan = result.plan
     hours = [time / _HOUR for time in plan.times]

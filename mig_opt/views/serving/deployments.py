@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import gpu_names
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
-from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Axis, Box, Boxes, Panel, Rows, Scene
 from mig_opt.views.texts import colour_of, elide, one_line, spell_slices, wrap_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _UNUSED, _EMPTY = "#e4e4e4", "#fafafa"
 _UNUSED_SIGN, _LOST_SIGN = "unused compute slice", "compute slice lost to the segment beside it"
@@ -32,69 +26,6 @@ _ROW_PIXELS = 44
 _LEAST_FONT = 5.0
 _MOST_SEPARATE = 16  # GPUs up to which each has a row of its own
 _LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
-
-
-def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, title: str | None = None) -> Figure:
-    """Draw a deployment: each GPU is a row of memory slices, in which segments have the colours of their services.
-
-    A segment shows as much as fits of its service, its profile, and its batch size x processes; at least the number of
-    the service, which the legend explains. Compute slices in no segment are hatched in grey, those that an instance
-    takes without being able to use them (a 3g at slice 0 of an A100) in the colour of its service. Of more than 16 GPUs
-    those with the same segments share a row. The deployment need not be valid.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        What to draw.
-    demand : Demand, optional
-        The demand that it is for: the legend then has the rates of the services beside the throughputs.
-    title : str, optional
-        By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The group ids of the artists say what they are: ``segment:<index>`` (in the deployment), ``label:<index>``,
-        ``lost:<index>``, ``gpu:<first of the row>``, ``empty:<...>`` and ``unused:<...>:<slice>``; labels of rows are
-        ``row:<number of the row>``.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed, or a segment names a GPU or profile that is not there.
-
-    Examples
-    --------
-    >>> from mig_opt.serving.deployment import Deployment, Segment
-    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
-    >>> figure = plot_deployment(Deployment(("A100-80GB",), (segment,)))
-    >>> figure.axes[0].get_xlabel()
-    'memory slice (slice 7 has no compute)'
-    """
-    check_deployments(deployment=deployment)
-    return draw(lambda: deployment_scene(deployment, demand, title))
-
-
-def save_deployment_plot(
-    deployment: Deployment,
-    path: str | os.PathLike[str],
-    *,
-    demand: Demand | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None:
-    """Write the chart of :func:`plot_deployment` to a file, as :func:`save_plot` does for schedules.
-
-    Parameters
-    ----------
-    deployment, demand, title
-        As for :func:`plot_deployment`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg or html.
-    dpi : float
-        Dots per inch of a png.
-    """
-    save(lambda: deployment_scene(deployment, demand, title), path, dpi)
 
 
 def deployment_problems(deployment: Deployment) -> Iterator[Problem]:
@@ -192,9 +123,41 @@ def rows_of(deployment: Deployment) -> list[Row]:
 
 
 def deployment_scene(deployment: Deployment, demand: Demand | None = None, title: str | None = None) -> Scene:
-    """Return the picture of a deployment, for a demand if that is known.
+    """Return the picture of a deployment: each GPU is a row of memory slices, with segments in colours of services.
 
-    What cannot be drawn is an :class:`~mig_opt.errors.InputError`.
+    A segment shows as much as fits of its service, its profile, and its batch size x processes; at least the number of
+    the service, which the legend explains. Compute slices in no segment are hatched in grey, those that an instance
+    takes without being able to use them (a 3g at slice 0 of an A100) in the colour of its service. Of more than 16 GPUs
+    those with the same segments share a row. The deployment need not be valid.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What to draw.
+    demand : Demand, optional
+        The demand that it is for: the legend then has the rates of the services beside the throughputs.
+    title : str, optional
+        By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
+
+    Returns
+    -------
+    Scene
+        The group ids of the artists of a figure say what they are: ``segment:<index>`` (in the deployment),
+        ``label:<index>``, ``lost:<index>``, ``gpu:<first of the row>``, ``empty:<...>`` and ``unused:<...>:<slice>``;
+        labels of rows are ``row:<number of the row>``.
+
+    Raises
+    ------
+    InputError
+        If a segment names a GPU or profile that is not there.
+
+    Examples
+    --------
+    >>> from mig_opt import Deployment, Segment, plot
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> figure = plot(Deployment(("A100-80GB",), (segment,)))
+    >>> figure.axes[0].get_xlabel()
+    'memory slice (slice 7 has no compute)'
     """
     problems = list(deployment_problems(deployment))
     if problems:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from mig_opt.errors import InputError
-from mig_opt.rules import wrong_type
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Axis, Line, Panel, Rule, Scene
 from mig_opt.views.texts import BOUND, colour_of, elide, one_line
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MOST_LINES = 20  # services whose latencies are drawn
 _FARTHEST, _LEAST_SHARE = 2.0, 1e-3
 """Pictures end at so many times the SLO, and at so many percent of the requests."""
 
 
-def plot_latencies(simulation: RequestSimulation, *, promise: float | None = None, title: str | None = None) -> Figure:
-    """Draw how many requests of each service take longer than any share of its SLO.
+def latency_title(simulation: RequestSimulation, title: str | None) -> str:
+    """Return the title, by default arrivals, requests and the late share."""
+    usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
+    return usual if title is None else title
+
+
+def latency_scene(simulation: RequestSimulation, promise: float | None = None, title: str | None = None) -> Scene:
+    """Return the picture of how many requests of each service take longer than any share of its SLO.
 
     Each service has a falling line; at 1, the SLO, it shows the share of late requests. Of more than 20 services those
     with most late requests are drawn.
@@ -39,57 +36,17 @@ def plot_latencies(simulation: RequestSimulation, *, promise: float | None = Non
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The group ids of the lines are ``service:<index>``, ``slo`` and ``promise``.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed, or this is no simulation of requests.
+    Scene
+        The group ids of the lines of a figure are ``service:<index>``, ``slo`` and ``promise``.
 
     Examples
     --------
-    >>> from mig_opt import deploy, load, simulate_requests
+    >>> from mig_opt import deploy, load, plot, simulate_requests
     >>> demand = load("parvagpu-s1")
-    >>> figure = plot_latencies(simulate_requests(demand, deploy(demand).deployment, seconds=1))
+    >>> figure = plot(simulate_requests(demand, deploy(demand).deployment, seconds=1))
     >>> figure.axes[0].get_xlabel()
     'latency as a multiple of the SLO'
     """
-    return draw(lambda: latency_scene(simulation, promise, title))
-
-
-def save_latency_plot(
-    simulation: RequestSimulation,
-    path: str | os.PathLike[str],
-    *,
-    promise: float | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None:
-    """Write the chart of :func:`plot_latencies` to a file, as :func:`save_plot` does for schedules.
-
-    Parameters
-    ----------
-    simulation, promise, title
-        As for :func:`plot_latencies`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf, svg or html.
-    dpi : float
-        Dots per inch of a png.
-    """
-    save(lambda: latency_scene(simulation, promise, title), path, dpi)
-
-
-def latency_title(simulation: RequestSimulation, title: str | None) -> str:
-    """Return the title, by default arrivals, requests and the late share."""
-    usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
-    return usual if title is None else title
-
-
-def latency_scene(simulation: RequestSimulation, promise: float | None = None, title: str | None = None) -> Scene:
-    """Return the picture of simulated requests; :class:`~mig_opt.errors.InputError` if these are none."""
-    if not isinstance(simulation, RequestSimulation):
-        raise InputError([wrong_type("simulation", simulation, "what simulate_requests(...) returns")])
     marks: list[Line | Rule] = [Rule("slo", 1.0, "the SLO", colour=BOUND)]
     if promise is not None:
         rest = 100 * (1 - promise)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from mig_opt.batch.batch import LiveInstance
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.views import plot_schedule, texts
+from mig_opt.views import plot, texts
 
 # --- what the chart shows ---
 
@@ -27,7 +27,7 @@ from mig_opt.views import plot_schedule, texts
 def test_each_run_covers_its_footprint_and_its_time() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    figure = plot_schedule(batch, schedule)
+    figure = plot(batch, schedule)
     patches = artists(figure, "run:")
     assert len(patches) == len(schedule.runs) == 6
     for run in schedule.runs:
@@ -38,7 +38,7 @@ def test_each_run_covers_its_footprint_and_its_time() -> None:
 
 def test_slices_are_labelled_from_top_to_bottom() -> None:
     batch = a30_batch()
-    axes = plot_schedule(batch, a30_schedule(batch)).axes[0]
+    axes = plot(batch, a30_schedule(batch)).axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == [f"slice {index}" for index in range(4)]
     assert list(axes.get_yticks()) == [0.5, 1.5, 2.5, 3.5]
     assert axes.get_ylim() == (4, 0)
@@ -47,7 +47,7 @@ def test_slices_are_labelled_from_top_to_bottom() -> None:
 
 def test_a_panel_for_each_gpu_with_one_time_axis() -> None:
     batch, schedule = top_down("A30", [f"t{index}" for index in range(12)], gpus=3)
-    figure = plot_schedule(batch, schedule)
+    figure = plot(batch, schedule)
     assert [axes.get_ylabel() for axes in figure.axes] == ["GPU 0", "GPU 1", "GPU 2"]
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "time in seconds"]
@@ -61,7 +61,7 @@ def test_a_panel_for_each_gpu_with_one_time_axis() -> None:
 def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_instance() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    figure = plot_schedule(batch, schedule, lower_bound=3000.0)  # stretches the axis: 0.1 s is a 3000th of it
+    figure = plot(batch, schedule, lower_bound=3000.0)  # stretches the axis: 0.1 s is a 3000th of it
     least = 2.4 / 72 * figure.dpi
     assert schedule.operations is not None
     for index, operation in enumerate(schedule.operations):
@@ -78,7 +78,7 @@ def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_
 
 def test_operations_that_are_long_enough_are_drawn_to_scale() -> None:
     batch = a30_batch()
-    figure = plot_schedule(batch, a30_schedule(batch))
+    figure = plot(batch, a30_schedule(batch))
     assert extent(artists(figure, "create:")["create:0"]) == pytest.approx((0.0, 0.12, 0, 2))
     assert {"creation", "destruction"} <= set(key(figure))
 
@@ -86,7 +86,7 @@ def test_operations_that_are_long_enough_are_drawn_to_scale() -> None:
 def test_the_life_of_each_instance_is_outlined_and_named() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    figure = plot_schedule(batch, schedule)
+    figure = plot(batch, schedule)
     lives = sorted(extent(patch) for patch in artists(figure, "instance:").values())
     assert schedule.operations is not None
     destroyed = next(operation for operation in schedule.operations if operation.kind == "destroy")
@@ -100,7 +100,7 @@ def test_the_life_of_each_instance_is_outlined_and_named() -> None:
 
 def test_without_operations_only_runs_are_drawn() -> None:
     batch = a30_batch()
-    figure = plot_schedule(batch, Schedule(a30_schedule(batch).runs))
+    figure = plot(batch, Schedule(a30_schedule(batch).runs))
     assert len(artists(figure, "run:")) == 6
     assert not any(artists(figure, prefix) for prefix in ("create:", "destroy:", "instance:", "idle:", "profile:"))
     assert "creation" not in key(figure)
@@ -111,7 +111,7 @@ def test_initial_instances_are_busy_until_they_are_free() -> None:
     batch = a30_batch(initial=live)
     gaussian = batch.tasks[0]
     instances = [PlannedInstance(0, batch.gpu.placement("2g.12gb", 0), [gaussian], free=2.5)]
-    figure = plot_schedule(batch, timed_schedule(batch, instances, [("destroy", 0)]))
+    figure = plot(batch, timed_schedule(batch, instances, [("destroy", 0)]))
     earlier = artists(figure, "earlier:")
     assert list(earlier) == ["earlier:0"]
     assert extent(earlier["earlier:0"]) == pytest.approx((0.0, 2.5, 0, 2))
@@ -123,7 +123,7 @@ def test_initial_instances_are_busy_until_they_are_free() -> None:
 
 
 def test_an_empty_schedule_is_drawn_too() -> None:
-    figure = plot_schedule(a30_batch(), Schedule(()), lower_bound=0.0)
+    figure = plot(a30_batch(), Schedule(()), lower_bound=0.0)
     assert figure.axes[0].get_xlim()[1] > 0
     assert not artists(figure, "run:")
 
@@ -140,7 +140,7 @@ def line_positions(figure: Figure, gid: str) -> set[float]:
 def test_makespan_and_bound_are_lines_at_their_seconds() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    figure = plot_schedule(batch, schedule, lower_bound=12.25)
+    figure = plot(batch, schedule, lower_bound=12.25)
     assert line_positions(figure, "makespan") == {schedule.makespan}
     assert line_positions(figure, "lower-bound") == {12.25}
     labels = {gid: artist.get_text() for gid, artist in artists(figure, "").items() if gid.endswith("-label")}
@@ -152,7 +152,7 @@ def test_makespan_and_bound_are_lines_at_their_seconds() -> None:
 
 def test_without_a_bound_there_is_no_bound() -> None:
     batch = a30_batch()
-    figure = plot_schedule(batch, a30_schedule(batch))
+    figure = plot(batch, a30_schedule(batch))
     assert not artists(figure, "lower-bound")
 
 
@@ -160,7 +160,7 @@ def test_without_a_bound_there_is_no_bound() -> None:
 def test_values_that_coincide_share_one_label(difference: float) -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    figure = plot_schedule(batch, schedule, lower_bound=schedule.makespan + difference)
+    figure = plot(batch, schedule, lower_bound=schedule.makespan + difference)
     labels = [text.get_text() for gid, text in artists(figure, "").items() if gid.endswith("-label")]
     assert labels == [f"makespan = lower bound = {schedule.makespan:.6g} s"]
     assert line_positions(figure, "lower-bound") == {schedule.makespan + difference}
@@ -171,7 +171,7 @@ def test_values_that_coincide_share_one_label(difference: float) -> None:
 def test_no_text_overlaps_another_wherever_the_bound_is(share: float) -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
-    assert_texts_apart(plot_schedule(batch, schedule, lower_bound=share * schedule.makespan))
+    assert_texts_apart(plot(batch, schedule, lower_bound=share * schedule.makespan))
 
 
 @given(
@@ -202,7 +202,7 @@ def test_labels_of_lines_touch_neither_each_other_nor_the_other_line(
 
 def test_the_default_title_names_batch_gpus_and_makespan() -> None:
     batch, schedule = top_down("A30", ["a", "b"], gpus=2)
-    title = plot_schedule(batch, schedule).texts[-1].get_text()
+    title = plot(batch, schedule).texts[-1].get_text()
     assert title == f"random · 2 x NVIDIA A30 24GB · makespan {schedule.makespan:.6g} s"
 
 
@@ -210,7 +210,7 @@ def test_a_long_title_is_broken_and_an_empty_one_left_out() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)
     title = "a title of a few words, " * 12
-    figure = plot_schedule(batch, schedule, title=title)
+    figure = plot(batch, schedule, title=title)
     assert " ".join(figure.texts[-1].get_text().split()) == title.strip()
     assert_texts_apart(figure)
-    assert not plot_schedule(batch, schedule, title="").texts
+    assert not plot(batch, schedule, title="").texts

@@ -21,7 +21,7 @@ from mig_opt.instances.bundled import load_demand
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
-from mig_opt.views import plot_batch, plot_schedule
+from mig_opt.views import plot
 
 BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound", batch=tiny.BATCH)
 DEPLOYMENT = Deployment(
@@ -225,7 +225,7 @@ def test_nothing_of_it_is_imported_before() -> None:
 
 
 def test_pictures() -> None:
-    assert plot_batch(tiny.BATCH)._repr_png_().startswith(b"\x89PNG")
+    assert plot(tiny.BATCH)._repr_png_().startswith(b"\x89PNG")
     assert tiny.BATCH.plot(title="tasks").texts[-1].get_text() == "tasks"
     assert tiny.BEST.plot(tiny.BATCH).findobj(lambda artist: artist.get_gid() == "run:left")
     assert BEST.plot().findobj(lambda artist: artist.get_gid() == "lower-bound")
@@ -237,7 +237,7 @@ def test_pictures() -> None:
 
 def test_the_picture_of_a_batch() -> None:
     batch = Batch((Task("short", {1: 1.0}), Task("long $x$", {1: 8.0, 2: 4.0})), get_gpu("A30"), name="two")
-    (axes,) = plot_batch(batch).axes
+    (axes,) = plot(batch).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["long $x$", "short"]
     dots = {dots.get_gid(): [x for x, _ in dots.get_offsets()] for dots in axes.collections}
     assert dots == {"size:1": [8.0, 1.0], "size:2": [4.0]}
@@ -246,7 +246,7 @@ def test_the_picture_of_a_batch() -> None:
 
 def test_of_many_tasks_the_longest_are_drawn() -> None:
     batch = Batch(tuple(Task(f"t{number}", {1: 1.0 + number}) for number in range(70)), get_gpu("A30"))
-    figure = plot_batch(batch)
+    figure = plot(batch)
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert (names[0], names[-1], len(names)) == ("t69", "t10", 60)
 
@@ -261,7 +261,7 @@ def test_what_is_not_there_cannot_be_drawn() -> None:
 
 
 def test_what_is_no_batch_or_schedule_cannot_be_drawn() -> None:
-    with pytest.raises(InputError, match="batch: must be a Batch"):
+    with pytest.raises(InputError, match="there is no picture of str with Schedule"):
         tiny.BEST.plot("rodinia-a30")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InputError, match="schedule: must be a Schedule"):
-        plot_schedule(tiny.BATCH, BEST)  # type: ignore[arg-type]  # what is tested
+        plot(tiny.BATCH, BEST)

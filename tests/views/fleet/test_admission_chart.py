@@ -10,7 +10,7 @@ from mig_opt import Job, Trace, generate_trace, get_gpu
 from mig_opt.errors import InputError
 from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import Simulation, simulate
-from mig_opt.views import plot_simulation
+from mig_opt.views import plot
 from mig_opt.views.fleet.comparisons import ASKED_SIGN, UPPER_SIGN, comparisons
 from mig_opt.views.fleet.series import acceptance_steps
 
@@ -47,7 +47,7 @@ def test_the_bound_holds_for_all_that_are_drawn() -> None:
 
 def test_panels_and_bounds_without_a_queue() -> None:
     done = rejecting()
-    figure = plot_simulation(done)
+    figure = plot(done)
     labels = [axes.get_label() for axes in figure.axes]
     assert labels[2:] == ["fragmentation", "acceptance", "accepted jobs", "accepted slices", "accepted slice-seconds"]
     bars = artists(figure, "bar:")
@@ -60,4 +60,4 @@ def test_panels_and_bounds_without_a_queue() -> None:
     )
     assert "2 of 3 jobs accepted" in artists(figure, "heading:")["heading:fleet 0"].get_text()
     with pytest.raises(InputError, match="one turned jobs away, one let them wait"):
-        plot_simulation([done[0], simulate(done[0].trace, "first-fit")])
+        plot([done[0], simulate(done[0].trace, "first-fit")])

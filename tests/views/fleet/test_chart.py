@@ -15,7 +15,7 @@ from online_worlds import NO_COSTS, Scripted, job, place, trace
 from mig_opt import Trace, generate_trace
 from mig_opt.errors import InputError
 from mig_opt.simulation import Policy, Simulation, simulate
-from mig_opt.views import plot_simulation, save_simulation_plot
+from mig_opt.views import plot
 from mig_opt.views.fleet.series import (
     StepFunction,
     busy_shares,
@@ -106,17 +106,17 @@ def test_migrations_are_found() -> None:
 def test_panels_of_one_and_of_several() -> None:
     done = [simulate(two_jobs(), name) for name in ("first-fit", "best-fit")]
     common = ["fragmentation", "waits", "mean wait", "mean flow time", "makespan"]
-    assert [axes.get_label() for axes in plot_simulation(done[0]).axes] == ["fleet 0", *common]
-    assert [axes.get_label() for axes in plot_simulation(done).axes] == ["fleet 0", "fleet 1", *common]
-    many = [axes.get_label() for axes in plot_simulation(done * 3).axes]
+    assert [axes.get_label() for axes in plot(done[0]).axes] == ["fleet 0", *common]
+    assert [axes.get_label() for axes in plot(done).axes] == ["fleet 0", "fleet 1", *common]
+    many = [axes.get_label() for axes in plot(done * 3).axes]
     assert [label for label in many if label.startswith("fleet")] == ["fleet 0", "fleet 1", "fleet 2", "fleet 3"]
 
 
 def test_runs_are_where_they_were() -> None:
     """b on the four upper slices from 4 to 6 s; a second GPU begins below the eight slices of the first and a gap."""
-    figure = plot_simulation(simulate(two_jobs(), "first-fit"))
+    figure = plot(simulate(two_jobs(), "first-fit"))
     assert [extent(artists(figure, "run:")[f"run:0:{index}"]) for index in (0, 1)] == [(0, 4, 0, 4), (4, 6, 0, 4)]
-    figure = plot_simulation(moved())
+    figure = plot(moved())
     assert [extent(patch)[:2] for patch in artists(figure, "run:").values()] == [(0, 3), (3, 10)]
     (low, high) = sorted(extent(patch)[2:] for patch in artists(figure, "run:").values())
     assert (low, high) == ((0, 2), (pytest.approx(10.6), pytest.approx(12.6)))
@@ -128,7 +128,7 @@ def test_runs_are_where_they_were() -> None:
 
 def test_migrations_are_marked_on_the_fragmentation() -> None:
     done = moved()
-    (marks,) = artists(plot_simulation(done), "migrations:").values()
+    (marks,) = artists(plot(done), "migrations:").values()
     assert isinstance(marks, PathCollection)
     (level,) = fragmentation_steps(done.log).at(np.array([3.0]))
     assert marks.get_offsets().tolist() == [[3.0, pytest.approx(level)]]
@@ -136,7 +136,7 @@ def test_migrations_are_marked_on_the_fragmentation() -> None:
 
 def test_many_migrations_are_counted() -> None:
     done = simulate(generate_trace("long-25", jobs=700, mean_gap=20.0), "fragmentation-aware")
-    figure = plot_simulation(done)
+    figure = plot(done)
     assert "migrations" in [axes.get_label() for axes in figure.axes]
     (line,) = artists(figure, "migrations:").values()
     assert isinstance(line, Line2D)
@@ -147,7 +147,7 @@ def test_many_migrations_are_counted() -> None:
 
 def test_bars_and_bounds() -> None:
     """a 4 s and b 5 s of flow time, makespan 6 s; nobody does better, since 4g has one place."""
-    figure = plot_simulation(simulate(two_jobs(), "first-fit"))
+    figure = plot(simulate(two_jobs(), "first-fit"))
     bars = artists(figure, "bar:")
     assert [extent(bars[f"bar:{number}:0"])[1] for number in range(3)] == pytest.approx([1.5, 4.5, 6.0])
     lines = artists(figure, "lower-bound:")
@@ -158,7 +158,7 @@ def test_bars_and_bounds() -> None:
 
 
 def test_who_leaves_jobs_waiting_is_said_to() -> None:
-    figure = plot_simulation(simulate(two_jobs(), Lazy()))
+    figure = plot(simulate(two_jobs(), Lazy()))
     (heading,) = artists(figure, "heading:fleet").values()
     assert "1 of 2 jobs done" in heading.get_text()  # type: ignore[attr-defined]
     texts = [artist.get_text() for artist in artists(figure, "value:").values()]  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def test_names_that_do_not_fit_are_in_the_key() -> None:
         dataclasses.replace(each, name=NAME.format(number))
         for number, each in enumerate(generate_trace("long-25", jobs=20).jobs)
     )
-    figure = plot_simulation(simulate(generate_trace("long-25").replace(jobs=jobs), "first-fit"))
+    figure = plot(simulate(generate_trace("long-25").replace(jobs=jobs), "first-fit"))
     texts = {artist.get_text() for artist in artists(figure, "label:").values()}  # type: ignore[attr-defined]
     numbers = {text for text in texts if text.startswith("#")}
     explained = {entry.split()[0] for entry in key(figure) if entry.startswith("#")}
@@ -184,7 +184,7 @@ def test_policies_that_differ_in_the_middle_of_their_names_have_different_names(
     """From 44 characters on the middle is left out, which would be the threshold here."""
     world, rest = generate_trace("long-25", jobs=12), {"migration": False, "backfill": True}
     done = [simulate(world, "fragmentation-aware", threshold=share, **rest) for share in (0.2, 0.25)]
-    figure = plot_simulation(done)
+    figure = plot(done)
     names = [entry for entry in key(figure) if entry.startswith("fragmentation-aware")]
     assert len(set(names)) == 2
     assert_texts_apart(figure)
@@ -192,7 +192,7 @@ def test_policies_that_differ_in_the_middle_of_their_names_have_different_names(
 
 def test_colours_are_those_of_the_jobs() -> None:
     done = [simulate(generate_trace("long-25", jobs=12), name) for name in ("first-fit", "load-balancing")]
-    runs = artists(plot_simulation(done), "run:")
+    runs = artists(plot(done), "run:")
     colours: list[dict[int, object]] = [{}, {}]
     for number, simulation in enumerate(done):
         for index, run in enumerate(simulation.log.runs()):
@@ -213,12 +213,12 @@ def test_colours_are_those_of_the_jobs() -> None:
 )
 def test_texts_are_apart(jobs: int, gpus: int, policies: list[str]) -> None:
     world = generate_trace("long-25", jobs=jobs, gpus=gpus, mean_gap=100 / gpus)
-    assert_texts_apart(plot_simulation([simulate(world, name) for name in policies]))
+    assert_texts_apart(plot([simulate(world, name) for name in policies]))
 
 
 def test_large_fleets_are_shown_by_their_use() -> None:
     world = generate_trace("long-25", jobs=300, gpus=40, mean_gap=2.0)
-    figure = plot_simulation([simulate(world, "first-fit"), simulate(world, "best-fit")])
+    figure = plot([simulate(world, "first-fit"), simulate(world, "best-fit")])
     assert not artists(figure, "run:")
     assert {gid.split(":")[2] for gid in artists(figure, "use:0:")} == {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb"}
     assert "busy with 3g.20gb" in key(figure)
@@ -227,16 +227,16 @@ def test_large_fleets_are_shown_by_their_use() -> None:
 def test_nothing_is_left_on_the_screen_when_nothing_runs() -> None:
     """The default partition has no 7g, which comes first and holds up everybody."""
     world = trace(job("a", 0.0, "4g.20gb", 4.0))
-    assert_texts_apart(plot_simulation(simulate(world, "static", partition="7")))
+    assert_texts_apart(plot(simulate(world, "static", partition="7")))
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     done = simulate(two_jobs(), "first-fit")
-    with pytest.raises(InputError, match="simulations: needs at least one"):
-        plot_simulation([])
-    with pytest.raises(InputError, match=r"simulations\[0\]: must be what simulate\(\) returned"):
-        plot_simulation([7])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="there is no picture of list"):
+        plot([])
+    with pytest.raises(InputError, match=r"simulations\[1\]: must be what simulate\(\) returned"):
+        plot([done, 7])
     with pytest.raises(InputError, match=r"simulations\[1\]: is of another trace"):
-        plot_simulation([done, moved()])
+        plot([done, moved()])
     with pytest.raises(InputError, match=r"written as .png, .pdf, .svg or .html"):
-        save_simulation_plot(done, tmp_path / "a.gif")
+        plot(done, to=tmp_path / "a.gif")

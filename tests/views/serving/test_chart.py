@@ -17,7 +17,7 @@ from mig_opt.gpu.devices import Device
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.views import plot_deployment
+from mig_opt.views import plot
 from mig_opt.views.serving.deployments import rows_of
 
 MODELS = ["bert-large", "densenet-121", "densenet-169", "inceptionv3", "mobilenetv2", "resnet-50", "vgg-16", "vgg-19"]
@@ -82,7 +82,7 @@ def assert_labels_inside(figure: Figure) -> None:
     ],
 )
 def test_texts_fit_into_their_places_and_keep_apart(deployment: Deployment, rows: int) -> None:
-    figure = plot_deployment(deployment)
+    figure = plot(deployment)
     assert len(artists(figure, "row:")) == rows
     assert_labels_inside(figure)
     assert_texts_apart(figure)
@@ -94,11 +94,11 @@ def labels_of(figure: Figure) -> dict[str, str]:
 
 def test_segments_say_what_they_are_or_at_least_the_number_of_their_service() -> None:
     names = ["chat", LONG[0]]
-    roomy = plot_deployment(Deployment(("A30",), (segment(names[0], 0, "4g.24gb", 0),)))
+    roomy = plot(Deployment(("A30",), (segment(names[0], 0, "4g.24gb", 0),)))
     assert labels_of(roomy) == {"label:0": "chat\n4g.24gb · 8 x 2"}
     # 41 kinds of GPUs are in two columns, whose slices are narrow.
     narrow = fleet(41, ["x" * 60, "y"])
-    wordings = labels_of(plot_deployment(narrow))
+    wordings = labels_of(plot(narrow))
     assert len(wordings) == len(narrow.segments)
     for gid, wording in wordings.items():
         service = narrow.segments[int(gid.removeprefix("label:"))].service
@@ -114,14 +114,14 @@ def test_services_have_their_colours_and_the_legend_their_figures() -> None:
             segment("vision", 0, "3g.40gb", 4),
         ),
     )
-    figure = plot_deployment(deployment)
+    figure = plot(deployment)
     colours = {gid: patch.get_facecolor() for gid, patch in artists(figure, "segment:").items()}
     assert colours["segment:0"] == colours["segment:1"] != colours["segment:2"]
     assert key(figure)[-2:] == ["#1 chat: 2 segments, 12400 requests/s", "#2 vision: 1 segment, 100 requests/s"]
     table = ProfileTable("m", "A100-80GB", (Point(3, 8, 2, 100.0, 0.01),))
     services = tuple(Service(name, 1.0, 90.25, "m") for name in ("chat", "search"))
     demand = Demand(services, (table,), (GpuPool(get_gpu("A100-80GB")),), name="monday")
-    figure = plot_deployment(deployment, demand)
+    figure = plot(deployment, demand=demand)
     assert key(figure)[-3:] == [
         "#1 chat: 2 segments, 12400 requests/s (needs 90.25)",
         "#2 search: 0 segments, 0 requests/s (needs 90.25)",
@@ -146,16 +146,16 @@ def test_what_is_wasted_adds_up_to_the_fragmentation() -> None:
         ("A100-80GB",),
         (segment("a", 0, "3g.40gb", 0), segment("b", 0, "1g.20gb", 4)),
     )
-    figure = plot_deployment(deployment)
+    figure = plot(deployment)
     assert slices(figure, "segment:") == {"segment:0": (0, 4), "segment:1": (4, 6)}
     assert slices(figure, "lost:") == {"lost:0": (3, 4), "lost:1": (5, 6)}
     assert slices(figure, "unused:") == {"unused:0:6": (6, 7)}
     assert key(figure)[:2] == ["unused compute slice", "compute slice lost to the segment beside it"]
     # Slice 7 has memory only: nothing is lost beside a 3g at 4, or a 1g with double memory at 6.
     whole = Deployment(("A100-80GB",), (segment("a", 0, "4g.40gb", 0), segment("b", 0, "3g.40gb", 4)))
-    assert not artists(plot_deployment(whole), "lost:")
-    assert not artists(plot_deployment(whole), "unused:")
-    last = plot_deployment(Deployment(("A100-80GB",), (segment("a", 0, "1g.20gb", 6),)))
+    assert not artists(plot(whole), "lost:")
+    assert not artists(plot(whole), "unused:")
+    last = plot(Deployment(("A100-80GB",), (segment("a", 0, "1g.20gb", 6),)))
     assert not artists(last, "lost:")
     assert len(artists(last, "unused:")) == 6
 
@@ -179,15 +179,15 @@ def test_equal_gpus_share_a_row_if_there_are_many() -> None:
         other = [segment("c", count, "4g.24gb", 0)]
         return Deployment(("A30",) * (count + 2), tuple(segments + other))
 
-    few = plot_deployment(build(14))
+    few = plot(build(14))
     assert len(artists(few, "row:")) == 16
-    many = plot_deployment(build(15))
+    many = plot(build(15))
     assert [text.get_text() for text in artists(many, "row:").values() if isinstance(text, Text)] == [
         "15 x GPU\n0-14",
         "GPU 15",
         "GPU 16",
     ]
-    known = plot_deployment(dataclasses.replace(build(15), devices=tuple(Device(gpu + 2, "n1") for gpu in range(16))))
+    known = plot(dataclasses.replace(build(15), devices=tuple(Device(gpu + 2, "n1") for gpu in range(16))))
     assert [text.get_text() for text in artists(known, "row:").values() if isinstance(text, Text)] == [
         "15 x GPU\n2-16 of n1",
         "GPU 17 of n1",
@@ -202,21 +202,21 @@ def test_of_very_many_kinds_the_most_frequent_are_drawn() -> None:
         Segment("a", gpu, "4g.24gb", 0, batch=1 if gpu % 2 else gpu, processes=1, throughput=9.0, latency=0.1)
         for gpu in range(500)
     ]
-    figure = plot_deployment(Deployment(("A30",) * 500, tuple(segments)))
+    figure = plot(Deployment(("A30",) * 500, tuple(segments)))
     assert len(artists(figure, "row:")) == 200
     assert "row:1" in artists(figure, "row:")
     assert "51 more GPUs are not drawn" in key(figure)
 
 
 def test_empty_deployments_and_wrong_layouts_are_drawn() -> None:
-    assert_texts_apart(plot_deployment(Deployment((), ())))
+    assert_texts_apart(plot(Deployment((), ())))
     # The published deployments of ParvaGPU have segments that overlap, and starts that there are not.
     wrong = Deployment(("A100-80GB",), (segment("a", 0, "2g.20gb", 5), segment("b", 0, "3g.40gb", 4)))
-    assert slices(plot_deployment(wrong), "segment:") == {"segment:0": (5, 7), "segment:1": (4, 8)}
+    assert slices(plot(wrong), "segment:") == {"segment:0": (5, 7), "segment:1": (4, 8)}
 
 
 def test_what_is_not_there_is_reported_at_once() -> None:
     wrong = Deployment(("X9", "A30"), (segment("a", 2, "1g.6gb", 0), segment("b", 1, "1g.5gb", 0)))
     with pytest.raises(InputError) as error:
-        plot_deployment(wrong)
+        plot(wrong)
     assert [problem.path for problem in error.value.problems] == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]

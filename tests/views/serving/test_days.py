@@ -13,7 +13,7 @@ from mig_opt.api.deploy.days import deploy_day
 from mig_opt.errors import InputError
 from mig_opt.serving.day import DayResult
 from mig_opt.serving.rates import RateTable
-from mig_opt.views import plot_day, save_day_plot
+from mig_opt.views import plot
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def drawn(figure: object, gid: str) -> list[object]:
 
 
 def test_gpus_bound_and_changes_are_drawn(result):
-    figure = plot_day(result)
+    figure = plot(result)
     (gpus,), (bound,), (changes,) = (drawn(figure, gid) for gid in ("gpus", "bound", "changes"))
     assert list(gpus.get_ydata()[:-1]) == list(result.plan.gpus)
     assert list(bound.get_ydata()[:-1]) == list(result.fewest_gpus)
@@ -44,15 +44,15 @@ def test_a_change_that_interrupts_is_drawn_as_such(result):
     segment = result.plan.deployments[0].segments[0]
     broken[step - 1] = dataclasses.replace(broken[step - 1], interrupted=(segment,))
     plan = dataclasses.replace(result.plan, changes=tuple(broken))
-    assert drawn(plot_day(dataclasses.replace(result, plan=plan)), "interruptions")
+    assert drawn(plot(dataclasses.replace(result, plan=plan)), "interruptions")
 
 
 def test_a_file_is_written_only_of_a_plan(result, tmp_path: Path):
-    save_day_plot(result, tmp_path / "day.svg")
+    plot(result, to=tmp_path / "day.svg")
     assert (tmp_path / "day.svg").read_text(encoding="utf-8").startswith("<?xml")
-    save_day_plot(result, tmp_path / "day.html")
+    plot(result, to=tmp_path / "day.html")
     page = (tmp_path / "day.html").read_text(encoding="utf-8")
     assert "at least (proven)" in page
     assert "GPU-hours" in page
     with pytest.raises(InputError, match="with a plan"):
-        plot_day(dataclasses.replace(result, plan=None))
+        plot(dataclasses.replace(result, plan=None))

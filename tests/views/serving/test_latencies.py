@@ -9,9 +9,8 @@ from charts import assert_texts_apart
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mig_opt.errors import InputError
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views import plot_latencies
+from mig_opt.views import plot
 
 
 def simulation(services: int) -> RequestSimulation:
@@ -28,7 +27,7 @@ def line_of(figure: Figure, gid: str) -> Line2D:
 
 
 def test_a_line_falls_to_the_late_share_at_the_limit() -> None:
-    figure = plot_latencies(simulation(2), promise=0.99)
+    figure = plot(simulation(2), promise=0.99)
     line = line_of(figure, "service:0")
     times, shares = line.get_data()
     assert times[0] == 0
@@ -39,16 +38,11 @@ def test_a_line_falls_to_the_late_share_at_the_limit() -> None:
 
 
 def test_many_services_are_cut() -> None:
-    figure = plot_latencies(simulation(30))
+    figure = plot(simulation(30))
     assert len([line for line in figure.axes[0].lines if str(line.get_gid()).startswith("service:")]) == 20
     assert any("10 more not drawn" in text.get_text() for text in figure.findobj() if hasattr(text, "get_text"))
 
 
 def test_services_without_requests_are_drawn() -> None:
     idle = dataclasses.replace(simulation(1).services[0], requests=0, late=0, late_share=0.0, bins=())
-    assert plot_latencies(dataclasses.replace(simulation(1), services=(idle,)))
-
-
-def test_something_else_is_refused() -> None:
-    with pytest.raises(InputError, match="simulation: must be what simulate_requests"):
-        plot_latencies(3)  # type: ignore[arg-type]
+    assert plot(dataclasses.replace(simulation(1), services=(idle,)))

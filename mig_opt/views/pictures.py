@@ -1,0 +1,58 @@
+"""The one way to a picture: the scene of what is given, drawn as a figure or written to a file."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mig_opt.batch.batch import Batch
+from mig_opt.errors import InputError, Problem
+from mig_opt.serving.day import DayResult
+from mig_opt.serving.deployment import Deployment
+from mig_opt.simulation.fleet.simulator import Simulation
+from mig_opt.simulation.serving.outcome import RequestSimulation
+from mig_opt.views.batch.schedules import execution_scene, schedule_scene
+from mig_opt.views.batch.tasks import batch_scene
+from mig_opt.views.fleet.simulations import simulation_scene
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Scene
+from mig_opt.views.serving.days import day_scene
+from mig_opt.views.serving.deployments import deployment_scene
+from mig_opt.views.serving.latencies import latency_scene
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SCENES: dict[tuple[type, int], Callable[..., Scene]] = {
+    (Batch, 0): batch_scene,
+    (Batch, 1): schedule_scene,
+    (Batch, 2): execution_scene,
+    (Deployment, 0): deployment_scene,
+    (DayResult, 0): day_scene,
+    (RequestSimulation, 0): latency_scene,
+    (Simulation, 0): simulation_scene,
+}
+"""The picture of a class with a number of schedules."""
+
+
+def plot(
+    content: Any, *more: Any, to: str | os.PathLike[str] | None = None, dpi: float = 150, **options: Any
+) -> Figure | None:
+    """Draw what :func:`mig_opt.plot` draws, as a figure or into a file.
+
+    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+    """
+    first = content[0] if isinstance(content, list | tuple) and content else content
+    given = len(more)
+    made = next((made for (kind, number), made in _SCENES.items() if isinstance(first, kind) and number == given), None)
+    if made is None:
+        known = ", ".join(dict.fromkeys(kind.__name__ for kind, _ in _SCENES))
+        names = " with ".join(type(each).__name__ for each in (first, *more))
+        raise InputError([Problem("content", f"there is no picture of {names:.60}; there are some of {known}")])
+    scene = functools.partial(made, content, *more, **options)
+    if to is None:
+        return draw(scene)
+    save(scene, to, dpi)
+    return None
