@@ -54,7 +54,7 @@ from .instances.bundled import instance_info as instance_info
 from .instances.bundled import instance_names as instance_names
 from .instances.bundled import load as load
 from .instances.fleet.registry import generate_trace as generate_trace
-from .method.control import Callbacks as Callbacks
+from .method.options import Callbacks as Callbacks
 from .method.registry import Method as Method
 from .method.registry import methods as methods
 from .method.result import Result as Result

@@ -15,6 +15,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.instances.batch import ScalingName
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import LoadProgram
@@ -33,7 +34,7 @@ def distances(batch: Batch) -> dict[str, float]:
         return {}
     integer_batch = IntegerBatch(batch)
     program = LoadProgram(integer_batch, at_least=0, at_most=integer_batch.ticks.nearest(result.makespan))
-    outcome = solve_program(program.linear.program, Highs(), Control[Schedule](time_limit=100))
+    outcome = solve_program(program.linear.program, Highs(), Control[Schedule](RunOptions(time_limit=100)))
     control = Control[Schedule]()
     control.offer(result.schedule)
     search = CpSearch(batch, control)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
@@ -16,7 +16,8 @@ from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition, wrong_partition
-from mig_opt.method.control import Callbacks, Control, Stop, call, check_run, run
+from mig_opt.method.control import Control, call, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, METHODS, get_method, methods
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_type
@@ -35,14 +36,9 @@ def solve(
     method: str = AUTO,
     *,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
     partition: str | Sequence[Placement] | None = None,
     initial: Schedule | None = None,
+    **options: Unpack[RunKeywords],
 ) -> ScheduleResult:
     """Find a schedule of least makespan for a batch.
 
@@ -54,24 +50,7 @@ def solve(
         A name of :func:`methods`, or ``auto``.
     time_limit : float, optional
         Wall-clock seconds of the method; seconds of counted work if ``deterministic``. Exact methods without a limit
-        run until the proof. The import of a method that this process has not used yet does not count.
-    seed : int
-        Seed for whatever is random in the method, at least 0.
-    workers : int, optional
-        Threads of the method; by default one for each core.
-    callbacks : Callbacks or sequence of Callbacks
-        Told about the progress. What they raise ends the run and arrives here.
-    gap : float
-        The run ends as soon as ``(makespan - lower_bound) / makespan`` is at most this share: 0.01 is one percent.
-    stop : callable, optional
-        Called with the new ``TrajectoryPoint`` after each improvement of the schedule or the bound, not always in the
-        thread that called this function. The run ends as soon as it returns True; nothing that the method finds later
-        counts. What it raises arrives here as well.
-    deterministic : bool
-        True if the same arguments have to give the same schedule, bound and trajectory (but for the seconds) on every
-        run, with any number of workers and any time limit, as long as the versions of this package and its solvers are
-        the same. The method then has one thread, and the time limit counts work in place of time: about as many
-        seconds as it takes on a typical machine, within a factor of two or three.
+        run until the proof.
     partition : str or sequence of Placement, optional
         For the method ``fixpart``, which needs it: a maximal partition that has an instance for every task, one of
         ``batch.gpu.maximal_partitions()`` or its instances as text, from the first slice to the last. In ``4+2+1`` a
@@ -80,6 +59,9 @@ def solve(
     initial : Schedule, optional
         Where the run begins: the result is no longer than this. One that is only late, or not possible at its times,
         keeps its places and their order, and gets the earliest times.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`: ``seed``, ``workers`` (threads), ``callbacks``, ``gap``
+        and ``stop`` to end early, ``deterministic``. The objective is the makespan.
 
     Returns
     -------
@@ -107,22 +89,8 @@ def solve(
     wrong = list(wrong_batch(batch))
     wrong += partition_problems(method, partition, None if wrong else batch)
     wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
-    check_run(
-        METHODS,
-        method,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=wrong,
-    )
+    control = Control[Schedule](run_options(METHODS, method, also=wrong, time_limit=time_limit, **options))
     begun = _starts(batch, initial)
-    control = Control[Schedule](
-        time_limit, int(seed), workers, callbacks, gap=gap, stop=stop, deterministic=deterministic
-    )
     found, far = get_method(method), get_method("far")
     horizon = Horizon.of(batch)
     ticks = Ticks.within(horizon)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, Unpack
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
@@ -15,7 +15,8 @@ from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, nearest
 from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined, shifted
-from mig_opt.method.control import Callbacks, Control, Stop, check_run
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
 from mig_opt.method.result import Status
 from mig_opt.validation import validate
@@ -150,13 +151,8 @@ def plan_stream(
     join: StreamJoin = "moved",
     method: str = "far",
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
     foresight: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> StreamPlan:
     """Plan batches that come one after the other; without ``foresight`` a batch knows nothing of those that follow.
 
@@ -170,15 +166,18 @@ def plan_stream(
         FAR's own, that of the authors' program, or one of two whose tasks are spread with regard to the ends of the
         batch before. Or ``handover``: no batch is planned for empty GPUs, but for the state that the one before has
         left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
-    method, time_limit, seed, workers, callbacks, gap, stop, deterministic
-        For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
-        callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
-        batch, and once more for its moves and swaps.
+    method : str
+        As for :func:`mig_opt.solve`, which plans each batch.
+    time_limit : float, optional
+        Seconds for each batch, and once more for its moves and swaps.
     foresight : bool
         Whether all batches are known when the first one is planned. Four ways to plan the batches so far are then
         carried on, instead of the one that ends first: a schedule that ends a little later may be better to follow. The
         first of them is the one without foresight, and the one that ends first counts. For the method ``far`` and the
         join ``moved``.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`: a stream is a run for each
+        batch, with its own calls of the callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream.
 
     Returns
     -------
@@ -201,38 +200,24 @@ def plan_stream(
     ([76.2, 104.8, 194.8], 30)
     """
     batches = list(batches)
-    check_run(
+    settings = run_options(
         METHODS,
         method,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
         also=_join_problems(join, (*JOINS, "handover"))
         + _foresight_problems(foresight, join, method)
         + _batch_problems(batches, "batches"),
+        time_limit=time_limit,
+        **options,
     )
+    own = RunOptions(time_limit=time_limit, deterministic=settings.deterministic)  # of what is done around the method
 
     def solved(index: int, batch: Batch) -> Schedule:
-        result = solve(
-            batch,
-            method,
-            time_limit=time_limit,
-            seed=seed,
-            workers=workers,
-            callbacks=callbacks,
-            gap=gap,
-            stop=stop,
-            deterministic=deterministic,
-        )
+        result = solve(batch, method, time_limit=time_limit, **options)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.schedule is None:
             message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
-            raise InputError([Problem("time_limit" if stop is None else "stop", message)])
+            raise InputError([Problem("time_limit" if settings.stop is None else "stop", message)])
         return result.schedule
 
     @cache
@@ -246,11 +231,11 @@ def plan_stream(
             return [shifted(solved(index, batch), begin)]
         if not index or join == "handover":
             plans = [planned(index, batch.gpus)]
-            return plans + _firsts(batch, time_limit, deterministic) if foresight else plans
+            return plans + _firsts(batch, own) if foresight else plans
         gpus = _gpus_in_time(batch, state)
         batch, state = batch.replace(gpus=len(gpus)), state.of_gpus(gpus)
         plans = [planned(index, len(gpus))]
-        control = Control[Schedule](time_limit, deterministic=deterministic)
+        control = Control[Schedule](own)
         if join == "moved" and method == "far":
             plans += far_behind(batch, state, control)
         return [_on_gpus(joined(batch, plan, state, join, control), gpus) for plan in plans]
@@ -305,16 +290,16 @@ def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch,
     return _handed_over(following, EndState.at_start_of(batch).after(batch.gpu, validation.schedule))
 
 
-def _firsts(batch: Batch, time_limit: float | None, deterministic: bool) -> list[Schedule]:
+def _firsts(batch: Batch, options: RunOptions) -> list[Schedule]:
     """Return schedules of a first batch that are longer than that of ``far``, but may be better to follow."""
     found = []
     for method in (far_published, far_unrefined):
-        control = Control[Schedule](time_limit, deterministic=deterministic)
+        control = Control[Schedule](options)
         method(batch, control)
         if control.plan is not None:
             found.append(control.plan)
     if not batch.initial:
-        plan = best_published(batch, Control[Schedule](time_limit, deterministic=deterministic))
+        plan = best_published(batch, Control[Schedule](options))
         plan.refine()
         found.append(as_ready(batch, plan.slots()))
     return found

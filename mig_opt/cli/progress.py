@@ -16,7 +16,7 @@ from rich.text import Text
 
 from mig_opt.cli.logs import log_is_shown
 from mig_opt.cli.screens import seconds as spelled
-from mig_opt.method.control import Callbacks
+from mig_opt.method.options import Callbacks
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable
 

@@ -18,7 +18,7 @@ from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, relative_gap
 from mig_opt.method.study import (
@@ -211,7 +211,7 @@ def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str
 
 def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
     """Yield what :func:`solve` would say about an option."""
-    found = problems_of(check_run, METHODS, **options)
+    found = problems_of(run_options, METHODS, **options)
     yield from (Problem(where, problem.message) for problem in found if problem.path == name)
 
 

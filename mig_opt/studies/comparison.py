@@ -11,7 +11,7 @@ from mig_opt.api.solve import partition_problems
 from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.files.tables import table_text
-from mig_opt.method.control import Callbacks, check_run
+from mig_opt.method.options import Callbacks, run_options
 from mig_opt.method.registry import get_method, methods
 from mig_opt.method.result import Status
 from mig_opt.method.study import COMPARISON_TIME_LIMIT
@@ -177,7 +177,7 @@ def check_comparison(
         problems.append(Problem("methods", "needs at least one method"))
     problems += _partition_problems(names, partition, batches)
     try:
-        check_run(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+        run_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
     except UnknownMethodError as error:
         raise InputError(error.problems) from None
     return tuple(names)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt._version import __version__
-from mig_opt.method.control.threads import available_cores
+from mig_opt.method.control import available_cores
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""

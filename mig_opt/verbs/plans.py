@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from mig_opt.verbs import function_for, function_in
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mig_opt.fleet.state import FleetState, Migration
     from mig_opt.fleet.trace import Trace
     from mig_opt.gpu.model import OperationCosts
-    from mig_opt.method.control import Callbacks, Stop
+    from mig_opt.method.options import RunKeywords
     from mig_opt.models.fleet.admission import AdmissionOptimum
     from mig_opt.models.fleet.arrivals import TraceGoal
     from mig_opt.models.fleet.optimum import TraceOptimum
@@ -172,12 +172,7 @@ def optimum(
     goal: TraceGoal = "makespan",
     *,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> TraceOptimum: ...
 @overload
 def optimum(
@@ -186,12 +181,7 @@ def optimum(
     *,
     migration: bool = False,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> AdmissionOptimum: ...
 def optimum(trace: Trace, goal: str = "makespan", **options: Any) -> Any:
     """Return the best that a scheduler could do with a trace if it knew all arrivals.

@@ -286,7 +286,7 @@ def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
         "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",
         "workers: must be a whole number from 1 to 1000, is '2' (str)",
         "callbacks[0]: must be a Callbacks object, not the class or a function, is "
-        "<class 'mig_opt.method.control.Callbacks'> (type)",
+        "<class 'mig_opt.method.options.Callbacks'> (type)",
         "gap: must be a share from 0 to 1 (0.01 is one percent), is -1",
         "stop: must be a function of a TrajectoryPoint, is 3 (int)",
         "deterministic: must be True or False, is 1 (int)",

@@ -23,6 +23,7 @@ from mig_opt.heuristics.batch.far import best_published
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
 from mig_opt.method.control import Callbacks, Control
+from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -395,7 +396,7 @@ def test_schedules_of_other_methods_are_joined_too() -> None:
 def test_time_limits_hold_while_tasks_are_moved() -> None:
     first, second = (generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2))
     state = EndState().after(first.gpu, schedule_of(first))
-    late = joined(second, schedule_of(second), state, "moved", Control[Schedule](time_limit=1e-9))
+    late = joined(second, schedule_of(second), state, "moved", Control[Schedule](RunOptions(time_limit=1e-9)))
     assert late.makespan == joined(second, schedule_of(second), state, "reversed").makespan
     assert late.makespan > joined(second, schedule_of(second), state, "moved").makespan
 

@@ -12,6 +12,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
@@ -29,7 +30,7 @@ def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None
 
 
 def solved(model: BlockModel) -> IntegerOutcome:
-    outcome = run(model.model, Control[Schedule](workers=1), Request())
+    outcome = run(model.model, Control[Schedule](RunOptions(workers=1)), Request())
     assert outcome.proven
     return outcome
 

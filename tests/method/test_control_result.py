@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.method import control as control_module
-from mig_opt.method.control import Callbacks, Control
-from mig_opt.method.control.threads import available_cores
+from mig_opt.method.control import Callbacks, Control, available_cores
+from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status, TrajectoryPoint, relative_gap
 
 
@@ -55,7 +55,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
     recorder = Recorder()
-    control = Control[Schedule](callbacks=(recorder,))
+    control = Control[Schedule](RunOptions(callbacks=(recorder,)))
     clock.now += 1
     control.raise_bound(3.0)
     assert control.objective is None
@@ -79,7 +79,7 @@ def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
 
 def test_every_listener_is_told() -> None:
     recorders = [Recorder(), Recorder()]
-    Control[Schedule](callbacks=recorders).offer(ending(1.0))
+    Control[Schedule](RunOptions(callbacks=recorders)).offer(ending(1.0))
     assert [len(recorder.calls) for recorder in recorders] == [1, 1]
 
 
@@ -91,7 +91,7 @@ def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
             seen.append(control.objective)
             control.raise_bound(2.0)
 
-    control = Control[Schedule](callbacks=(Reporter(),))
+    control = Control[Schedule](RunOptions(callbacks=(Reporter(),)))
     control.offer(ending(5.0))
     assert seen == [5.0]
     assert control.lower_bound == 2.0
@@ -102,7 +102,7 @@ def test_an_exception_of_a_listener_leaves_the_best_schedule_known() -> None:
         def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
             raise KeyboardInterrupt
 
-    control = Control[Schedule](callbacks=(Broken(),))
+    control = Control[Schedule](RunOptions(callbacks=(Broken(),)))
     with pytest.raises(KeyboardInterrupt):
         control.offer(ending(5.0))
     assert control.objective == 5.0
@@ -111,7 +111,7 @@ def test_an_exception_of_a_listener_leaves_the_best_schedule_known() -> None:
 
 
 def test_time_limit(clock: Clock) -> None:
-    control = Control[Schedule](time_limit=2.0)
+    control = Control[Schedule](RunOptions(time_limit=2.0))
     assert (control.seconds, control.remaining, control.expired) == (0.0, 2.0, False)
     clock.now += 1.5
     assert (control.seconds, control.remaining, control.expired) == (1.5, 0.5, False)
@@ -129,7 +129,7 @@ def test_without_a_limit_time_is_never_up(clock: Clock) -> None:
 
 
 def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
-    control = Control[Schedule](time_limit=2.0, workers=8, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=2.0, workers=8, deterministic=True))
     clock.now += 1e9
     assert (control.seconds, control.remaining, control.expired) == (1e9, 2.0, False)
     control.spend(1.5)
@@ -140,14 +140,14 @@ def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
 
 
 def test_work_does_not_count_where_time_does(clock: Clock) -> None:
-    control = Control[Schedule](time_limit=2.0)
+    control = Control[Schedule](RunOptions(time_limit=2.0))
     control.spend(1e9)
     assert control.remaining == 2.0
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.25])
 def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
-    control = Control[Schedule](gap=gap)
+    control = Control[Schedule](RunOptions(gap=gap))
     control.raise_bound(6.0)
     assert control.offer(ending(8.0 if gap else 6.0))
     assert control.done
@@ -160,7 +160,7 @@ def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
 
 
 def test_a_bound_closes_the_gap_too() -> None:
-    control = Control[Schedule](gap=0.25)
+    control = Control[Schedule](RunOptions(gap=0.25))
     control.offer(ending(8.0))
     control.raise_bound(5.99)
     assert not control.done
@@ -179,7 +179,7 @@ def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
         def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
             events.append(lower_bound)
 
-    control = Control[Schedule](callbacks=[Told()], stop=stop)
+    control = Control[Schedule](RunOptions(callbacks=[Told()], stop=stop))
     control.offer(ending(9.0))
     control.offer(ending(9.0))  # no improvement
     control.raise_bound(4.0)
@@ -190,8 +190,8 @@ def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
 
 def test_workers_default_to_the_cores() -> None:
     assert Control[Schedule]().workers == available_cores() >= 1
-    assert Control[Schedule](workers=3).workers == 3
-    assert Control[Schedule](seed=7).seed == 7
+    assert Control[Schedule](RunOptions(workers=3)).workers == 3
+    assert Control[Schedule](RunOptions(seed=7)).seed == 7
 
 
 def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:

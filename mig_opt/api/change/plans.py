@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from mig_opt.api.change.greedy import greedy
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.method.control import Callbacks, Control, Limits, Stop, check_run, run
-from mig_opt.method.control.threads import interruptibly
+from mig_opt.method.control import Control, Limits, interruptibly, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
 from mig_opt.serving.change_plan import ChangePlan, ChangeResult, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
@@ -37,12 +37,7 @@ def plan_change(
     demand: Demand | None = None,
     operations: Mapping[str, OperationCosts] | None = None,
     time_limit: float | None = 10.0,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> ChangeResult:
     """Plan the way from a running deployment to a new one.
 
@@ -69,11 +64,10 @@ def plan_change(
     time_limit : float, optional
         Seconds for the solver, which is asked if greedy rounds do not settle the matter and the change is not too
         large; with None it takes the time it needs. Ctrl-C ends it, too; the best plan until then is kept.
-    seed, workers, callbacks, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the number of interrupted segments.
-    gap : float
-        Share of the interruptions by which the lower bound may miss them for the run to end. With 0, a shorter plan is
-        looked for even where none has fewer interruptions.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the number
+        of interrupted segments; with a ``gap`` of 0, a shorter plan is looked for even where none has fewer
+        interruptions.
 
     Returns
     -------
@@ -99,28 +93,11 @@ def plan_change(
     check_instances(running=running, deployment=deployment)
     check_same_gpus(running, deployment)
     check_throughputs(running=running, deployment=deployment)
-    check_run(
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=() if demand is None else wrong_demand(demand),
-    )
+    wrong = () if demand is None else wrong_demand(demand)
+    settings = run_options(also=wrong, time_limit=time_limit, **options)
     costs = operation_costs((*running.gpus, *deployment.gpus), operations)
     problem, parts, interrupted = _begun(running, deployment, demand, costs)
-    control = Control[ChangePlan](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=lambda plan: (len(plan.interrupted), plan.duration),
-    )
+    control = Control[ChangePlan](settings, judge=lambda plan: (len(plan.interrupted), plan.duration))
     inevitable = sum(problem.inevitable(gpus) for gpus in problem.parts)
 
     def work() -> None:

@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
-from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.control import Control, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
 from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.validation import validate_migrations
@@ -41,12 +42,7 @@ def defragment(
     most_migrations: int | None = None,
     per_owner: int | None = None,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> DefragmentationResult:
     """Find the fewest migrations that make room for profiles, free GPUs or nodes, or leave the least fragmentation.
 
@@ -81,16 +77,11 @@ def defragment(
         How many instances of one owner may migrate at a time. Disruption budgets of the state hold, too.
     time_limit : float, optional
         Seconds; by default the run takes as long as it needs.
-    seed : int
-        Seed of the solver.
-    workers : int, optional
-        Threads, as for :func:`mig_opt.solve`; one is used today.
-    callbacks, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the mean fragmentation, with ``free`` the number of GPUs or nodes
-        that are not free, or if room was asked for the number of migrations.
-    gap : float
-        Share of the objective by which the lower bound may miss it for the run to end. With 0, fewer migrations are
-        looked for even where nothing has less fragmentation.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the mean
+        fragmentation, with ``free`` the number of GPUs or nodes that are not free, or if room was asked for the number
+        of migrations; with a ``gap`` of 0, fewer migrations are looked for even where nothing has less fragmentation.
+        One thread is used today.
 
     Returns
     -------
@@ -111,14 +102,7 @@ def defragment(
     >>> result.status.value, [str(migration) for migration in result.migrations]
     ('optimal', ['1g.5gb@0 of GPU 0 to 6 of GPU 0'])
     """
-    check_run(
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
+    settings = run_options(
         also=defragment_problems(
             *(state, room),
             fragmentation=fragmentation,
@@ -127,6 +111,8 @@ def defragment(
             most_migrations=most_migrations,
             per_owner=per_owner,
         ),
+        time_limit=time_limit,
+        **options,
     )
     state = state.busy()
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
@@ -141,16 +127,7 @@ def defragment(
     profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
     goal = DefragmentationGoal(geometry, profiles, tuple(wanted.values()), most_cost, free is not None)
 
-    control = Control[MigrationPlan](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=partial(_worth, goal, units),
-    )
+    control = Control[MigrationPlan](settings, judge=partial(_worth, goal, units))
 
     def report() -> None:
         found = planner.found

@@ -20,7 +20,8 @@ from mig_opt.api.deploy.deployment import check_size, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import refusal
 from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.method.control import Limits, check_run
+from mig_opt.method.control import Limits
+from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.result import Rows, Status
 from mig_opt.rules import wrong_flag
@@ -133,7 +134,7 @@ def deploy_day_with_promise(
         except InputError as error:
             problems += error.problems
     problems += wrong_flag("lookahead", lookahead)
-    check_run(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
+    run_options(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
     assert day is not None
     assert isinstance(promise, Promise)
     return _Search(day, promise, method, lookahead=lookahead, time_limit=time_limit, seed=seed).run()
@@ -146,7 +147,7 @@ class _Search:
         self, day: Day, promise: Promise, method: str, *, lookahead: bool, time_limit: float | None, seed: int
     ) -> None:
         self._day, self._promise, self._method = day, promise, method
-        self._lookahead, self._limits = lookahead, Limits(time_limit, seed)
+        self._lookahead, self._limits = lookahead, Limits(RunOptions(time_limit=time_limit, seed=seed))
         self._trials = PromiseTrials(promise, seed)
         self._begun = time.monotonic()
         self._first: DayResult | None = None

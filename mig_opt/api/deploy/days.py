@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.day_search import DaySearch, run_method, serving_alone
 from mig_opt.api.deploy.deployment import check_size
 from mig_opt.errors import InputError
-from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.control import Control, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
 from mig_opt.rules import wrong_flag
 from mig_opt.serving.day import Day, DayPlan, DayResult
@@ -40,12 +41,7 @@ def deploy_day(
     interruption_price: float = 1.0,
     lookahead: bool = True,
     time_limit: float | None = 60.0,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> DayResult:
     """Find a deployment for each step of a day, and plan the changes between them, at the least cost.
 
@@ -71,10 +67,8 @@ def deploy_day(
         changes.
     time_limit : float, optional
         Seconds; None for as long as it takes.
-    seed, workers, callbacks, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the cost.
-    gap : float
-        Share of the cost by which the lower bound may miss it for the run to end.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the cost.
 
     Returns
     -------
@@ -105,33 +99,13 @@ def deploy_day(
         day = Day(demand, rates, margin, creation_price, interruption_price)
     except InputError as error:
         problems += error.problems
-    check_run(
-        DEPLOY_METHODS,
-        method,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=problems,
-    )
+    settings = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, **options)
     assert day is not None
     chosen = get_deploy_method(method)
     together = lookahead and chosen.name == "exact"
     if day.at_peak is not None and not day.at_peak.unservable():
         check_size(day.at_peak)
-    control = Control[DayPlan](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=lambda plan: (day.cost(plan),),
-    )
+    control = Control[DayPlan](settings, judge=lambda plan: (day.cost(plan),))
     alone: list[DeploymentResult | None] = []
 
     def work() -> None:

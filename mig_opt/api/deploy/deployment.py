@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from mig_opt.api.change import align
 from mig_opt.api.change.retained import standing_of
 from mig_opt.errors import InputError, Problem
-from mig_opt.method.control import Callbacks, Control, Stop, call, check_run, run
+from mig_opt.method.control import Control, call, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_type
@@ -30,13 +31,8 @@ def deploy(
     running: Deployment | None = None,
     only: Iterable[str] | None = None,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
     initial: Deployment | None = None,
+    **options: Unpack[RunKeywords],
 ) -> DeploymentResult:
     """Find a deployment of fewest GPUs that serves every service in time.
 
@@ -57,17 +53,12 @@ def deploy(
         ``parvagpu-unoptimized``.
     time_limit : float, optional
         Seconds; by default there is no limit.
-    seed : int
-        Seed for whatever is random.
-    workers : int, optional
-        Threads, as for :func:`mig_opt.solve`; the methods of today use one.
-    callbacks, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the number of GPUs.
-    gap : float
-        Share of the GPUs by which the lower bound may miss them for the run to end. With 0, fewer compute slices and
-        changes are looked for even where no deployment has fewer GPUs.
     initial : Deployment, optional
         Where the run begins, a valid deployment: the result is no worse. Unlike ``running`` it need not be kept to.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the number
+        of GPUs; with a ``gap`` of 0, fewer compute slices and changes are looked for even where no deployment has fewer
+        GPUs. The methods of today have one thread.
 
     Returns
     -------
@@ -106,18 +97,7 @@ def deploy(
     for name, given in (("running", running), ("initial", initial)):
         if given is not None and not isinstance(given, Deployment):
             problems.append(wrong_type(name, given, "a Deployment (or left out)"))
-    check_run(
-        DEPLOY_METHODS,
-        method,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=problems,
-    )
+    settings = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, **options)
     if running is not None:
         check_instances(running=running)
     if initial is not None:
@@ -128,13 +108,7 @@ def deploy(
     if not unservable:
         check_size(demand)
     control = Control[Deployment](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
+        settings,
         judge=lambda deployment: deployment.goals(running),
         adjust=None if running is None or standing is not None else functools.partial(align, running),
     )

@@ -19,7 +19,7 @@ from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import refusal
 from mig_opt.errors import InputError
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.result import Rows, Status, versions_with
 from mig_opt.rules import entries_of, wrong_type
@@ -139,7 +139,7 @@ def deploy_with_promise(
         incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
     except InputError as error:
         problems += error.problems
-    check_run(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
+    run_options(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
     assert isinstance(promise, Promise)
     search = _Search(
         demand,

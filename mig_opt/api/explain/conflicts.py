@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mig_opt.api.explain.oracle import Clock, Kept, Oracle
+from mig_opt.api.explain.oracle import Kept, Oracle
 from mig_opt.api.explain.requirements import Requirement, RequirementKind
 from mig_opt.batch.schedule import Schedule
 
@@ -32,7 +32,11 @@ class Shrinker:
         self.needed: set[Requirement] = set()  # without these the core would be possible, as schedules have shown
         self._oracle = oracle
         self._all = oracle.requirements
-        self._clock = Clock(_MOST * oracle.clock.remaining)
+        self._end = oracle.clock.end_of(_MOST)
+
+    @property
+    def _left(self) -> float:
+        return self._oracle.clock.left_until(self._end)
 
     def run(self) -> None:
         """Drop what can be dropped.
@@ -57,7 +61,7 @@ class Shrinker:
     def _drop_refuted(self, requirements: Sequence[Requirement]) -> None:
         """Drop from the front while a lower bound without a solver is proof enough: far at little cost."""
         pending, size, growing = list(requirements), 1, True
-        while pending and size and self._clock.remaining:
+        while pending and size and self._left:
             smaller = self.core - self._all.with_implied(pending[:size])
             if self._oracle.refuted(smaller):
                 self.core, pending = smaller, pending[size:]
@@ -68,7 +72,7 @@ class Shrinker:
     def _drop_most(self, requirements: Sequence[Requirement]) -> None:
         """Drop from the front, in chunks that grow as long as all goes well."""
         pending, size, growing = list(requirements), 1, True
-        while pending and self._clock.remaining:
+        while pending and self._left:
             chunk = pending[:size]
             possible = self._possible_without(chunk)
             if possible is False:
@@ -96,7 +100,7 @@ class Shrinker:
     def _possible_without(self, chunk: Sequence[Requirement]) -> bool | None:
         """Drop a chunk if the rest is impossible; return whether the rest is possible."""
         smaller = self.core - self._all.with_implied(chunk)
-        answer = self._oracle.decide(smaller, self._clock.remaining / _SHARE)
+        answer = self._oracle.decide(smaller, self._left / _SHARE)
         if answer.possible is False:
             self.core = smaller
         elif answer.possible and len(chunk) == 1:

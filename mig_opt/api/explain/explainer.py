@@ -17,7 +17,7 @@ from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
-from mig_opt.method.control import check_run
+from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_number
@@ -80,8 +80,8 @@ def explain(
     2 x A30-24GB
     without task 'b'
     """
-    check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
-    work = _Explaining(batch, None if target is None else float(target), Clock(time_limit, seed, workers))
+    options = check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
+    work = _Explaining(batch, None if target is None else float(target), Clock(options))
     try:
         work.run()
     except KeyboardInterrupt:
@@ -96,12 +96,12 @@ def check_question(
     seed: object = 0,
     workers: object = None,
     also: Sequence[Problem] = (),
-) -> None:
-    """Refuse arguments that :func:`explain` cannot work with, whatever their type; ``also`` has further problems."""
+) -> RunOptions:
+    """Return the options of a run; refuse wrong arguments of :func:`explain`, and what is ``also`` wrong."""
     problems = [*also]
     if target is not None:
         problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
-    check_run(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+    return run_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
 
 
 class _Explaining:
@@ -193,7 +193,7 @@ class _Explaining:
         batch = oracle.requirements.relaxed(core)
         if batch is None or not self._worthwhile:
             return
-        self._least = solve(batch, **self._clock.options(self._worthwhile))
+        self._least = solve(batch, **self._clock.keywords(self._worthwhile))
         oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
         if core == oracle.requirements.all:
             self._improve(self._least.schedule)
@@ -224,7 +224,7 @@ class _Explaining:
 
     def _solve(self, seconds: float = math.inf, method: str = AUTO) -> ScheduleResult:
         """Solve the batch, and keep what is better than before."""
-        result = solve(self._batch, method, **self._clock.options(seconds))
+        result = solve(self._batch, method, **self._clock.keywords(seconds))
         self._improve(result.schedule)
         self._lower_bound = max(self._lower_bound, result.lower_bound)
         if result.status is Status.INTERRUPTED:

@@ -32,8 +32,8 @@ class Clock(Limits):
         left = super().remaining
         return math.inf if left is None else left
 
-    def options(self, seconds: float = math.inf) -> dict[str, Any]:
-        """Return options for :func:`mig_opt.solve`: it may take ``seconds`` of the time that is left."""
+    def keywords(self, seconds: float = math.inf) -> dict[str, Any]:
+        """Return those for :func:`mig_opt.solve`: it may take ``seconds`` of the time that is left."""
         limit = min(seconds, self.remaining)
         time_limit = None if math.isinf(limit) else max(limit, _LEAST_SECONDS)
         return {"time_limit": time_limit, "seed": self.seed, "workers": self.workers}
@@ -108,7 +108,7 @@ class Oracle:
         def decided(point: TrajectoryPoint) -> bool:
             return self._verdict(ticks, point.makespan, point.lower_bound) is not None
 
-        result = solve(batch, method, **self.clock.options(seconds), stop=decided)
+        result = solve(batch, method, **self.clock.keywords(seconds), stop=decided)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         possible = self._verdict(ticks, result.makespan, result.lower_bound)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from mig_opt.api.explain.explanation import Conflict, Remedy
-from mig_opt.api.explain.oracle import Clock, Kept, Oracle
+from mig_opt.api.explain.oracle import Kept, Oracle
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.bounds import best_lower_bound
@@ -34,22 +34,22 @@ def remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
     Only what is in the conflict (``core``) can help: the conflict stays with whatever else is changed.
     """
     requirements = oracle.requirements
-    clock = Clock(seconds)
+    end = oracle.clock.clock + seconds
     if requirements.gpus in core:
-        yield from _more_gpus(oracle, clock)
+        yield from _more_gpus(oracle, end)
     rest = [entry for entry in core if entry.kind not in (RequirementKind.GPUS, RequirementKind.TASK)]
     tasks = sorted((entry for entry in core if entry.kind is RequirementKind.TASK), key=requirements.work)
     for requirement in (*requirements.ordered(rest), *tasks[: -_MOST_TASKS - 1 : -1]):
-        if not clock.remaining:
+        if not oracle.clock.left_until(end):
             return
         kept = requirements.all - requirements.with_implied([requirement])
-        answer = oracle.decide(kept, clock.remaining / _SHARE)
+        answer = oracle.decide(kept, oracle.clock.left_until(end) / _SHARE)
         if answer.possible:
             makespan = None if answer.schedule is None else answer.schedule.makespan
             yield Remedy(requirement.path, requirement.dropped, makespan)
 
 
-def _more_gpus(oracle: Oracle, clock: Clock) -> Iterator[Remedy]:
+def _more_gpus(oracle: Oracle, end: float) -> Iterator[Remedy]:
     """Yield a number of GPUs with which a schedule in time is found, if there is one: seldom more than needed."""
     batch, target = oracle.requirements.batch, oracle.requirements.target
     most = batch.gpus + min(_MOST_GPUS, len(batch.tasks))
@@ -57,11 +57,11 @@ def _more_gpus(oracle: Oracle, clock: Clock) -> Iterator[Remedy]:
     # From the least number on that no bound rules out, or else the last one.
     least = bisect.bisect_left(more[:-1], True, key=lambda gpus: best_lower_bound(batch.replace(gpus=gpus)) <= target)
     for gpus in more[least:]:
-        if not clock.remaining:
+        if not oracle.clock.left_until(end):
             return
         larger = batch.replace(gpus=gpus)
         exact = gpus * len(batch.tasks) <= _MOST_RUNS
-        answer = oracle.answer(larger, clock.remaining / _SHARE, method=AUTO if exact else "far")
+        answer = oracle.answer(larger, oracle.clock.left_until(end) / _SHARE, method=AUTO if exact else "far")
         if answer.possible and answer.schedule is not None:
             yield Remedy("gpus", f"{gpus} x {batch.gpu.name}", answer.schedule.makespan)
             return

@@ -21,7 +21,7 @@ from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
-from mig_opt.method.control import Callbacks
+from mig_opt.method.options import Callbacks
 from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
 from mig_opt.validation import validate
 

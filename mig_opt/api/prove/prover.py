@@ -21,7 +21,7 @@ from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.gpu.model import Placement
-from mig_opt.method.control import Callbacks, check_run
+from mig_opt.method.options import Callbacks, run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
 from mig_opt.rules import wrong_number
@@ -205,7 +205,7 @@ def check_proof_options(
     problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
     if isinstance(method, str):
         problems += wrong_method(method, also_unknown=False)
-    check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
+    run_options(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
 
 
 def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:

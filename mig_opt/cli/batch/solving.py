@@ -36,7 +36,7 @@ from mig_opt.cli.outcome import (
     say_infeasible,
 )
 from mig_opt.cli.screens import bullets, show, show_remarks
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, METHODS, get_method
 from mig_opt.method.result import Status
 
@@ -82,7 +82,7 @@ def solve(
     best schedule found so far.
     """
     checks = Checks()
-    checks.attempt(check_run, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
+    checks.attempt(run_options, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
     share = checks.attempt(parsed_share, "--gap", gap)
     state = checks.attempt(load_state, start, None, None) if start is not None else None
     if state is not None and is_table(batch):
@@ -92,7 +92,7 @@ def solve(
     if state is not None:
         with checks.step():
             problem = started(problem, state, busy_until, str(start))
-    checks.attempt(check_run, also=partition_problems(method, partition, problem))
+    checks.attempt(run_options, also=partition_problems(method, partition, problem))
     begun = None if initial is None else checks.attempt(load_schedule, initial)
     inputs: list[str | Path | None] = [batch, start, costs, initial]
     checks.attempt(check_outputs, [name for name in inputs if name], chart, schedule=output, batch=save_batch)

@@ -71,7 +71,7 @@ def defragment(
     from mig_opt.api.defragment import defragment as plan
     from mig_opt.api.defragment.defragmentation import defragment_problems
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.method.control import check_run
+    from mig_opt.method.options import run_options
 
     checks = Checks()
     room = None if wanted is None else checks.attempt(_profiles, wanted)
@@ -79,19 +79,19 @@ def defragment(
     one_goal = wanted is None or fragmentation is None
     checks.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
     also = defragment_problems(free=free, most_migrations=most_migrations, per_owner=per_owner)
-    checks.attempt(check_run, time_limit=time_limit, seed=seed, also=also)
+    checks.attempt(run_options, time_limit=time_limit, seed=seed, also=also)
     found = checks.attempt(load_state, state, gpu, gpus)
     if free is not None:
         with checks.step(), options_named({"free": "--free", "within_gpus": "--within-gpus"}):
             other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
-            check_run(also=[problem for problem in other if problem not in also])
+            run_options(also=[problem for problem in other if problem not in also])
     if found is not None:
         checks.attempt(_check_owned, found, script)
         unnamed = slurm is not None and not found.nodes
         checks.require(not unnamed, "--slurm", "the state does not say which GPUs are on which node; add its nodes")
     if room is not None and found is not None:
         with checks.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
-            check_run(also=defragment_problems(found, room))
+            run_options(also=defragment_problems(found, room))
     with checks.step():
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")

@@ -18,7 +18,7 @@ from mig_opt.cli.fleet.rejecting import MOST_OPTIMAL, admission_document, admiss
 from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import number_in, plural
 
@@ -139,7 +139,7 @@ def simulate(
 
     checks = Checks()
     chosen = read_policies(",".join(policy or _EXPECTED), checks)
-    checks.attempt(check_run, time_limit=time_limit)
+    checks.attempt(run_options, time_limit=time_limit)
     checks.attempt(check_outputs, [trace, *filter(None, [start, costs])], chart, log=log)
     with checks.step():
         found = load_trace(trace, gpu, gpus)

@@ -38,7 +38,7 @@ from mig_opt.cli.serving.screens import change_parts, deployment_table, result_c
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand
@@ -110,7 +110,7 @@ def deploy(
     checks = Checks()
     only = only or None
     method = method if only is None else updating(method)
-    checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
+    checks.attempt(run_options, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     checks.attempt(check_export, export, devices)
     checks.attempt(over_time.check, {"--from": running, "--only": only})
     daily = over_time.rates is not None

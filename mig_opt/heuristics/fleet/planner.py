@@ -21,7 +21,7 @@ from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
-from mig_opt.method.control import check_run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
@@ -141,7 +141,7 @@ class Planner(ConfigurablePolicy):
             for entry in methods()
             if entry.name == self.method and entry.options
         ]
-        check_run(METHODS, self.method or "list", seed=self.seed, also=[*problems, *self.option_problems()])
+        run_options(METHODS, self.method or "list", seed=self.seed, also=[*problems, *self.option_problems()])
 
     def begin(self, cluster: Cluster) -> None:
         """Start without a plan."""

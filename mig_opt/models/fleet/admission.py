@@ -6,12 +6,13 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Unpack, get_args
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance, Admission, AdmissionGoal, admission_weights
 from mig_opt.fleet.trace import Trace, check_jobs
-from mig_opt.method.control import Callbacks, Control, Limits, Stop, check_run, run
+from mig_opt.method.control import Control, Limits, run
+from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
 from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.admission_programs import (
@@ -116,12 +117,7 @@ def admission_optimum(
     *,
     migration: bool = False,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> AdmissionOptimum:
     """Return the most that a fleet without a queue can accept of a trace, for somebody who knows all arrivals.
 
@@ -140,12 +136,9 @@ def admission_optimum(
         meet. By default each job keeps the place that it gets.
     time_limit : float, optional
         Seconds.
-    seed : int
-        For the solvers.
-    workers : int, optional
-        Threads; by default one for each core.
-    callbacks, gap, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is what is turned away.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is what is
+        turned away.
 
     Returns
     -------
@@ -175,27 +168,9 @@ def admission_optimum(
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
     problems += wrong_flag("migration", migration)
     problems += too_late_jobs(trace)
-    check_run(
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=problems,
-    )
+    settings = run_options(also=problems, time_limit=time_limit, **options)
     problem = AdmissionProblem(trace, goal)
-    control = Control[Admission](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=lambda admission: (_turned_away(problem, admission),),
-    )
+    control = Control[Admission](settings, judge=lambda admission: (_turned_away(problem, admission),))
     return run(
         control,
         trace,
@@ -334,7 +309,7 @@ def admission_bound(
     if problems:
         raise InputError(problems)
     check_jobs(trace)
-    limits = Limits(time_limit, workers=1)
+    limits = Limits(RunOptions(time_limit=time_limit, workers=1))
     count = len(trace.jobs)
     parts = math.ceil(count / min(max(_PART, _PART_PER_GPU * trace.gpus), _MOST_IN_PART))
     least = total = 0

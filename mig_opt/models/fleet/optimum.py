@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Unpack, get_args
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_time import equal_within_resolution
@@ -15,7 +14,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import Problem
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import Trace, batch_of
-from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.control import Control, run
+from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
 from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
@@ -75,12 +75,7 @@ def trace_optimum(
     goal: TraceGoal = "makespan",
     *,
     time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> TraceOptimum:
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
@@ -95,12 +90,9 @@ def trace_optimum(
         ``makespan``, or ``completion`` for the sum of all ends.
     time_limit : float, optional
         Seconds.
-    seed : int
-        For the solver.
-    workers : int, optional
-        Threads; by default one for each core.
-    callbacks, gap, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the makespan or the sum of all ends, in seconds.
+    **options
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the
+        makespan or the sum of all ends, in seconds.
 
     Returns
     -------
@@ -124,28 +116,10 @@ def trace_optimum(
     problems = list(too_late_jobs(trace))
     if goal not in get_args(TraceGoal):
         problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
-    check_run(
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=problems,
-    )
+    settings = run_options(also=problems, time_limit=time_limit, **options)
     best = getattr(trace_bounds(_without_contention(trace), resizing=False), goal)[0]
     batch = batch_of(trace)
-    control = Control[Schedule](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=lambda schedule: (seconds_of(goal, schedule),),
-    )
+    control = Control[Schedule](settings, judge=lambda schedule: (seconds_of(goal, schedule),))
 
     def work() -> None:
         control.raise_bound(best.value, best.reason)

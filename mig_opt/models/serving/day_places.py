@@ -24,8 +24,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
-from mig_opt.method.control import Limits
-from mig_opt.method.control.threads import interruptibly
+from mig_opt.method.control import Limits, interruptibly
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request

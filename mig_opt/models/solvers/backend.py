@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mig_opt.method.control import Limits
-from mig_opt.method.control.threads import interruptibly
+from mig_opt.method.control import Limits, interruptibly
 from mig_opt.method.result import Status
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import math
 from ortools.sat.python import cp_model
 
 from mig_opt.errors import SolverError
-from mig_opt.method.control import Limits
-from mig_opt.method.control.threads import interruptibly
+from mig_opt.method.control import Limits, interruptibly
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Guard, IntegerOutcome, Request, SolverOutcome
 

@@ -18,6 +18,7 @@ from mig_opt.api.deploy.days import deploy_day
 from mig_opt.errors import InputError, UnknownMethodError
 from mig_opt.instances.bundled import load_demand
 from mig_opt.method.control import Limits
+from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.serving.day_places import Span, best_places
@@ -165,7 +166,7 @@ def test_calm_changes_are_preferred_where_every_gpu_is_in_use():
     assert plan_change(whole, after, demand=day.demands[1]).objective == 1
     span = Span(range(1), gpus, (0,), None, after)
     for calm in (True, False):
-        found = best_places(problem, span, Limits(20.0), known=[whole], calm=calm)
+        found = best_places(problem, span, Limits(RunOptions(time_limit=20.0)), known=[whole], calm=calm)
         assert found.bound is None
         (first,) = found.deployments
         if calm:
@@ -188,7 +189,7 @@ def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
         ),
     )
     span = Span(range(1, 2), before.gpus, (0,), before)
-    found = best_places(DayProblem(day, (1, 1)), span, Limits(20.0), calm=True, proves=True)
+    found = best_places(DayProblem(day, (1, 1)), span, Limits(RunOptions(time_limit=20.0)), calm=True, proves=True)
     assert found.bound == Fraction("1.02")
     (after,) = found.deployments
     assert {(segment.service, segment.start) for segment in after.segments} == {("b", 0), ("c", 2)}

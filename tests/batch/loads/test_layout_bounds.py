@@ -19,6 +19,7 @@ from mig_opt.batch.loads.layout_values import LayoutValues, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, layouts_in
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.layout_search import LayoutModel
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -96,11 +97,12 @@ def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str
         ticks = priced_tasks(problem, branches, prices, 10**8, 1).ticks
         assert bound_by_divided_tasks(tree, ticks, 10**8) <= best
         model = LayoutModel(problem, tree, 0, 2 * best)
-        outcome = run(model.model, Control[Schedule](workers=1), Request())
+        outcome = run(model.model, Control[Schedule](RunOptions(workers=1)), Request())
         assert outcome.proven
         assert outcome.objective == best
         assert len(model.places_of(outcome.values)) == len(problem.batch.tasks)
-        assert run(LayoutModel(problem, tree, 0, best - 1).model, Control[Schedule](workers=1), Request()).infeasible
+        shorter = LayoutModel(problem, tree, 0, best - 1).model
+        assert run(shorter, Control[Schedule](RunOptions(workers=1)), Request()).infeasible
 
 
 @pytest.mark.parametrize(("n", "seed"), [(8, 1), (30, 2), (60, 3)])

@@ -21,6 +21,7 @@ from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Callbacks, Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -189,7 +190,7 @@ def test_an_instance_is_not_destroyed_for_a_task_that_runs_elsewhere() -> None:
 
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
     batch = generate_batch(101, seed=1)
-    control = Control[Schedule](time_limit=0.0)
+    control = Control[Schedule](RunOptions(time_limit=1e-9))
     far(batch, control)
     assert control.expired
     assert control.plan is not None
@@ -329,7 +330,7 @@ def test_each_schedule_that_far_reports_is_better_than_the_one_before(batch: Bat
         def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
             found.append(schedule.makespan)
 
-    control = Control[Schedule](callbacks=(Watch(),))
+    control = Control[Schedule](RunOptions(callbacks=(Watch(),)))
     far(batch, control)
     assert found == sorted(set(found), reverse=True)
     assert control.objective == found[-1]

@@ -20,6 +20,7 @@ from mig_opt.heuristics.batch.far import best_plan, best_published, far, far_beh
 from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement, SlotTasks
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
@@ -166,23 +167,23 @@ def test_limits() -> None:
     found.run(Control[Schedule](), min_improvement=0.2)
     assert found.moves == 1  # from 8 to 7, by an eighth
     found = refinement(tasks, gpus=2)
-    found.run(Control[Schedule](time_limit=1e-9))
+    found.run(Control[Schedule](RunOptions(time_limit=1e-9)))
     assert found.moves == 0
 
 
 def test_a_time_limit_leaves_time_for_the_refinement() -> None:
     batch = generate_batch(30, scaling="PoorScaling", seed=4)
-    whole = Control[Schedule](deterministic=True)
+    whole = Control[Schedule](RunOptions(deterministic=True))
     far(batch, whole)
-    first = Control[Schedule](deterministic=True)
+    first = Control[Schedule](RunOptions(deterministic=True))
     far(batch, first, refine=False)
     assert whole.objective is not None
     assert first.objective is not None
     assert whole.objective < first.objective
     # Time for the first allocation only, and a bit.
-    control = Control[Schedule](deterministic=True, time_limit=first.clock / 100)
+    control = Control[Schedule](RunOptions(deterministic=True, time_limit=first.clock / 100))
     far(batch, control)
-    kept = Control[Schedule](deterministic=True, time_limit=first.clock / 100)
+    kept = Control[Schedule](RunOptions(deterministic=True, time_limit=first.clock / 100))
     far(batch, kept, refine=False)
     assert control.objective is not None
     assert kept.objective is not None

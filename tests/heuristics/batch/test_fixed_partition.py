@@ -26,6 +26,7 @@ from mig_opt.heuristics.batch.fixed_partition import (
 )
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -205,7 +206,7 @@ def test_gpus_get_different_partitions_if_none_is_for_all_tasks(sizes: list[int]
 
 
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
-    control = Control[Schedule](time_limit=0.0)
+    control = Control[Schedule](RunOptions(time_limit=1e-9))
     fixpart_best(FOUR, control)
     assert len(control.trajectory) == 1
     assert control.plan == run(FOUR, "2+2")

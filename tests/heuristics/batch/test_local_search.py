@@ -13,6 +13,7 @@ from mig_opt.heuristics.batch import local_search
 from mig_opt.instances.batch import ScalingName
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
 
 
@@ -80,7 +81,7 @@ def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_run_that_is_over_does_not_begin() -> None:
     batch = generate_batch(10, seed=1)
-    control = Control[Schedule](time_limit=0.0)
+    control = Control[Schedule](RunOptions(time_limit=1e-9))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)

@@ -24,6 +24,7 @@ from mig_opt.heuristics.serving.parvagpu import (
     relocate,
 )
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_deploy_method
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
@@ -276,7 +277,7 @@ def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
 
 
 def test_the_last_stage_looks_at_the_limits() -> None:
-    control = Control(time_limit=1e-9, judge=Deployment.goals)
+    control = Control(RunOptions(time_limit=1e-9), judge=Deployment.goals)
     gpus = filled((0, 3), (1, 3))
     optimize(gpus, {0: need(200.0), 1: need(200.0)}, control)
     assert shown(gpus) == [["0:3@4"], ["1:3@4"]]

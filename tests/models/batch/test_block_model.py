@@ -20,6 +20,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
@@ -74,7 +75,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     for choices, at in zip(model.assigned, places, strict=True):
         there = [choice for slot, choice in choices.items() if model.slots.lifetimes[slot].place == at]
         fixed.add_bool_or([fixed.get_bool_var_from_proto_index(choice.index) for choice in there])
-    outcome = run(fixed, Control[Schedule](workers=1), Request())
+    outcome = run(fixed, Control[Schedule](RunOptions(workers=1)), Request())
     return outcome.objective is not None and outcome.objective <= at_most
 
 
@@ -260,7 +261,7 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
     profiles = {problem.places[model.slots.lifetimes[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
     slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
-    assert run(model.fixed([slow]), Control[Schedule](workers=1), Request()).infeasible
+    assert run(model.fixed([slow]), Control[Schedule](RunOptions(workers=1)), Request()).infeasible
 
 
 def test_nothing_below_the_optimum() -> None:
@@ -268,7 +269,7 @@ def test_nothing_below_the_optimum() -> None:
     for relaxed in (True, False):
         outcome = run(
             BlockModel(problem, BlockForm(at_most=633, relaxed=relaxed)).model,
-            Control[Schedule](workers=1),
+            Control[Schedule](RunOptions(workers=1)),
             Request(at_least=7),
         )
         assert outcome == SolverOutcome(Status.INFEASIBLE, None, 7, None)
@@ -278,7 +279,7 @@ def test_nothing_below_the_optimum() -> None:
 def test_the_best_schedule_is_a_complete_hint(relaxed: bool) -> None:
     problem = IntegerBatch(tiny.BATCH)
     model = BlockModel(problem, BlockForm(at_most=700, relaxed=relaxed))
-    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control[Schedule](workers=1), Request())
+    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control[Schedule](RunOptions(workers=1)), Request())
     assert outcome.values is not None
     model.hint(outcome.values)
     solver = cp_model.CpSolver()

@@ -10,6 +10,7 @@ from mig_opt import Status, generate_batch, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import bounded_layouts
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
@@ -18,7 +19,7 @@ from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dua
 
 def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:
     """Start from FAR's schedule, with dual prices."""
-    control = Control[Schedule](workers=workers)
+    control = Control[Schedule](RunOptions(workers=workers))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)

@@ -16,6 +16,7 @@ from mig_opt.batch.timing import timed_schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -157,7 +158,7 @@ def test_when_the_time_is_up_there_is_no_bound() -> None:
 
 
 def test_one_gpu_searched_in_part_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = Control[Schedule](time_limit=1000)
+    control = Control[Schedule](RunOptions(time_limit=1000))
     moments = iter(range(10**9))
     # The time is up after some 30 looks at the clock.
     monkeypatch.setattr(Control, "expired", property(lambda _: next(moments) > 30))

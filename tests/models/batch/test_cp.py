@@ -20,6 +20,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
 from mig_opt.models.batch.block_model import BlockModel
@@ -212,7 +213,7 @@ def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tup
         return original(model, control, request, **arguments)
 
     monkeypatch.setattr(cp_module, "run", watched)
-    control = Control[Schedule](workers=1, time_limit=1000.0, deterministic=True)
+    control = Control[Schedule](RunOptions(workers=1, time_limit=1000.0, deterministic=True))
     cp_module.CpSearch(batch, control).run(share)
     assert control.objective == control.lower_bound
     return steps, shares
@@ -294,7 +295,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
 
 
 def test_it_starts_without_a_schedule_too() -> None:
-    control = Control[Schedule](workers=1)
+    control = Control[Schedule](RunOptions(workers=1))
     cp_module.cp(tiny.BATCH, control)
     assert control.objective == tiny.OPTIMUM
     assert control.lower_bound == tiny.OPTIMUM
@@ -367,7 +368,7 @@ def large_numbers() -> cp_model.CpModel:
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_models_with_large_numbers_lose_no_solutions(workers: int) -> None:
-    outcome = cpsat.run(large_numbers(), Control[Schedule](workers=workers), Request())
+    outcome = cpsat.run(large_numbers(), Control[Schedule](RunOptions(workers=workers)), Request())
     assert outcome.objective == 75_500_000_000
     assert outcome.proven
 
@@ -377,11 +378,11 @@ def test_a_rejected_model_is_an_error() -> None:
     numbers = [model.new_int_var(0, 2**62, "") for _ in range(4)]
     model.minimize(sum(number * 2**20 for number in numbers))
     with pytest.raises(SolverError, match="rejects the model"):
-        cpsat.run(model, Control[Schedule](workers=1), Request())
+        cpsat.run(model, Control[Schedule](RunOptions(workers=1)), Request())
 
 
 def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
-    control = Control[Schedule](time_limit=1e-6)
+    control = Control[Schedule](RunOptions(time_limit=1e-6))
     problem = IntegerBatch(generate_batch(30, seed=1))
     model = BlockModel(problem, BlockForm(at_least=123, at_most=10**7, relaxed=True))
     outcome = cpsat.run(model.model, control, Request(at_least=123))
@@ -405,4 +406,4 @@ def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: ty
     callbacks: dict[str, Any] = {which: fail}
     # Without a limit: only the exception can end it so early.
     with pytest.raises(error):
-        cpsat.run(model.model, Control[Schedule](workers=workers), Request(**callbacks))
+        cpsat.run(model.model, Control[Schedule](RunOptions(workers=workers)), Request(**callbacks))

@@ -17,6 +17,7 @@ from mig_opt.batch.loads.filled_starts import FilledStarts
 from mig_opt.batch.loads.pattern_starts import PatternStarts
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import cp, dual_price_bound
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.cp import CpSearch
@@ -27,7 +28,7 @@ from mig_opt.models.batch.search import BlockSearch
 
 def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> BlockSearch[BlockModel]:
     """Return a search that knows the schedule of a method, and no bound."""
-    control = control or Control[Schedule](workers=1)
+    control = control or Control[Schedule](RunOptions(workers=1))
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
@@ -175,13 +176,13 @@ def test_nothing_is_said_of_live_instances() -> None:
 
 def test_it_needs_some_time_and_counts_it() -> None:
     batch = generate_batch(20, gpus=2, seed=0)
-    short = started(batch, control=Control[Schedule](time_limit=1.0, workers=1))
+    short = started(batch, control=Control[Schedule](RunOptions(time_limit=1.0, workers=1)))
     before = short.lower
     raise_bound_by_dual_prices(short, share=1.0)
     assert short.lower == before
     found = []
     for _ in range(2):
-        control = Control[Schedule](time_limit=5.0, deterministic=True)
+        control = Control[Schedule](RunOptions(time_limit=5.0, deterministic=True))
         search = started(batch, control=control)
         raise_bound_by_dual_prices(search, share=0.5)
         assert before < search.lower

@@ -19,6 +19,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
@@ -31,7 +32,7 @@ from mig_opt.validation import validate
 def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = None) -> Control[Schedule]:
     """Prove with dual prices that are random, from FAR's schedule if ``control`` has none."""
     if control is None:
-        control = Control[Schedule](workers=1)
+        control = Control[Schedule](RunOptions(workers=1))
         schedule = solve(batch, "far").schedule
         assert schedule is not None
         control.offer(schedule)
@@ -76,7 +77,7 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
     operations = OperationCosts(dict.fromkeys(sizes, 0.1), dict.fromkeys(sizes, 0.1))
     gpu = GpuModel("toy", "toy", 40.0, 4, 4, profiles, operations)
     batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0 + at}) for at in range(3)), gpu)
-    control = Control[Schedule](workers=1)
+    control = Control[Schedule](RunOptions(workers=1))
     control.offer(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
     agree(batch, by_layouts(batch, control=control), solve(batch, "brute-force").makespan)
 
@@ -104,7 +105,7 @@ def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int)
 @settings(max_examples=20)
 def test_proofs_by_subsets_find_the_same_optimum(batch: Batch, seed: int) -> None:
     batch = batch.replace(initial=())
-    control = Control[Schedule](workers=1)
+    control = Control[Schedule](RunOptions(workers=1))
     prove_by_subsets(CpSearch(batch, control))
     found = by_layouts(batch, seed)
     assume(found.lower_bound > 0)  # else there are too many combinations of layouts, and nothing is tried
@@ -132,7 +133,7 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
         batch = batch.replace(parallel_operations=True)
     if variant == "free":
         batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
-    one, two = Control[Schedule](workers=1), Control[Schedule](workers=1)
+    one, two = Control[Schedule](RunOptions(workers=1)), Control[Schedule](RunOptions(workers=1))
     for control in (one, two):
         schedule = solve(batch, "search", time_limit=0.2).schedule
         assert schedule is not None
@@ -165,7 +166,7 @@ def test_assignments_that_are_left_when_the_time_is_up_are_not_decided(n: int, m
 
 
 def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = Control[Schedule](1e6, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=1e6, deterministic=True))
     before: list[float] = []
 
     def time_is_up(self: LayoutSets, expired: Callable[[], bool]) -> bool:

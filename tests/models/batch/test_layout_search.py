@@ -12,6 +12,7 @@ from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
@@ -22,7 +23,7 @@ from mig_opt.validation import validate
 
 def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> Control[Schedule]:
     """Search from FAR's schedule, with dual prices if wanted."""
-    control = Control[Schedule](seconds, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=seconds, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)
@@ -60,12 +61,12 @@ def test_random_batches(n: int, seed: int, gpu: str, parallel: bool, priced: boo
 
 def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(10, seed=3)
-    control = Control[Schedule](40.0, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=40.0, deterministic=True))
     for schedule in (solve(batch, "far").schedule, solve(batch, "cp").schedule):
         assert schedule is not None
         control.offer(schedule)
     search = CpSearch(batch, control)
-    far = CpSearch(batch, Control[Schedule](40.0, deterministic=True))
+    far = CpSearch(batch, Control[Schedule](RunOptions(time_limit=40.0, deterministic=True)))
     prices = raise_bound_by_dual_prices(far, 0.3)
     assert prices is not None
     search.raise_lower(search.upper - 1)
@@ -85,7 +86,7 @@ def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytes
 def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_search, "_PATIENCE", -1.0)
     batch = generate_batch(20, seed=2)
-    control = Control[Schedule](8.0, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=8.0, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)

@@ -12,6 +12,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.tables import LoadTables
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.solvers.backend import solve_program
@@ -24,7 +25,7 @@ def bound(problem: IntegerBatch, at_most: int) -> int:
     found = solve_program(
         program.linear.program,
         backend,
-        Control[Schedule](workers=1),
+        Control[Schedule](RunOptions(workers=1)),
         share=1.0,
         on_bound=lambda units: bounds.append(program.bound(units, backend.tolerance)),
     )
@@ -57,7 +58,7 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
 
 def raised(batch: Batch, method: str) -> tuple[int, int]:
     """Return the bound in ticks before and after, if the schedule of a method is known."""
-    control = Control[Schedule](workers=1)
+    control = Control[Schedule](RunOptions(workers=1))
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)

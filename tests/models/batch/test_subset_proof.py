@@ -18,13 +18,14 @@ from mig_opt.batch.loads.tables import Assignments
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.validation import validate
 
 
 def by_subsets(batch: Batch) -> Control[Schedule]:
-    control = Control[Schedule](workers=1)
+    control = Control[Schedule](RunOptions(workers=1))
     search = CpSearch(batch, control)
     prove_by_subsets(search)
     return control
@@ -45,7 +46,7 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
 @given(realistic_batches(max_tasks=5, max_gpus=2))
 @settings(max_examples=15)
 def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None:
-    one = Control[Schedule](workers=1)
+    one = Control[Schedule](RunOptions(workers=1))
     CpSearch(batch, one).run()
     two = by_subsets(batch)
     assert one.objective is not None
@@ -97,7 +98,7 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
             yield [0] * 8
 
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(CpSearch(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1)))
+    prove_by_subsets(CpSearch(generate_batch(8, seed=1), Control[Schedule](RunOptions(time_limit=0.5, workers=1))))
     assert 1 < told < 1000
 
 

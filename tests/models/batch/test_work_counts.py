@@ -18,6 +18,7 @@ from mig_opt.batch.loads.local_search import LoadSearch
 from mig_opt.batch.loads.tables import LoadTables
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import dual_price_bound
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
@@ -29,7 +30,7 @@ TOLERANCE = 0.25
 def started() -> CpSearch:
     """Return a search on a batch of 24 tasks that has FAR's schedule."""
     batch = generate_batch(24, seed=1)
-    control = Control[Schedule](1000.0, deterministic=True)
+    control = Control[Schedule](RunOptions(time_limit=1000.0, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)

@@ -20,6 +20,7 @@ from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Job, Trace, batch_of
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import methods
 from mig_opt.method.result import Status
 from mig_opt.models.fleet.arrivals import best_schedule, seconds_of
@@ -47,7 +48,8 @@ def traces(draw: st.DrawFn, most: int) -> Trace:
 
 def without_bounds(trace: Trace, goal: str, time_limit: float | None = None) -> TraceOptimum:
     """The best schedule as the model finds it alone."""
-    control = Control[Schedule](time_limit, workers=1, judge=lambda schedule: (seconds_of(goal, schedule),))  # type: ignore[arg-type]
+    options = RunOptions(time_limit=time_limit, workers=1)
+    control = Control[Schedule](options, judge=lambda schedule: (seconds_of(goal, schedule),))  # type: ignore[arg-type]
     best_schedule(trace, goal, control)  # type: ignore[arg-type]
     return TraceOptimum(
         status=Status.FEASIBLE,

@@ -17,6 +17,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.instances.bundled import load_demand
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs
@@ -314,7 +315,7 @@ def test_a_limited_pool_of_great_gpus_beside_any_number_of_poor_ones(seed: int) 
         Service("s2", 0.1, 10.568165923021006, "m1", 4),
     )
     demand = Demand(services, tables, (GpuPool(h100), GpuPool(a100, 2)))
-    control = Control(judge=Deployment.goals, seed=seed)
+    control = Control(RunOptions(seed=seed), judge=Deployment.goals)
     control.raise_bound(4, "compute slices")
     exact(demand, control)
     assert control.goals is not None

@@ -18,6 +18,7 @@ from listening import presses_ctrl_c
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import SolverError
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, ProgramRun, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc, _below
@@ -74,7 +75,7 @@ def market_split(rows: int = 5) -> LinearProgram:
 
 
 def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> ProgramOutcome:
-    return solve_program(linear.program, backend, Control[Schedule](time_limit=seconds), **more)
+    return solve_program(linear.program, backend, Control[Schedule](RunOptions(time_limit=seconds)), **more)
 
 
 # How a run can end

@@ -6,6 +6,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -27,7 +28,7 @@ def even_split(numbers: list[int]) -> cp_model.CpModel:
     "request_", [Request(), Request(for_proof=True), Request(tight=True)], ids=["plain", "proof", "tight"]
 )
 def test_the_optimum_is_the_same_however_it_searches(request_: Request, workers: int) -> None:
-    control = Control[None](workers=workers)
+    control = Control[None](RunOptions(workers=workers))
     outcome = run(even_split([41, 37, 30, 22, 17, 11, 5]), control, request_)
     assert outcome.status is Status.OPTIMAL
     assert outcome.objective == outcome.bound == 82

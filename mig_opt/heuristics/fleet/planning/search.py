@@ -28,6 +28,7 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
 from mig_opt.heuristics.fleet.planning.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
 from mig_opt.method.control import Control, call
+from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
 _AREA_WEIGHTS = (1.0, 0.5, 0.0)
@@ -145,7 +146,7 @@ class PlanSearch:
         if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
             return None
         batch, method = problem.batch(), get_method(effort.method)
-        control = Control[Schedule](effort.work, effort.seed, deterministic=True)
+        control = Control[Schedule](RunOptions(time_limit=effort.work, seed=effort.seed, deterministic=True))
         control.begin()
         control.raise_bound(best_lower_bound(batch))
         # Ctrl-C is for the whole simulation, so nothing is caught here.

@@ -5,85 +5,24 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.method.control.threads import available_cores, interruptibly
-from mig_opt.method.registry import AUTO, Method, Registry
+from mig_opt.errors import SolverError
+from mig_opt.method.options import Callbacks, RunOptions
+from mig_opt.method.registry import Method
 from mig_opt.method.result import Plan, Result, Status, TrajectoryPoint, relative_gap, versions_with
-from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
 
 R = TypeVar("R", bound=Result[Any])
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_WORKERS = 1000
-
-Stop = Callable[[TrajectoryPoint], bool]
-"""Asked after each improvement of the plan or the bound; True ends the run."""
-
 Goals = tuple[float, ...]
 """Values of the goals of a plan: less is better, and the first one that differs decides between two plans."""
-
-
-class Callbacks:
-    """Receiver of the progress of a run; override the methods that you need.
-
-    The calls come one at a time, but not always from the thread that started the run; ``seconds`` counts from there.
-    Problem and plan are a batch and a schedule for :func:`mig_opt.solve`, a demand and a deployment for ``deploy``, ...
-
-    Examples
-    --------
-    >>> from mig_opt import solve, load
-    >>> class Show(Callbacks):
-    ...     def on_end(self, result):
-    ...         print(result.status)
-    >>> _ = solve(load("rodinia-a30"), method="far", callbacks=Show())
-    feasible
-    """
-
-    def on_start(self, problem: Any, method: str) -> None:
-        """Begin a run.
-
-        Parameters
-        ----------
-        problem : object
-            The batch, demand, fleet state, trace, or change.
-        method : str
-            Name of the method.
-        """
-
-    def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
-        """Receive a plan that is better than all before.
-
-        Parameters
-        ----------
-        seconds : float
-            Since the run began.
-        plan : object
-            The new incumbent.
-        lower_bound : float
-            The best one so far.
-        """
-
-    def on_bound(self, seconds: float, objective: float | None, lower_bound: float) -> None:
-        """Receive a lower bound that is better than all before.
-
-        Parameters
-        ----------
-        seconds : float
-            Since the run began.
-        objective : float or None
-            Of the incumbent; None without one.
-        lower_bound : float
-            The new one.
-        """
-
-    def on_end(self, result: Any) -> None:
-        """End a run; the result is what the entry point returns."""
 
 
 class Limits:
@@ -94,32 +33,18 @@ class Limits:
 
     Parameters
     ----------
-    time_limit : float, optional
-        Seconds for the whole run.
-    seed : int
-        Seed for whatever is random.
-    workers : int, optional
-        Threads; by default one for each core.
-    deterministic : bool
-        True if work counts, and not the clock. There is one worker then: what several threads find depends on how they
+    options : RunOptions, optional
+        Those of the run; a deterministic one has one worker, because what several threads find depends on how they
         happen to be scheduled.
     """
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        seed: int = 0,
-        workers: int | None = None,
-        *,
-        deterministic: bool = False,
-    ) -> None:
-        self.seed = seed
-        self.workers = 1 if deterministic else workers or available_cores()
-        self.deterministic = deterministic
+    def __init__(self, options: RunOptions | None = None) -> None:
+        self.options = options = options or RunOptions()
+        self.seed, self.deterministic = options.seed, options.deterministic
+        self.workers = 1 if options.deterministic else options.workers or available_cores()
         self.done = False  # the run is over, whatever time is left
         self._lock = threading.RLock()
         self._started = time.monotonic()
-        self._time_limit = time_limit
         self._spent = 0.0
         self.loading_s = 0.0
 
@@ -141,7 +66,8 @@ class Limits:
     @property
     def remaining(self) -> float | None:
         """Seconds left (never negative), of work in a deterministic run; None without a limit."""
-        return None if self._time_limit is None else max(0.0, self._time_limit - self.clock)
+        limit = self.options.time_limit
+        return None if limit is None else max(0.0, limit - self.clock)
 
     def end_of(self, share: float) -> float:
         """Return the :attr:`clock` at the end of a share of the time that is left; infinite without a limit."""
@@ -176,15 +102,8 @@ class Control(Limits, Generic[Plan]):
 
     Parameters
     ----------
-    time_limit, seed, workers, deterministic
-        As in :class:`~mig_opt.method.control.Limits`.
-    callbacks : Callbacks or sequence of Callbacks
-        Receivers of the progress; kept as a tuple.
-    gap : float
-        The run is over as soon as the gap between objective and lower bound is at most this share of the objective. If
-        plans have several goals, 0 does not end a run that has reached the bound of the first.
-    stop : callable, optional
-        Asked after each improvement; the run is over as soon as it returns True.
+    options : RunOptions, optional
+        Those of the run, which is over as soon as their gap is closed or ``stop`` returns True.
     judge : callable
         Returns the values of the goals of a plan. The first goal is the objective, to which the lower bound belongs.
     adjust : callable, optional
@@ -213,18 +132,12 @@ class Control(Limits, Generic[Plan]):
 
     def __init__(
         self,
-        time_limit: float | None = None,
-        seed: int = 0,
-        workers: int | None = None,
-        callbacks: Callbacks | Sequence[Callbacks] = (),
+        options: RunOptions | None = None,
         *,
-        gap: float = 0.0,
-        stop: Stop | None = None,
-        deterministic: bool = False,
         judge: Callable[[Plan], Goals] = by_makespan,
         adjust: Callable[[Plan], Plan] | None = None,
     ) -> None:
-        super().__init__(time_limit, seed, workers, deterministic=deterministic)
+        super().__init__(options)
         self.plan: Plan | None = None
         self.goals: Goals | None = None
         self.lower_bound = 0.0
@@ -232,8 +145,7 @@ class Control(Limits, Generic[Plan]):
         self.proven: list[str] = []
         self.infeasible = False
         self.trajectory: list[TrajectoryPoint] = []
-        self._gap = gap
-        self._stop = stop
+        callbacks = self.options.callbacks
         self.callbacks = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
         self._goals_of = judge
         self._adjust = adjust
@@ -286,59 +198,11 @@ class Control(Limits, Generic[Plan]):
 
     def _decide(self) -> None:
         """End the run if the last improvement is enough."""
-        last = len(self.goals or ()) == 1 or self._gap > 0
-        close = self.objective is not None and last and relative_gap(self.objective, self.lower_bound) <= self._gap
-        stopped = self._stop is not None and self._stop(self.trajectory[-1])
+        gap, stop = self.options.gap, self.options.stop
+        last = len(self.goals or ()) == 1 or gap > 0
+        close = self.objective is not None and last and relative_gap(self.objective, self.lower_bound) <= gap
+        stopped = stop is not None and stop(self.trajectory[-1])
         self.done = self.done or close or stopped
-
-
-def check_run(
-    known: Registry | None = None,
-    method: object = AUTO,
-    *,
-    time_limit: object = None,
-    seed: object = 0,
-    workers: object = None,
-    callbacks: object = (),
-    gap: object = 0.0,
-    stop: object = None,
-    deterministic: object = False,
-    also: Iterable[Problem] = (),
-) -> None:
-    """Refuse options that no run can work with, whatever their type.
-
-    The options are those of :func:`mig_opt.solve`. ``method`` has to be one of those that are ``known``, if any are;
-    ``also`` has the problems of other arguments, which come first.
-
-    Raises
-    ------
-    InputError
-        With every problem; an UnknownMethodError if one of them is that.
-    """
-    problems = list(also)
-    error: type[InputError] = InputError
-    if known is not None:
-        try:
-            known.find(method)
-        except InputError as unknown:
-            error = type(unknown)
-            problems += unknown.problems
-    if time_limit is not None:
-        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
-    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
-    if workers is not None:
-        problems += wrong_integer("workers", workers, 1, _MOST_WORKERS)
-    if not isinstance(callbacks, Callbacks):
-        try:
-            entries_of("callbacks", callbacks, Callbacks, "a Callbacks object, not the class or a function")
-        except InputError as wrong:
-            problems += wrong.problems
-    problems += wrong_share("gap", gap)
-    if stop is not None and not callable(stop):
-        problems.append(wrong_type("stop", stop, "a function of a TrajectoryPoint"))
-    problems += wrong_flag("deterministic", deterministic)
-    if problems:
-        raise error(problems)
 
 
 def call(method: Method, problem: object, control: Control[Plan], **known: object) -> None:
@@ -429,3 +293,46 @@ def run(
     for callbacks in control.callbacks:
         callbacks.on_end(result)
     return result
+
+
+def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """Return the result of ``work``, done in another thread while this one waits.
+
+    That way Ctrl-C does not strike inside of ``work``, which may be foreign code that cannot cope with it: it is told
+    to stop and waited for, and then KeyboardInterrupt goes on to the caller.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+    begun, finished, cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def run_work() -> None:
+        begun.set()
+        try:
+            if not cancelled.is_set():
+                results.append(work())
+        except BaseException as error:  # handed to the waiting thread
+            failures.append(error)
+        finally:
+            finished.set()
+
+    # After Ctrl-C neither Thread.is_alive() nor Thread.join() can be trusted (in Python 3.11): hence the events.
+    try:
+        threading.Thread(target=run_work, name="mig-opt", daemon=True).start()
+        while not finished.wait(0.05):
+            pass
+    except KeyboardInterrupt:
+        cancelled.set()
+        while begun.is_set() and not finished.is_set():
+            stop()  # again and again: a solver that is only just starting does not listen
+            finished.wait(0.05)
+        raise
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
