@@ -1,27 +1,23 @@
-"""Claims of papers: what is printed, what is measured, the verdict, and the pages that show them.
+"""Claims of papers: what is printed, what is measured, and the verdict.
 
-A paper is a module beside this one with a :class:`Paper` called ``PAPER``. Its groups (a table, a figure, a
-section) are measured one by one by ``papers.py`` and kept in ``results/papers/<name>.json``;
-``docs/explanation/papers/<name>.md`` shows them between marks, and what is written by hand outside of the marks stays.
+A paper is a module beside this one with a :class:`Paper` called ``PAPER``. Its groups (a table, a figure, a section)
+are measured one by one by ``measure.py`` and kept in ``results/papers/<name>.json``, from where
+``docs/explanation/papers/<name>.md`` shows them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bench.report import RESULTS, markdown
+from bench.report import RESULTS
 
 STORED = RESULTS / "papers"
-PAGES = Path(__file__).parents[2] / "docs" / "explanation" / "papers"
-INDEX = "README.md"
 
 
 class Verdict(StrEnum):
@@ -194,92 +190,3 @@ class Store:
             json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
         )
         whole.replace(self.path)
-
-
-def counts(found: Mapping[str, Measured]) -> Counter[Verdict]:
-    """Return how many claims have which verdict."""
-    return Counter(claim.verdict for entry in found.values() for claim in entry.group.claims)
-
-
-def block(paper: str, key: str, measured: Measured) -> list[str]:
-    """Return the lines of a group on its page, without the marks."""
-    group = measured.group
-    head = ["what", "printed", "measured", "verdict"]
-    notes = any(claim.note for claim in group.claims)
-    rows = [
-        [claim.what, claim.printed, claim.measured or "-", str(claim.verdict), *([claim.note] if notes else [])]
-        for claim in group.claims
-    ]
-    texts = {0, 3, 4}
-    lines = [f"## {group.where}: {group.title}", ""]
-    lines += markdown([*head, *(["note"] if notes else [])], rows, texts)
-    lines.append("")
-    if group.assumed:
-        lines += [f"**Assumed.** {group.assumed}", ""]
-    if group.reason:
-        lines += [f"**Why.** {group.reason}", ""]
-    if group.readings:
-        lines += ["**Tried.**", ""]
-        for reading in group.readings:
-            searched = " (searched for until it fits)" if reading.searched else ""
-            lines.append(f"* {reading.name}{searched}: {reading.outcome}")
-        lines.append("")
-    command = group.command or f"python -m bench.papers.measure {paper} --only {key}"
-    return [*lines, f"`{command}`; {measured.made}"]
-
-
-def page(paper: Paper, found: Mapping[str, Measured], text: str = "") -> str:
-    """Return the page of a paper: ``text`` with the blocks of its groups put in; missing ones go to the end.
-
-    Raises
-    ------
-    ValueError
-        If the text has marks of a group that does not exist.
-    """
-    blocks = {"verdicts": _verdicts(counts(found))}
-    blocks |= {key: block(paper.name, key, entry) for key, entry in found.items()}
-    if not text:
-        text = f"# {paper.title}\n\n{paper.source}\n\n{_marked('verdicts', [])}\n"
-    unknown = [key for key in marks(text) if key not in blocks]
-    if unknown:
-        raise ValueError(f"the page has marks of {', '.join(unknown)}, which no group is called")
-    return filled(text, blocks)
-
-
-def index(papers: Sequence[tuple[Paper, Mapping[str, Measured]]], text: str = "") -> str:
-    """Return the index of all papers, with one row of counts for each."""
-    rows, total = [], Counter[Verdict]()
-    for paper, found in papers:
-        counted = counts(found)
-        total += counted
-        rows.append([f"[{paper.title}]({paper.name}.md)", *_numbers(counted)])
-    rows.append(["all", *_numbers(total)])
-    table = markdown(["paper", *map(str, Verdict), "claims"], rows)
-    return filled(text or f"# Papers\n\n{_marked('verdicts', [])}\n", {"verdicts": table})
-
-
-def _numbers(counted: Counter[Verdict]) -> list[str]:
-    return [*(str(counted[verdict]) for verdict in Verdict), str(counted.total())]
-
-
-def _verdicts(counted: Counter[Verdict]) -> list[str]:
-    return markdown([*map(str, Verdict), "claims"], [_numbers(counted)], texts=())
-
-
-def _marked(key: str, lines: Sequence[str]) -> str:
-    return "\n".join([f"<!-- begin {key} -->", *lines, f"<!-- end {key} -->"])
-
-
-def marks(text: str) -> list[str]:
-    """Return the names of the blocks in a page."""
-    return re.findall(r"^<!-- begin (\S+) -->$", text, flags=re.MULTILINE)
-
-
-def filled(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
-    """Return a page with these lines between the marks of their names; those without marks go to the end."""
-    for key, lines in blocks.items():
-        new = _marked(key, lines)
-        pattern = rf"^<!-- begin {re.escape(key)} -->$.*?^<!-- end {re.escape(key)} -->$"
-        there = re.search(pattern, text, flags=re.MULTILINE | re.DOTALL)
-        text = text[: there.start()] + new + text[there.end() :] if there else f"{text.rstrip()}\n\n{new}\n"
-    return text

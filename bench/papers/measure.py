@@ -1,8 +1,7 @@
-"""Every printed figure of the papers beside the measured one, with a verdict, on a page for each paper.
+"""Every printed figure of the papers beside the measured one, with a verdict.
 
 Run: python -m bench.papers.measure far, or another paper of docs/explanation/papers/README.md; without a name all of
-them. With --only, some groups of one paper; with --pages, nothing is measured and the pages are written again from the
-stored results.
+them. With --only, some groups of one paper.
 """
 
 from __future__ import annotations
@@ -10,15 +9,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from bench.papers.claims import INDEX, PAGES, STORED, Group, Measured, Paper, Store, index, page
+from bench.papers.claims import STORED, Group, Measured, Paper, Store
 from bench.report import describe, parser_of, some_of, start
 from mig_opt.studies.environment import fingerprint
 
 PAPERS: tuple[str, ...] = ("far", "parvagpu", "migm", "fragmentation", "pcie")
-"""Each is a module ``paper_<name>.py`` with a :class:`claims.Paper` called ``PAPER``."""
+"""Each is a module beside this one with a :class:`claims.Paper` called ``PAPER``."""
 
 
 def load(name: str) -> Paper:
@@ -32,30 +30,12 @@ def measured(group: Group) -> Measured:
     return Measured(group, f"{describe('mig-opt')}, sources {fingerprint()}")
 
 
-def pages(results: Path = STORED, folder: Path = PAGES) -> Iterator[tuple[Path, str]]:
-    """Return each page and the index with the text that they should have."""
-    every: list[tuple[Paper, Mapping[str, Measured]]] = []
-    for name in PAPERS:
-        paper = load(name)
-        found = Store(name, results).in_order(paper.groups)
-        every.append((paper, found))
-        path = folder / f"{name}.md"
-        yield path, page(paper, found, _text(path))
-    yield folder / INDEX, index(every, _text(folder / INDEX))
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure groups, and write the pages."""
+    """Measure groups of papers."""
     parser = parser_of(__doc__, "a file for each paper", "measure as little as possible, in seconds")
     parser.set_defaults(results=STORED)
     parser.add_argument("paper", nargs="*", metavar="PAPER", help=f"some of {', '.join(PAPERS)} (all)")
     parser.add_argument("--only", metavar="GROUPS", help="some groups of one paper, with commas between them")
-    parser.add_argument("--pages", action="store_true", help="measure nothing, only write the pages again")
-    parser.add_argument("--docs", type=Path, default=PAGES, help="folder for the pages")
     options = parser.parse_args(arguments)
     names: list[str] = options.paper or list(PAPERS)
     for name in names:
@@ -63,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(f"there is no paper {name}; there are {', '.join(PAPERS)}")
     if options.only and len(names) != 1:
         parser.error("--only: needs one paper")
-    for name in () if options.pages else names:
+    for name in names:
         paper = load(name)
         order = list(paper.groups)
         wanted: Sequence[str] = order
@@ -76,10 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for number, key in enumerate(wanted, 1):
             print(f"{name}: {number} of {len(wanted)}, {key}", file=sys.stderr, flush=True)
             store.put(key, measured(paper.groups[key](options.cut)), order)
-    options.docs.mkdir(parents=True, exist_ok=True)
-    for path, text in pages(options.results, options.docs):
-        path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.name}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import api
 import benchmarks
 import commands
 import drawings
+import figures
 import formats
 from pygments.lexers.special import TextLexer
 
@@ -41,7 +42,7 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
     if Path(app.env.doc2path(name)).suffix != ".md":
         return
     page = Path("docs", f"{name}.md")
-    text = with_links(source[0], page.parent if name != "index" else Path("docs"), page)
+    text = with_links(figures.completed(source[0]), page.parent if name != "index" else Path("docs"), page)
     text = MARK.sub(lambda mark: GENERATED[mark[1]](*mark[2].split()), text)
     source[0] = text + contents(source[0]) if "<!-- contents -->" in source[0] else text
 

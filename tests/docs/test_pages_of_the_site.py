@@ -83,12 +83,3 @@ def test_every_result_has_its_page_and_says_where_and_when(tmp_path: Path) -> No
     assert [row for row in rows if not re.fullmatch(rf"\| \[.*\]\(\S+\) \| ({where}) \|", row)] == []
     made_of = {name for row in rows for name in re.findall(r"\(\S+?/(\w+)\.md\)", row)}
     assert made_of <= pages
-
-
-@pytest.mark.parametrize("page", sorted((DOCS / "explanation" / "papers").glob("*.md")), ids=lambda page: page.stem)
-def test_every_table_of_a_paper_says_where_and_when(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    commands = re.findall(r"^`python -m bench\.papers\.measure (.*)`;? ?(.*)$", text, re.MULTILINE)
-    assert commands or page.stem == "README"
-    for command, where in commands:
-        assert re.fullmatch(r"20\d\d-\d\d-\d\d, .*, \d+ cores, Python .*, mig-opt .*, sources \w+", where), command

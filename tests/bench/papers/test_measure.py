@@ -1,4 +1,4 @@
-"""The pages of the papers: they say what the stored results say, and nothing is judged without its reasons."""
+"""Claims of the papers: all are measured and shown, and nothing is judged without its reasons."""
 
 from __future__ import annotations
 
@@ -12,33 +12,15 @@ if not BENCH.is_dir() or not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench.papers import measure as papers
-from bench.papers.claims import (
-    PAGES,
-    STORED,
-    Claim,
-    Group,
-    Measured,
-    Paper,
-    Reading,
-    Store,
-    Verdict,
-    compare,
-    counts,
-    index,
-    page,
-)
+from bench.papers.claims import STORED, Claim, Group, Measured, Reading, Store, Verdict, compare
 
+PAGES = DOCS / "explanation" / "papers"
 ONE = Claim("rho", "1.23", "1.24", Verdict.AGREES)
 WRONG = Claim("gain", "13", "2", Verdict.DOES_NOT)
 
 
 def group(*claims: Claim, **more: object) -> Group:
     return Group("Table 1", "A table", claims, **more)  # type: ignore[arg-type]
-
-
-def test_pages_are_made_from_the_stored_results() -> None:
-    for path, text in papers.pages():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python -m bench.papers.measure --pages"
 
 
 @pytest.mark.parametrize("name", papers.PAPERS)
@@ -75,18 +57,12 @@ def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
                 assert any(re.search(way, text) for way in ways), f"{key}, {claim.what}: {number}"
 
 
-def test_counts_of_the_index_are_those_of_the_pages() -> None:
-    text = (PAGES / "README.md").read_text(encoding="utf-8")
-    stored = [Store(name).in_order(papers.load(name).groups) for name in papers.PAPERS]
-    total = sum(counts(found).total() for found in stored)
-    assert text.split("| all |")[1].splitlines()[0].rstrip(" |").endswith(str(total))
-    for name in papers.PAPERS:
-        counted = counts(Store(name).in_order(papers.load(name).groups))
-        row = " | ".join([*(str(counted[verdict]) for verdict in Verdict), str(counted.total())])
-        assert f"({name}.md) | {row} |" in text
-
-
-def test_no_page_or_result_is_left_over() -> None:
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_every_group_is_on_the_page_of_its_paper(name: str) -> None:
+    shown = re.findall(
+        rf'^\{{\{{ claims\("{name}", "([\w-]+)"\) \}}\}}$', (PAGES / f"{name}.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(shown) == sorted(papers.load(name).groups)
     assert {path.stem for path in PAGES.glob("*.md")} == {*papers.PAPERS, "README"}
     assert {path.stem for path in STORED.glob("*.json")} == set(papers.PAPERS)
 
@@ -106,32 +82,15 @@ def test_comparing() -> None:
     assert compare(1.23, 1.4, within=0.01)[2] is compare(1.23, 1.4, within=0.01, direction=False)[2] is Verdict.DOES_NOT
 
 
-def test_prose_outside_of_the_marks_stays(tmp_path: Path) -> None:
-    paper = Paper("p", "Title", "Source.", {})
+def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
     made = Measured(group(WRONG, readings=(Reading("r", "o", searched=True),)), "today")
-    store = Store("p", tmp_path)
-    store.put("t1", made, ["t1"])
-    found = Store("p", tmp_path).in_order(["t1"])
-    assert found == {"t1": made}, "what is stored is read again"
-    first = page(paper, found)
-    assert "| gain | 13 | 2 | does not |" in first
-    assert "* r (searched for until it fits): o" in first
-    by_hand = first.replace("# Title\n", "# Title\n\nA remark.\n")
-    changed = {"t1": Measured(group(ONE), "tomorrow")}
-    again = page(paper, changed, by_hand)
-    assert "A remark." in again
-    assert "tomorrow" in again
-    assert "does not |\n| 13" not in again
-    assert page(paper, changed, again) == again
-    assert "| [Title](p.md) | 1 | 0 | 0 | 0 | 1 |" in index([(paper, changed)])
-    with pytest.raises(ValueError, match="marks of t1"):
-        page(paper, {}, again)
+    Store("p", tmp_path).put("t1", made, ["t1"])
+    assert Store("p", tmp_path).in_order(["t1"]) == {"t1": made}
 
 
 def test_a_cut_of_a_paper(tmp_path: Path) -> None:
-    papers.main(["far", "--only", "figure1", "--cut", "--results", str(tmp_path / "r"), "--docs", str(tmp_path / "d")])
-    assert list(Store("far", tmp_path / "r").in_order(papers.load("far").groups)) == ["figure1"]
-    assert "| partitions of an A30 | 5 | 5 | agrees |" in (tmp_path / "d" / "far.md").read_text(encoding="utf-8")
+    papers.main(["far", "--only", "figure1", "--cut", "--results", str(tmp_path)])
+    assert list(Store("far", tmp_path).in_order(papers.load("far").groups)) == ["figure1"]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from places import BENCH
 
@@ -16,7 +14,7 @@ from bench.fleet import fragmentation_tables as tables
 from bench.fleet import pcie as online_pcie
 from bench.papers import measure as papers
 from bench.papers import pcie as paper_pcie
-from bench.papers.claims import PAGES, RESULTS, Verdict
+from bench.papers.claims import Verdict
 from mig_opt import simulate
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 
@@ -28,38 +26,6 @@ def test_a_cut_of_every_group(name: str) -> None:
         group = measure(True)
         assert group.claims, key
         assert all(bool(claim.measured) == (claim.verdict is not Verdict.CANNOT) for claim in group.claims), key
-
-
-def row(results: str, label: str, column: int) -> str:
-    """Return a cell of the first row with this label in a table of bench/results."""
-    lines = (RESULTS / f"{results}.md").read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith(f"| {label} |")).split(" | ")[column].strip(" |")
-
-
-SLOWER = "1.5 times the seconds on one slice (Ht: 2.25 times those of the whole GPU)"
-
-
-@pytest.mark.parametrize(
-    ("page", "quoted", "results", "label", "column"),
-    [
-        ("migm", "Ht2 becomes 1.14 / 1.05", "online_memory", SLOWER, 3),
-        ("migm", "Ht1 becomes 1.61 / 1.45", "online_memory", "2/3 of the seconds on one slice (Ht: no loss there)", 2),
-        ("migm", "0.93 against 1.28", "online_memory", "noise 1 GB", 4),
-        ("migm", "1.14 against 1.26 and", "online_memory", "noise 1 GB", 1),
-        ("migm", "1.21 against 1.31", "online_memory", "noise 1 GB", 2),
-        ("pcie", "6 %, and load balancing", "online_pcie", "60%", 5),
-    ],
-)  # fmt: skip
-def test_prose_quotes_the_results(page: str, quoted: str, results: str, label: str, column: int) -> None:
-    """Sentences written by hand have the figures of the results: those on both sides of a slash, or rounded."""
-    text = " ".join((PAGES / f"{page}.md").read_text(encoding="utf-8").split())
-    assert quoted in text
-    cell = row(results, label, column)
-    numbers = re.findall(r"\d+\.\d+", quoted) or [quoted.split(maxsplit=1)[0]]
-    found = re.findall(r"\d+\.\d+", cell)
-    if found:
-        wanted = [value if "." in numbers[0] else f"{float(value):.0f}" for value in found]
-        assert numbers[: len(wanted)] == wanted[: len(numbers)]
 
 
 def test_desired_and_actual_instances() -> None:

@@ -1,1 +1,0 @@
-"""Where the figures come from that pages quote."""
