@@ -7,13 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
-from mig_opt.method.registry import imported
+from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
 
 LONGEST_TOTAL = 1e300
@@ -101,7 +101,7 @@ class LiveInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Shown):
     """Tasks to be run on identical GPUs so that the last one ends as early as possible.
 
     Attributes
@@ -220,60 +220,6 @@ class Batch:
         (3.13, 3.0)
         """
         return self.replace(operations=OperationCosts.zero(self.gpu))
-
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.batch:batch_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read` reads.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns ``task``, for each size of instance of the GPU its seconds (``t1_s``, ``t2_s`` ...), and
-            ``memory_gb``. What a task does not have is missing.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> from mig_opt import get_gpu
-        >>> frame = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {4: 3.0})), get_gpu("A30")).to_frame()
-        >>> print(frame[["task", "t1_s", "t2_s", "t4_s"]].to_string(index=False, na_rep="-"))
-        task  t1_s  t2_s  t4_s
-           a   4.0   2.5     -
-           b     -     -   3.0
-        """
-        return imported("mig_opt.views.cards.batch:batch_frame")(self)
-
-    def plot(self, *, title: str | None = None) -> Any:
-        """Draw the run times of the tasks, as :func:`mig_opt.views.batch_scene` says.
-
-        Parameters
-        ----------
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-
-        Examples
-        --------
-        >>> from mig_opt import load
-        >>> load("rodinia-a30").plot().axes[0].get_xlabel()
-        'seconds on an instance (logarithmic)'
-        """
-        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
-from mig_opt.method.registry import imported
 from mig_opt.method.result import Result, Rows
+from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
 
 OperationKind = Literal["create", "destroy"]
@@ -58,7 +58,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Shown):
     """Runs and operations.
 
     Attributes
@@ -123,63 +123,6 @@ class Schedule:
             self.operations if operations is None else tuple(operations),
         )
 
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.batch:schedule_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the runs, by GPU and begin, as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each attribute of :class:`mig_opt.Run`.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> schedule = Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),))
-        >>> print(schedule.to_frame().to_string(index=False))
-        task  gpu profile  start  begin  end
-           a    0 4g.24gb      0   0.13 2.13
-        """
-        return imported("mig_opt.views.cards.batch:schedule_frame")(self)
-
-    def plot(self, batch: Batch, *, lower_bound: float | None = None, title: str | None = None) -> Any:
-        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.views.schedule_scene` says.
-
-        Parameters
-        ----------
-        batch : Batch
-            The batch that was planned.
-        lower_bound : float, optional
-            Seconds; drawn as a dashed line beside the makespan.
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or the schedule does not belong to GPUs as those of the batch.
-
-        Examples
-        --------
-        >>> from mig_opt import Batch, Task, get_gpu
-        >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
-        >>> figure = Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)).plot(batch)
-        >>> figure.axes[0].get_xlabel()
-        'time in seconds'
-        """
-        return imported("mig_opt.views:plot")(batch, self, lower_bound=lower_bound, title=title)
-
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
     """Yield a problem for each that is something else altogether."""
@@ -189,7 +132,7 @@ def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleResult(Result[Schedule]):
+class ScheduleResult(Shown, Result[Schedule]):
     """Outcome of :func:`mig_opt.solve`: its plan is a schedule, its lower bound counts seconds.
 
     Attributes
@@ -223,55 +166,3 @@ class ScheduleResult(Result[Schedule]):
             ("lower bound", f"{self.lower_bound:.6g} s"),
             ("gap", "-" if self.gap is None else f"{self.gap:.3%}"),
         ]
-
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.batch:schedule_result_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the runs of the schedule as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            As that of a schedule; without lines if there is none.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> from mig_opt import load, solve
-        >>> frame = solve(load("rodinia-a30"), "far").to_frame()
-        >>> print(len(frame), *frame.columns)
-        8 task gpu profile start begin end
-        """
-        return imported("mig_opt.views.cards.batch:result_frame")(self)
-
-    def plot(self, *, title: str | None = None) -> Any:
-        """Draw the schedule with its lower bound, as :func:`mig_opt.views.schedule_scene` says.
-
-        Parameters
-        ----------
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, there is no schedule, or the result is from a file and knows no batch.
-
-        Examples
-        --------
-        >>> from mig_opt import load, solve
-        >>> figure = solve(load("rodinia-a30"), "far").plot(title="eight kernels")
-        >>> figure.axes[0].get_xlabel()
-        'time in seconds'
-        """
-        return imported("mig_opt.views.cards.batch:plotted_result")(self, title=title)

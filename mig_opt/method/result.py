@@ -6,12 +6,12 @@ import contextlib
 import enum
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from mig_opt._version import __version__
-from mig_opt.method.registry import imported
+from mig_opt.method.shown import Carded
 
 Plan = TypeVar("Plan")
 """A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
@@ -60,7 +60,7 @@ class TrajectoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Result(ABC, Generic[Plan]):
+class Result(Carded, ABC, Generic[Plan]):
     """Outcome of a run, whatever the problem.
 
     Attributes
@@ -118,10 +118,6 @@ class Result(ABC, Generic[Plan]):
     def __str__(self) -> str:
         runtime = f"{self.runtime_s:.{2 if self.runtime_s >= 1 else 3}f} s"
         return card([("status", self.status.value), *self.rows(), ("runtime", runtime)])
-
-    def _repr_html_(self) -> str:
-        card_of: Callable[[Result[Plan]], str] = imported("mig_opt.views.cards.cards:result_card")
-        return card_of(self)
 
 
 def card(rows: Iterable[tuple[str, str]]) -> str:

@@ -6,14 +6,13 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.method.registry import imported
 from mig_opt.method.result import Result, Rows
+from mig_opt.method.shown import Shown
 from mig_opt.rules import make_tuples, wrong_type
 from mig_opt.serving.demand import Demand, Option
 
@@ -63,7 +62,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(Shown):
     """Segments on GPUs.
 
     Attributes
@@ -230,46 +229,6 @@ class Deployment:
         found = self.segments if segments is None else tuple(segments)
         return Deployment(names, found, self.devices[: len(names)])
 
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.serving:deployment_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the segments, by GPU and start slice, as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each attribute of :class:`mig_opt.Segment`.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
-        return imported("mig_opt.views.cards.serving:deployment_frame")(self)
-
-    def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
-        """Draw the segments on their GPUs, as :func:`mig_opt.views.deployment_scene` says.
-
-        Parameters
-        ----------
-        demand : Demand, optional
-            The demand that it is for: the rates then stand beside the throughputs.
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-        """
-        return imported("mig_opt.views:plot")(self, demand=demand, title=title)
-
 
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
     """Return the segment that serves ``service`` in a placement in the way of ``option``."""
@@ -298,7 +257,7 @@ def check_deployments(**arguments: object) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DeploymentResult(Result[Deployment]):
+class DeploymentResult(Shown, Result[Deployment]):
     """Outcome of :func:`mig_opt.deploy`: its plan is a deployment, its lower bound counts GPUs.
 
     The status is ``optimal`` if no deployment has fewer GPUs. The lower bound is 0 if none is known, or if there is no
@@ -341,41 +300,3 @@ class DeploymentResult(Result[Deployment]):
             ("lower bound", str(self.lower_bound)),
             ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
         ]
-
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.serving:deployment_result_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the segments of the deployment as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            As that of a deployment; without lines if there is none.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
-        return imported("mig_opt.views.cards.serving:result_frame")(self)
-
-    def plot(self, *, title: str | None = None) -> Any:
-        """Draw the deployment, as :func:`mig_opt.views.deployment_scene` says.
-
-        Parameters
-        ----------
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or there is no deployment.
-        """
-        return imported("mig_opt.views.cards.serving:plotted_result")(self, title=title)

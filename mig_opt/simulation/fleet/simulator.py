@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.method.registry import Method, get_policy, imported
+from mig_opt.method.registry import Method, get_policy
+from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
@@ -34,7 +35,7 @@ IDLE_WAKES = 1000
 
 
 @dataclass(frozen=True)
-class Simulation:
+class Simulation(Shown):
     """RunOutcome of one simulation.
 
     Attributes
@@ -84,44 +85,6 @@ class Simulation:
     def metrics_with(self, power: PowerModel) -> Metrics:
         """Return the metrics with energy by another power model."""
         return measure(self.log, power)
-
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.fleet:simulation_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the jobs, in the order of their arrivals, as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns ``job``, ``arrival``, ``scheduled``, ``finished``, ``wait``, ``flow_time`` (seconds), ``done``.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
-        return imported("mig_opt.views.cards.fleet:simulation_frame")(self)
-
-    def plot(self, *, title: str | None = None) -> Any:
-        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.views.simulation_scene` says.
-
-        Parameters
-        ----------
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-        """
-        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def simulate(

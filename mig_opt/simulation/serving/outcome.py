@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from mig_opt.method.registry import imported
 from mig_opt.method.result import card
+from mig_opt.method.shown import Shown
 from mig_opt.serving.deployment import Segment
 from mig_opt.simulation.serving.queues import (
     BATCHES,
@@ -101,7 +100,7 @@ class SegmentLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestSimulation:
+class RequestSimulation(Shown):
     """Outcome of :func:`mig_opt.simulate_requests`.
 
     Attributes
@@ -174,44 +173,6 @@ class RequestSimulation:
                 ("worst", f"{self.worst.name}: {self.worst.late_share:.4%}"),
             ]
         )
-
-    def _repr_html_(self) -> str:
-        return str(imported("mig_opt.views.cards.serving:requests_card")(self))
-
-    def to_frame(self) -> Any:
-        """Return the services with their latencies as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each figure of :class:`mig_opt.simulation.serving.outcome.ServiceLatencies`.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
-        return imported("mig_opt.views.cards.serving:requests_frame")(self)
-
-    def plot(self, *, title: str | None = None) -> Any:
-        """Draw the latencies, as :func:`mig_opt.views.latency_scene` says.
-
-        Parameters
-        ----------
-        title : str, optional
-            In place of the usual one.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure, which a notebook shows.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-        """
-        return imported("mig_opt.views:plot")(self, title=title)
 
 
 def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:

@@ -11,11 +11,12 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural
 from mig_opt.views import plot
 from mig_opt.views.batch.schedules import batch_title, schedule_problems, schedule_scene
-from mig_opt.views.cards.cards import card, facts, picture, result_card, table
+from mig_opt.views.cards.cards import card, card_of, facts, frame_of, picture, plotted, result_card, table
 from mig_opt.views.cards.frames import frame
 from mig_opt.views.texts import spell_seconds
 
 
+@card_of.register
 def batch_card(batch: Batch) -> str:
     """Return the card of a batch: its GPUs, and the seconds of each task on each size of instance."""
     sizes, memory = batch.gpu.sizes, any(task.memory_gb is not None for task in batch.tasks)
@@ -37,6 +38,7 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
+@frame_of.register
 def batch_frame(batch: Batch) -> Any:
     """Return the tasks of a batch as a frame, with the columns of a CSV file."""
     columns = ["task", *(f"t{size}_s" for size in batch.gpu.sizes), "memory_gb"]
@@ -48,6 +50,7 @@ def batch_frame(batch: Batch) -> Any:
     return frame(columns, rows)
 
 
+@card_of.register
 def schedule_card(schedule: Schedule) -> str:
     """Return the card of a schedule: the runs, from the first to the last."""
     rows = [
@@ -58,6 +61,7 @@ def schedule_card(schedule: Schedule) -> str:
     return card(title, table(["task", "GPU", "instance", "begin s", "end s"], rows, "runs"))
 
 
+@frame_of.register
 def schedule_frame(schedule: Schedule) -> Any:
     """Return the runs of a schedule as a frame, by GPU and begin."""
     columns = [field.name for field in fields(Run)]
@@ -65,6 +69,13 @@ def schedule_frame(schedule: Schedule) -> Any:
     return frame(columns, [{name: getattr(run, name) for name in columns} for run in runs])
 
 
+@plotted.register
+def plotted_schedule(schedule: Schedule, batch: Batch, **options: Any) -> Any:
+    """Draw the runs and operations of a schedule on the GPUs of its batch."""
+    return plot(batch, schedule, **options)
+
+
+@card_of.register
 def schedule_result_card(result: ScheduleResult) -> str:
     """Return the card of a result, with a small picture of its schedule if the batch is known."""
     batch, schedule = result.batch, result.plan
@@ -73,11 +84,13 @@ def schedule_result_card(result: ScheduleResult) -> str:
     return result_card(result, picture(schedule_scene(batch, schedule), "run"))
 
 
+@frame_of.register
 def result_frame(result: ScheduleResult) -> Any:
     """Return the runs of a result's schedule as a frame, without lines if there is none."""
     return schedule_frame(result.plan or Schedule(()))
 
 
+@plotted.register
 def plotted_result(result: ScheduleResult, **options: Any) -> Any:
     """Draw the schedule of a result, with its lower bound."""
     if result.plan is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mig_opt.method.result import Result, Status
+from mig_opt.views import plot
 from mig_opt.views.scene import Boxes, Scene
 from mig_opt.views.texts import one_line
 
@@ -29,6 +31,24 @@ _STYLE = """<style>
 _MARKS = {Status.OPTIMAL: "●", Status.FEASIBLE: "◐", Status.INFEASIBLE: "✕"}
 _MOST_BOXES = 400
 _ROW = 10  # units of the small picture for each memory slice; a row has at least 2.2 of them
+
+
+@functools.singledispatch
+def card_of(thing: Any) -> str:
+    """Return the card of something."""
+    raise NotImplementedError(f"a {type(thing).__name__} has no card")
+
+
+@functools.singledispatch
+def frame_of(thing: Any) -> Any:
+    """Return the entries of something as a frame."""
+    raise NotImplementedError(f"a {type(thing).__name__} has no frame")
+
+
+@functools.singledispatch
+def plotted(thing: Any, *of: Any, **options: Any) -> Any:
+    """Draw something."""
+    return plot(thing, *of, **options)
 
 
 def card(title: str, *parts: str) -> str:
@@ -74,6 +94,7 @@ def picture(scene: Scene, role: str) -> str:
     )
 
 
+@card_of.register(Result)
 def result_card(result: Result[Any], *parts: str) -> str:
     """Return the card of a result: its lines, with parts below them."""
     status = f"{_MARKS.get(result.status, '○')} {result.status.value}"

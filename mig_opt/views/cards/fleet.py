@@ -7,11 +7,12 @@ from typing import Any
 
 from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.texts import plural
-from mig_opt.views.cards.cards import card, facts
+from mig_opt.views.cards.cards import card, card_of, facts, frame_of
 from mig_opt.views.cards.frames import frame
 from mig_opt.views.texts import spell_seconds
 
 
+@card_of.register
 def simulation_card(simulation: Simulation) -> str:
     """Return the card of a simulation: the figures by which schedulers are compared."""
     metrics, trace = simulation.metrics, simulation.trace
@@ -33,6 +34,7 @@ def _seconds(seconds: float) -> str:
     return spell_seconds(float(f"{seconds:.4g}"))
 
 
+@frame_of.register
 def simulation_frame(simulation: Simulation) -> Any:
     """Return the jobs of a simulation as a frame: when each arrived, had a place, and was done."""
     log = simulation.log

@@ -6,15 +6,17 @@ from dataclasses import fields
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.views import plot
-from mig_opt.views.cards.cards import card, picture, result_card, table
+from mig_opt.views.cards.cards import card, card_of, frame_of, picture, plotted, result_card, table
 from mig_opt.views.cards.frames import frame
 from mig_opt.views.serving.deployments import deployment_problems, deployment_scene, spell_rate
 from mig_opt.views.serving.latencies import latency_title
 
 
+@card_of.register
 def deployment_card(deployment: Deployment) -> str:
     """Return the card of a deployment: its GPUs, and what each service has."""
     if any(deployment_problems(deployment)):
@@ -31,6 +33,7 @@ def _places(deployment: Deployment) -> list[list[object]]:
     return [[segment.service, segment.gpu, segment.profile] for segment in deployment.segments]
 
 
+@frame_of.register
 def deployment_frame(deployment: Deployment) -> Any:
     """Return the segments of a deployment as a frame, by GPU and start slice."""
     columns = [field.name for field in fields(Segment)]
@@ -38,6 +41,13 @@ def deployment_frame(deployment: Deployment) -> Any:
     return frame(columns, [{name: getattr(segment, name) for name in columns} for segment in segments])
 
 
+@plotted.register
+def plotted_deployment(deployment: Deployment, demand: Demand | None = None, **options: Any) -> Any:
+    """Draw the segments of a deployment on their GPUs."""
+    return plot(deployment, demand=demand, **options)
+
+
+@card_of.register
 def deployment_result_card(result: DeploymentResult) -> str:
     """Return the card of a result, with a small picture of its deployment."""
     if result.plan is None or any(deployment_problems(result.plan)):
@@ -45,11 +55,13 @@ def deployment_result_card(result: DeploymentResult) -> str:
     return result_card(result, picture(deployment_scene(result.plan), "segment"))
 
 
+@frame_of.register
 def result_frame(result: DeploymentResult) -> Any:
     """Return the segments of a result's deployment as a frame, without lines if there is none."""
     return deployment_frame(result.plan or Deployment((), ()))
 
 
+@plotted.register
 def plotted_result(result: DeploymentResult, **options: Any) -> Any:
     """Draw the deployment of a result."""
     if result.plan is None:
@@ -57,6 +69,7 @@ def plotted_result(result: DeploymentResult, **options: Any) -> Any:
     return plot(result.plan, demand=result.demand, **options)
 
 
+@card_of.register
 def requests_card(simulation: RequestSimulation) -> str:
     """Return the card of a simulation of requests: how late the requests of each service are."""
     rows = [
@@ -76,6 +89,7 @@ def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1000 * seconds:.4g}"
 
 
+@frame_of.register
 def requests_frame(simulation: RequestSimulation) -> Any:
     """Return the services of a simulation as a frame."""
     columns = [field.name for field in fields(ServiceLatencies) if field.name not in {"bins", "late_share_interval"}]
