@@ -29,12 +29,12 @@ from bench.batch.far_measures import Cell, Figures, area, means, schedule
 from bench.report import describe, markdown, parser_of, save
 from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.schedule import Run
-from mig_opt.batch.timeline import Slot
+from mig_opt.batch.timing import PlannedInstance
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far import far, far_behind, far_published
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
 from mig_opt.heuristics.batch.far.concatenation import joined as joining
-from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName
 from mig_opt.method.control import Control
 from mig_opt.validation import validate
@@ -167,9 +167,12 @@ def tree_runs(batch: Batch, tree: Any, prefix: str = "") -> tuple[Run, ...]:
 
 def judge(batch: Batch, tree: Any) -> tuple[float, float, bool]:
     """Return what the program says of its schedule, its assignment timed here, and whether its times are valid."""
-    slots = [SlotTasks(Slot(placed(batch, node)), [task.index for task in node.tasks]) for node in nodes(tree)]
+    instances = [
+        PlannedInstance(0, placed(batch, node), [batch.tasks[task.index] for task in node.tasks])
+        for node in nodes(tree)
+    ]
     own = Schedule(tree_runs(batch, tree))
-    timed = Refinement(batch, [slots]).schedule()
+    timed = Refinement(batch, instances).schedule()
     assert validate(batch, timed).valid
     return own.makespan, timed.makespan, validate(batch, own).valid
 

@@ -16,7 +16,6 @@ from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged, joined
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
-from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
 from mig_opt.instances.batch import ScalingName, TimesName
 from mig_opt.method.control import Control
 from mig_opt.method.registry import get_method
@@ -134,7 +133,7 @@ def refinement(cell: Cell) -> Figures:
 
     def gained(batch: Batch) -> Figures:
         plan = best_published(batch, Control[Schedule]())
-        first = PublishedPlan(Repartitioning(batch), AllocationFamily(batch))
+        first = PublishedPlan(batch, AllocationFamily(batch))
         return {
             "possible": (plan.makespan / area(batch) - 1) * 100,
             "improvement": _gain(batch, plan),
@@ -152,7 +151,7 @@ def _gain(batch: Batch, plan: PublishedPlan) -> float:
     """Refine a plan, and return how much longer it was before, in %."""
     before = plan.makespan
     plan.refine()
-    return (before / Refinement(batch, plan.slots()).makespan - 1) * 100
+    return (before / Refinement(batch, plan.instances()).makespan - 1) * 100
 
 
 def joins(cell: Cell) -> Figures:

@@ -14,7 +14,7 @@ from functools import partial
 
 from bench.report import describe, parser_of, save
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
-from mig_opt.heuristics.batch.far import best_plan, far
+from mig_opt.heuristics.batch.far import best_plans, far
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
 from mig_opt.instances.batch import ScalingName, TimesName
 from mig_opt.method.control import Control
@@ -41,7 +41,7 @@ def scheduled(batch: Batch) -> Schedule:
 
 
 def _plan(batch: Batch) -> object:
-    return best_plan(batch, Control[Schedule]())
+    return best_plans(batch, Control[Schedule]())
 
 
 def _far(batch: Batch) -> None:

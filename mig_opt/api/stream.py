@@ -14,7 +14,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, nearest
 from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
-from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined, shifted
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
@@ -301,7 +301,7 @@ def _firsts(batch: Batch, options: RunOptions) -> list[Schedule]:
     if not batch.initial:
         plan = best_published(batch, Control[Schedule](options))
         plan.refine()
-        found.append(as_ready(batch, plan.slots()))
+        found.append(plan.fifo_driver_schedule())
     return found
 
 

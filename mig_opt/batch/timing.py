@@ -9,14 +9,14 @@ same decisions ends earlier.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.batch.timeline import GpuTimeline, Slot, Times
-from mig_opt.gpu.model import Placement
+from mig_opt.gpu.model import OperationCosts, Placement
 
 DECIMALS = 9
 """Times are rounded to nanoseconds (very short ones to 12 digits), so that sums of decimal inputs read as decimals."""
@@ -221,12 +221,9 @@ def _nested_times(batch: Batch, instances: Sequence[PlannedInstance]) -> Iterato
     for index, instance in enumerate(instances):
         on_gpu[instance.gpu].append(index)
     for indices in on_gpu.values():
-        timeline = GpuTimeline(
-            [Slot(instances[index].placement, instances[index].free) for index in indices],
-            batch.operations,
-            parallel_operations=batch.parallel_operations,
-        )
-        yield indices, timeline.times([instances[index].load for index in indices])
+        there = [instances[index] for index in indices]
+        timeline = GpuTimeline(there, batch.operations, parallel_operations=batch.parallel_operations)
+        yield indices, timeline.times([instance.load for instance in there])
 
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
@@ -242,3 +239,167 @@ def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[Pl
             -entry.placement.profile.compute_slices,
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The earliest times for some loads."""
+
+    order: tuple[tuple[OperationKind, int], ...]  # the operations in the order in which the driver serves them
+    # for each instance the second at which its load ends; of a live one without load the second at which it is free, 0
+    # for any other one without load
+    ends: tuple[float, ...]
+    makespan: float  # the last end of a load in seconds, 0 without loads
+
+
+class GpuTimeline:
+    """The instances of one GPU; what they run does not matter here.
+
+    Live ones come first; of two that conflict the one with the lower index exists first. The driver takes orders from
+    second ``driver_free`` on. Memory slices without a live instance can be used from second ``clear`` on, where that is
+    not 0.
+    """
+
+    def __init__(
+        self,
+        instances: Sequence[PlannedInstance],
+        costs: OperationCosts,
+        *,
+        parallel_operations: bool = False,
+        driver_free: float = 0.0,
+        clear: Mapping[int, float] | None = None,
+    ) -> None:
+        self.instances = tuple(instances)
+        self._parallel = parallel_operations
+        self._driver_free = driver_free
+        self._create = [costs.of("create", instance.placement.profile) for instance in instances]
+        self._destroy = [costs.of("destroy", instance.placement.profile) for instance in instances]
+        self._clear_at = dict(clear or {})
+        self._clear = self._latest_on_slices(self._clear_at)
+        # Those that can exist only after this one is destroyed, and those that have to be gone before it exists.
+        count = range(len(self.instances))
+        self._after = [
+            tuple(
+                later
+                for later in count[index + 1 :]
+                if instances[later].free is None and instances[later].placement.conflicts(instance.placement)
+            )
+            for index, instance in enumerate(instances)
+        ]
+        self._before = [tuple(other for other in count[:index] if index in self._after[other]) for index in count]
+
+    def _latest_on_slices(self, seconds: Mapping[int, float]) -> list[float]:
+        """Return for each instance the latest of what is given for its memory slices."""
+        return [
+            max(seconds.get(at, 0.0) for at in instance.placement.footprint) if seconds else 0.0
+            for instance in self.instances
+        ]
+
+    def times(self, loads: Sequence[float]) -> Times:
+        """Return the earliest times if the instances run for ``loads`` seconds; with 0 nothing is created there."""
+        followers, behind = self._followers(loads)
+        waiting = Counter(later for after in followers for later in after)
+        ends = [0.0] * len(self.instances)
+        # Entries are (second from which it can begin, -work behind it, kind, instance).
+        ready: list[tuple[float, float, OperationKind, int]] = []
+        for index, instance in enumerate(self.instances):
+            if instance.free is not None:
+                ends[index] = instance.free + loads[index]
+                if followers[index]:
+                    ready.append((ends[index], loads[index] - behind[index], "destroy", index))
+            elif loads[index] and not waiting[index]:
+                ready.append((self._clear[index], -behind[index], "create", index))
+        order: list[tuple[OperationKind, int]] = []
+        cleared = list(self._clear)
+        now = self._driver_free
+        while ready:
+            chosen = self._next(ready, now)
+            ready.remove(chosen)
+            begin, _, kind, index = chosen
+            begin = max(begin, self._driver_free if self._parallel else now)
+            order.append((kind, index))
+            if kind == "create":
+                now = begin + self._create[index]
+                ends[index] = now + loads[index]
+                if followers[index]:
+                    ready.append((ends[index], loads[index] - behind[index], "destroy", index))
+            else:
+                now = begin + self._destroy[index]
+                for later in followers[index]:
+                    waiting[later] -= 1
+                    cleared[later] = max(cleared[later], now)
+                    if not waiting[later]:
+                        ready.append((cleared[later], -behind[later], "create", later))
+        makespan = max((end for end, load in zip(ends, loads, strict=True) if load), default=0.0)
+        return Times(tuple(order), tuple(ends), makespan)
+
+    def _followers(self, loads: Sequence[float]) -> tuple[list[list[int]], list[float]]:
+        """Return what waits for the destruction of each instance, and the longest path from its beginning to the end.
+
+        Both count only what there is: live instances, and those with a load.
+        """
+        followers: list[list[int]] = [[]] * len(self.instances)
+        behind = [0.0] * len(self.instances)
+        for index in range(len(self.instances) - 1, -1, -1):
+            if loads[index] or self.instances[index].free is not None:
+                followers[index] = after = [later for later in self._after[index] if loads[later]]
+                behind[index] = loads[index]
+                if after:
+                    rest = max(self._create[later] + behind[later] for later in after)
+                    behind[index] += self._destroy[index] + rest
+        return followers, behind
+
+    def _next(
+        self, ready: Sequence[tuple[float, float, OperationKind, int]], now: float
+    ) -> tuple[float, float, OperationKind, int]:
+        possible = [] if self._parallel else [entry for entry in ready if entry[0] <= now]
+        return min(possible, key=lambda entry: entry[1:]) if possible else min(ready)
+
+    def last_ends(self, loads: Sequence[float], times: Times) -> list[float]:
+        """Return for each instance the second at which the last load on its memory slices ends.
+
+        A live instance counts until it is free. A slice on which nothing runs ends when it can be used.
+        """
+        ends = dict(self._clear_at)
+        for instance, load, end in zip(self.instances, loads, times.ends, strict=True):
+            if load or instance.free is not None:
+                for position in instance.placement.footprint:
+                    ends[position] = max(ends.get(position, 0.0), end)
+        return self._latest_on_slices(ends)
+
+    def slacks(self, loads: Sequence[float], times: Times) -> list[float]:
+        """Return for each instance by how many seconds its load could grow without a longer makespan.
+
+        The driver keeps the order of ``times``. Instances on a critical path have 0. For one without load the creation
+        that it needs is taken off, but it is not known what the driver would have to put off for it: a guess then, and
+        negative where there is no room at all.
+        """
+        create, destroy = self._create, self._destroy
+        limit = times.makespan
+        latest_end = [limit] * len(self.instances)
+        latest_create: dict[int, float] = {}
+        driver = math.inf
+        for kind, index in reversed(times.order):
+            if kind == "create":
+                begin = min(latest_end[index] - loads[index], driver) - create[index]
+                latest_create[index] = begin
+            else:
+                begin = min(driver, *(latest_create[later] for later in self._after[index] if loads[later]))
+                begin -= destroy[index]
+                latest_end[index] = begin
+            if not self._parallel:
+                driver = begin
+        found = []
+        for index, instance in enumerate(self.instances):
+            begin = times.ends[index]
+            if not loads[index] and instance.free is None:
+                begin = self._clear[index]
+                for earlier in self._before[index]:
+                    if loads[earlier] or self.instances[earlier].free is not None:
+                        begin = max(begin, times.ends[earlier] + destroy[earlier])
+                begin += create[index]
+                for later in self._after[index]:
+                    if loads[later]:
+                        latest_end[index] = min(latest_end[index], latest_create[later] - destroy[index])
+            found.append(latest_end[index] - begin)
+        return found

@@ -378,6 +378,12 @@ class GpuModel:
         """
         return _children(self, profiles)
 
+    def outermost(self, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
+        """Return the roots of :meth:`repartition_tree`, in the order of the placements."""
+        children = self.children(profiles)
+        inside = {child for below in children.values() for child in below}
+        return tuple(placement for placement in children if placement not in inside)
+
 
 def wrong_size(path: str, gpu: GpuModel, size: int) -> Iterator[Problem]:
     """Yield a problem unless the GPU has instances of ``size`` compute slices."""

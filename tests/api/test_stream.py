@@ -15,13 +15,14 @@ from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin, StreamPlan
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
-from mig_opt.batch.timeline import Slot
 from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_published
-from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined
-from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.heuristics.batch.far.allocation import AllocationFamily
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
+from mig_opt.heuristics.batch.far.published import PublishedPlan
+from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
@@ -124,11 +125,11 @@ def test_the_driver_may_serve_what_is_ready_first() -> None:
     seconds = {"short": {1: 1.0}, "long": {1: 5.0}, "half": {2: 1.0}, "after": {1: 2.0}}
     batch = Batch(tuple(Task(name, times) for name, times in seconds.items()), A30)
     tasks = {("1g.6gb", 0): [0], ("1g.6gb", 1): [1], ("2g.12gb", 2): [2], ("1g.6gb", 2): [3]}
-    slots = [
-        SlotTasks(Slot(placement), tasks.get((placement.profile.name, placement.start), []))
-        for placement in batch.gpu.children("base")
-    ]
-    schedule = as_ready(batch, [slots])
+    plan = PublishedPlan(batch, AllocationFamily(batch))
+    for instance in plan._all:
+        indices = tasks.get((instance.placement.profile.name, instance.placement.start), [])
+        instance.tasks = [(batch.tasks[at].times[instance.placement.profile.compute_slices], at) for at in indices]
+    schedule = plan.fifo_driver_schedule()
     assert validate(batch, schedule).valid
     assert [(operation.kind, operation.profile, operation.start) for operation in schedule.operations or ()] == [
         ("create", "2g.12gb", 2),
@@ -139,7 +140,7 @@ def test_the_driver_may_serve_what_is_ready_first() -> None:
     ]
     ends = {run.task: run.end for run in schedule.runs}
     assert ends == pytest.approx({"half": 1.12, "short": 1.23, "long": 5.34, "after": 1.22 + 0.11 + 2.0})
-    assert Refinement(batch, [slots]).schedule().makespan < schedule.makespan
+    assert Refinement(batch, plan.instances()).schedule().makespan < schedule.makespan
 
 
 @given(realistic_batches(max_tasks=12))
@@ -147,7 +148,7 @@ def test_the_driver_may_serve_what_is_ready_first() -> None:
 def test_what_is_ready_first_can_be_served_first(batch: Batch) -> None:
     batch = batch.replace(initial=())
     plan = best_published(batch, Control[Schedule]())
-    assert validate(batch, as_ready(batch, plan.slots())).valid
+    assert validate(batch, plan.fifo_driver_schedule()).valid
 
 
 def test_names_are_numbered_only_if_they_are_ambiguous() -> None:

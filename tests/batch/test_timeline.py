@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -12,8 +12,7 @@ from strategies import costs, gpus, states
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import OperationKind
-from mig_opt.batch.timeline import GpuTimeline, Slot, Times
-from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.batch.timing import GpuTimeline, PlannedInstance, Times, timed_schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
@@ -27,7 +26,7 @@ class Loaded:
     gpu: GpuModel
     operations: OperationCosts
     parallel: bool
-    slots: tuple[Slot, ...]
+    instances: tuple[PlannedInstance, ...]
     driver_free: float
     clear: dict[int, float]
     loads: tuple[float, ...]
@@ -35,7 +34,7 @@ class Loaded:
     @property
     def timeline(self) -> GpuTimeline:
         return GpuTimeline(
-            self.slots,
+            self.instances,
             self.operations,
             parallel_operations=self.parallel,
             driver_free=self.driver_free,
@@ -45,10 +44,7 @@ class Loaded:
     def makespan(self, loads: tuple[float, ...], order: tuple[tuple[OperationKind, int], ...]) -> float:
         """The makespan that other code finds for some loads, with that order of operations."""
         tasks = [[Task("t", dict.fromkeys(self.gpu.sizes, load))] if load else [] for load in loads]
-        instances = [
-            PlannedInstance(0, slot.placement, planned, slot.free)
-            for slot, planned in zip(self.slots, tasks, strict=True)
-        ]
+        instances = [replace(instance, tasks=planned) for instance, planned in zip(self.instances, tasks, strict=True)]
         batch = Batch(
             (Task("t", {self.gpu.sizes[0]: 1.0}),),
             self.gpu,
@@ -64,26 +60,31 @@ class Loaded:
 def loaded(draw: st.DrawFn) -> Loaded:
     gpu = draw(gpus)
     seconds = st.one_of(st.integers(0, 300).map(lambda n: n / 100), st.integers(0, 5).map(float))
-    live = [Slot(placement, draw(seconds)) for placement in draw(st.sampled_from(states(gpu, "base")))]
-    created = [Slot(placement) for placement in gpu.placements()]
+    live = [
+        PlannedInstance(0, placement, free=draw(seconds)) for placement in draw(st.sampled_from(states(gpu, "base")))
+    ]
+    created = [PlannedInstance(0, placement) for placement in gpu.placements()]
     if draw(st.booleans()):
         created.reverse()
-    slots = (*live, *created)
-    taken = {position for slot in live for position in slot.placement.footprint}
+    instances = (*live, *created)
+    taken = {position for one in live for position in one.placement.footprint}
     clear = {position: draw(seconds) for position in range(gpu.memory_slices) if position not in taken}
     parallel = draw(st.booleans())
-    loads = tuple(draw(st.one_of(st.just(0.0), seconds)) for _ in slots)
+    loads = tuple(draw(st.one_of(st.just(0.0), seconds)) for _ in instances)
     driver_free = 0.0 if parallel else draw(seconds)
-    return Loaded(gpu, draw(costs(gpu)), parallel, slots, driver_free, clear, loads)
+    return Loaded(gpu, draw(costs(gpu)), parallel, instances, driver_free, clear, loads)
 
 
 # By hand
 
 
+def created(*where: tuple[str, int]) -> list[PlannedInstance]:
+    return [PlannedInstance(0, A30.placement(*place)) for place in where]
+
+
 def test_slack_by_hand() -> None:
     # 4g created 0-0.13, 1 s; destroyed 1.13-1.23; 1g@2 (3 s) 1.23-1.34-4.34; 2g@0 (2 s) 1.34-1.46-3.46.
-    slots = [Slot(A30.placement(*where)) for where in (("4g.24gb", 0), ("2g.12gb", 0), ("2g.12gb", 2), ("1g.6gb", 2))]
-    timeline = GpuTimeline(slots, A30.operation_costs)
+    timeline = GpuTimeline(created(("4g.24gb", 0), ("2g.12gb", 0), ("2g.12gb", 2), ("1g.6gb", 2)), A30.operation_costs)
     loads = [1.0, 2.0, 0.0, 3.0]
     times = timeline.times(loads)
     assert times == Times(
@@ -97,8 +98,7 @@ def test_slack_by_hand() -> None:
 
 def test_an_instance_that_waits_for_the_driver_has_slack() -> None:
     # Both halves 1 s; the second one is created 0.12 s later. Then 4g for 1 s: destroyed 1.12-1.22 and 1.24-1.34.
-    slots = [Slot(A30.placement(*where)) for where in (("2g.12gb", 0), ("2g.12gb", 2), ("4g.24gb", 0))]
-    timeline = GpuTimeline(slots, A30.operation_costs)
+    timeline = GpuTimeline(created(("2g.12gb", 0), ("2g.12gb", 2), ("4g.24gb", 0)), A30.operation_costs)
     loads = [1.0, 1.0, 1.0]
     times = timeline.times(loads)
     assert times.makespan == pytest.approx(1.34 + 0.13 + 1.0)
@@ -106,9 +106,8 @@ def test_an_instance_that_waits_for_the_driver_has_slack() -> None:
 
 
 def test_nothing_to_run() -> None:
-    timeline = GpuTimeline(
-        [Slot(A30.placement("2g.12gb", 0), 3.0), Slot(A30.placement("4g.24gb", 0))], A30.operation_costs
-    )
+    live = PlannedInstance(0, A30.placement("2g.12gb", 0), free=3.0)
+    timeline = GpuTimeline([live, *created(("4g.24gb", 0))], A30.operation_costs)
     assert timeline.times([0.0, 0.0]) == Times((), (3.0, 0.0), 0.0)
 
 
@@ -121,7 +120,7 @@ def test_the_times_are_those_of_the_schedule(case: Loaded) -> None:
     assert times.makespan == pytest.approx(case.makespan(case.loads, times.order), abs=1e-8)
     assert times.makespan == max((end for end, load in zip(times.ends, case.loads, strict=True) if load), default=0.0)
     created = {index for kind, index in times.order if kind == "create"}
-    assert created == {index for index, slot in enumerate(case.slots) if slot.free is None and case.loads[index]}
+    assert created == {index for index, one in enumerate(case.instances) if one.free is None and case.loads[index]}
 
 
 @given(st.data(), loaded())

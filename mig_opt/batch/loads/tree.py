@@ -55,8 +55,7 @@ class LoadTree:
         self._children = problem.batch.gpu.children(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
         self.nodes: list[Node] = []  # every node after those below it; the last one is the root
-        inside = {child for children in self._children.values() for child in children}
-        tops = [placement for placement in self._children if placement not in inside]
+        tops = problem.batch.gpu.outermost(problem.batch.profile_set)
         # the topmost node of each GPU
         self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in problem.gpus]
         root = self._join(list(self.roots))

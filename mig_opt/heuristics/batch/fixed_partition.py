@@ -18,7 +18,7 @@ from mig_opt.gpu.partitions import partitions_for
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
-"""What it takes to give the tasks to the instances of a partition."""
+"""Seconds to give the tasks to the instances of a partition."""
 
 _CHUNK = 500
 """Tasks between two looks at what has been reached."""

@@ -16,7 +16,7 @@ from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK = 1.5e-5
-"""What it takes to place a task."""
+"""Seconds to place a task."""
 
 
 def list_scheduling(batch: Batch, control: Control[Schedule]) -> None:
@@ -39,12 +39,12 @@ def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> N
     allocated = sorted((index, less_seconds, profile) for profile, group in groups for less_seconds, index in group)
     if by_length:
         allocated.sort(key=lambda entry: entry[1])
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     places = [(gpu, placement) for gpu in range(batch.gpus) for placement in batch.placements()]
     # For each profile its places as (second at which a task would begin, place). That second may have grown since.
     heaps: dict[Profile, list[tuple[float, int]]] = {}
     for at, (gpu, placement) in enumerate(places):
-        heaps.setdefault(placement.profile, []).append((placing.begin(gpu, placement), at))
+        heaps.setdefault(placement.profile, []).append((builder.begin(gpu, placement), at))
     for heap in heaps.values():
         heapq.heapify(heap)
     control.spend(_SECONDS_PER_TASK * len(batch.tasks))
@@ -52,15 +52,15 @@ def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> N
         heap = heaps[profile]
         while True:
             known, at = heap[0]
-            begin = placing.begin(*places[at])
+            begin = builder.begin(*places[at])
             if begin <= known:
                 break
             heapq.heapreplace(heap, (begin, at))
-        heapq.heapreplace(heap, (placing.put(batch.tasks[index], *places[at]), at))
-    control.offer(placing.schedule())
+        heapq.heapreplace(heap, (builder.put(batch.tasks[index], *places[at]), at))
+    control.offer(builder.schedule())
 
 
-class Placing:
+class ScheduleBuilder:
     """State of the GPUs while tasks are put on placements: instances, and when they and the free slices are available.
 
     A task runs on the instance of that shape which exists there, after what that one has to run already; if there is

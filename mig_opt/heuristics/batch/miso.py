@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
-from mig_opt.heuristics.batch.list_schedule import Placing
+from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
 from mig_opt.method.control import Control
 
 _SECONDS_PER_PARTITION = 8e-5
-"""What it takes to choose a partition."""
+"""Seconds to choose a partition."""
 
 _TIED = 1 + 1e-9
 """Sums of speedups that differ by less are equal, but for rounding."""
@@ -34,7 +34,7 @@ def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
     """
     choices = PartitionChoices(batch.gpu, batch.profile_set)
     speedups = [speedups_of(task, choices.profiles) for task in batch.tasks]
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     ends = [max((live.free for live in batch.initial if live.gpu == gpu), default=0.0) for gpu in range(batch.gpus)]
     first = 0
     while first < len(batch.tasks):
@@ -42,9 +42,9 @@ def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
         chosen = choices.best(speedups[first : first + choices.most])
         gpu = ends.index(min(ends))
         for task, placement in zip(batch.tasks[first : first + len(chosen)], chosen, strict=True):
-            ends[gpu] = max(ends[gpu], placing.put(task, gpu, placement))
+            ends[gpu] = max(ends[gpu], builder.put(task, gpu, placement))
         first += len(chosen)
-    control.offer(placing.schedule())
+    control.offer(builder.schedule())
 
 
 def speedups_of(task: Task, profiles: Sequence[Profile]) -> list[float | None]:

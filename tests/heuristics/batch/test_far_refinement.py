@@ -13,12 +13,20 @@ from strategies import any_gpu, batches, realistic_batches, whole_seconds
 from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timeline import Slot
+from mig_opt.batch.timing import PlannedInstance
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.heuristics.batch.far import best_plan, best_published, far, far_behind, far_printed, far_published
+from mig_opt.heuristics.batch.far import (
+    best_plans,
+    best_published,
+    far,
+    far_behind,
+    far_printed,
+    far_published,
+    far_unrefined,
+)
 from mig_opt.heuristics.batch.far.concatenation import EndState
-from mig_opt.heuristics.batch.far.refinement import Reading, Refinement, SlotTasks
+from mig_opt.heuristics.batch.far.refinement import Reading, Refinement
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
@@ -40,23 +48,23 @@ def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: 
     """
     names = {profile.name[:2]: profile.name for profile in A30.profiles_of("base")}
     planned: list[Task] = []
-    slots = [[SlotTasks(Slot(placement)) for placement in A30.placements()] for _ in range(gpus)]
+    instances = [PlannedInstance(gpu, placement) for gpu in range(gpus) for placement in A30.placements()]
     for where, seconds in tasks.items():
         place, _, gpu = where.partition("/")
         placement = A30.placement(names[place[:2]], int(place[3:]))
-        entry = next(entry for entry in slots[int(gpu or 0)] if entry.slot.placement == placement)
+        there = next(one for one in instances if (one.gpu, one.placement) == (int(gpu or 0), placement))
         for each in seconds:
             name = f"t{len(planned)}"
-            entry.tasks.append(len(planned))
             planned.append(Task(name, {placement.profile.compute_slices: each}, more.get(name)))
+            there.tasks.append(planned[-1])
     costs = OperationCosts.zero(A30) if zero else A30.operation_costs
-    return Refinement(Batch(tuple(planned), A30, gpus, operations=costs), slots)
+    return Refinement(Batch(tuple(planned), A30, gpus, operations=costs), instances)
 
 
 def refined(batch: Batch) -> tuple[Control, Refinement]:
     """A control that knows the schedules of phases 1 and 2, and the refinement of the last one."""
     control = Control[Schedule]()
-    return control, Refinement(batch, best_plan(batch, control).slots())
+    return control, Refinement(batch, best_plans(batch, control)[0].instances())
 
 
 # By hand
@@ -129,10 +137,10 @@ def test_memory_forbids_moves() -> None:
     gpu = get_gpu("A100")
     tasks = (Task("a", {1: 5.0}, 8), Task("b", {1: 5.0}, 8), Task("c", {1: 1.0}, 4))
     batch = Batch(tasks, gpu, operations=OperationCosts.zero(gpu))
-    slots = [SlotTasks(Slot(placement)) for placement in gpu.placements("double-memory")]
-    at = {str(entry.slot.placement): entry.tasks for entry in slots}
-    at["1g.10gb@0"] += [0, 1, 2]
-    found = Refinement(batch, [slots])
+    instances = [PlannedInstance(0, placement) for placement in gpu.placements("double-memory")]
+    at = {str(instance.placement): instance.tasks for instance in instances}
+    at["1g.10gb@0"] += tasks
+    found = Refinement(batch, instances)
     found.run(Control[Schedule]())
     schedule = found.schedule()
     assert validate(batch, schedule).valid
@@ -147,11 +155,11 @@ def test_live_instances_take_part() -> None:
         A30,
         initial=(LiveInstance(0, "2g.12gb", 0, 5.0), LiveInstance(0, "2g.12gb", 2, 4.5)),
     )
-    slots = [
-        SlotTasks(Slot(A30.placement("2g.12gb", 0), 5.0), [0, 1]),
-        SlotTasks(Slot(A30.placement("2g.12gb", 2), 4.5)),
+    instances = [
+        PlannedInstance(0, A30.placement("2g.12gb", 0), list(batch.tasks), 5.0),
+        PlannedInstance(0, A30.placement("2g.12gb", 2), [], 4.5),
     ]
-    found = Refinement(batch, [slots])
+    found = Refinement(batch, instances)
     assert found.makespan == 11.0
     found.run(Control[Schedule]())
     assert found.makespan == 8.0
@@ -176,7 +184,7 @@ def test_a_time_limit_leaves_time_for_the_refinement() -> None:
     whole = Control[Schedule](RunOptions(deterministic=True))
     far(batch, whole)
     first = Control[Schedule](RunOptions(deterministic=True))
-    far(batch, first, refine=False)
+    far_unrefined(batch, first)
     assert whole.objective is not None
     assert first.objective is not None
     assert whole.objective < first.objective
@@ -184,7 +192,7 @@ def test_a_time_limit_leaves_time_for_the_refinement() -> None:
     control = Control[Schedule](RunOptions(deterministic=True, time_limit=first.clock / 100))
     far(batch, control)
     kept = Control[Schedule](RunOptions(deterministic=True, time_limit=first.clock / 100))
-    far(batch, kept, refine=False)
+    far_unrefined(batch, kept)
     assert control.objective is not None
     assert kept.objective is not None
     assert control.objective <= kept.objective
@@ -316,8 +324,8 @@ def behind(batch: Batch, *busy: float) -> tuple[int, int, list[list[float]]]:
     plan = best_published(batch, Control[Schedule]())
     plan.refine_behind({(0, position): seconds for position, seconds in enumerate(busy)})
     loads: dict[int, list[float]] = {position: [] for position in range(4)}
-    for entry in plan.slots()[0]:
-        loads[entry.slot.placement.start] += [batch.tasks[at].times[1] for at in entry.tasks]
+    for instance in plan.instances():
+        loads[instance.placement.start] += [task.times[1] for task in instance.tasks]
     return plan.moves, plan.swaps, list(loads.values())
 
 
@@ -333,11 +341,11 @@ def test_behind_a_busy_slice_tasks_are_swapped_if_none_fits() -> None:
 
 def test_steps_behind_a_batch_keep_the_plan_that_they_started_from() -> None:
     plan = best_published(ones(3.0, 3.0, 3.0, 3.0), Control[Schedule]())
-    before = [list(entry.tasks) for entry in plan.slots()[0]]
+    before = plan.instances()
     other = plan.copy()
     other.refine_behind({(0, 0): 10.0})
     assert (plan.moves, other.moves) == (0, 1)
-    assert [entry.tasks for entry in plan.slots()[0]] == before != [entry.tasks for entry in other.slots()[0]]
+    assert plan.instances() == before != other.instances()
 
 
 @given(batches(max_tasks=6), st.lists(st.integers(0, 9), min_size=8, max_size=8))

@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.heuristics.batch.list_schedule import Placing, list_scheduling, longest_first
+from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder, list_scheduling, longest_first
 from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
@@ -112,7 +112,7 @@ def test_each_task_is_put_where_it_begins_first(longest: bool, batch: Batch) -> 
     tasks = list(batch.tasks)
     if longest:
         tasks.sort(key=lambda t: -t.times[batch.gpu.profile(where[t.name].profile).compute_slices])
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     live = {(entry.gpu, batch.gpu.placement(entry.profile, entry.start).shape) for entry in batch.initial}
     for task in tasks:
         got = where[task.name]
@@ -124,10 +124,10 @@ def test_each_task_is_put_where_it_begins_first(longest: bool, batch: Batch) -> 
             for place in batch.placements()
             if (place.profile.memory_slices, place.profile.compute_slices) == shape
         ]
-        least = min(placing.begin(gpu, place) for gpu, place in same)
-        assert placing.begin(got.gpu, chosen) == least
+        least = min(builder.begin(gpu, place) for gpu, place in same)
+        assert builder.begin(got.gpu, chosen) == least
         assert chosen in batch.placements() or (got.gpu, chosen.shape) in live
-        placing.put(task, got.gpu, chosen)
+        builder.put(task, got.gpu, chosen)
 
 
 @pytest.mark.deep
@@ -139,19 +139,19 @@ def test_each_task_has_the_size_of_least_work(batch: Batch) -> None:
             assert size * task.times[size] == min(p.profile.compute_slices * s for p, s in batch.options(task))
 
 
-# Placing
+# ScheduleBuilder
 
 
 @pytest.mark.deep
 @given(st.data())
 def test_estimates_are_exact_where_nobody_waits_for_the_driver(data: st.DataObject) -> None:
     batch = data.draw(batches(any_gpu, max_tasks=10, max_gpus=2)).replace(parallel_operations=True)
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     ends = {
-        task.name: placing.put(task, gpu, place)
+        task.name: builder.put(task, gpu, place)
         for task, (gpu, place) in zip(batch.tasks, data.draw(places(batch)), strict=True)
     }
-    schedule = placing.schedule()
+    schedule = builder.schedule()
     assert validate(batch, schedule).violations == ()
     assert {entry.task: entry.end for entry in schedule.runs} == pytest.approx(ends, abs=1e-8)
     alone = batch.replace(parallel_operations=False)
@@ -160,22 +160,22 @@ def test_estimates_are_exact_where_nobody_waits_for_the_driver(data: st.DataObje
 
 def rerun(batch: Batch, schedule: Schedule) -> Schedule:
     """Put the tasks where they are in a schedule, in the order of the batch."""
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     where = {entry.task: entry for entry in schedule.runs}
     for task in batch.tasks:
-        placing.put(task, where[task.name].gpu, batch.gpu.placement(where[task.name].profile, where[task.name].start))
-    return placing.schedule()
+        builder.put(task, where[task.name].gpu, batch.gpu.placement(where[task.name].profile, where[task.name].start))
+    return builder.schedule()
 
 
 @pytest.mark.deep
 @given(st.data())
 def test_what_is_put_somewhere_makes_nothing_begin_earlier(data: st.DataObject) -> None:
     batch = data.draw(batches(any_gpu, max_tasks=10, max_gpus=2))
-    placing = Placing(batch)
+    builder = ScheduleBuilder(batch)
     everywhere = [(gpu, place) for gpu in range(batch.gpus) for place in batch.placements()]
-    before = [placing.begin(*place) for place in everywhere]
+    before = [builder.begin(*place) for place in everywhere]
     for task, (gpu, place) in zip(batch.tasks, data.draw(places(batch)), strict=True):
-        placing.put(task, gpu, place)
-        after = [placing.begin(*other) for other in everywhere]
+        builder.put(task, gpu, place)
+        after = [builder.begin(*other) for other in everywhere]
         assert all(late >= early - EPS for early, late in zip(before, after, strict=True))
         before = after

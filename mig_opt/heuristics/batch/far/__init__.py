@@ -10,7 +10,9 @@ batches are joined by :mod:`~mig_opt.heuristics.batch.far.concatenation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
@@ -21,36 +23,21 @@ from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning, RepartitionPlan
 from mig_opt.method.control import Control
 
-__all__ = [
-    "best_plan",
-    "best_plans",
-    "best_published",
-    "far",
-    "far_behind",
-    "far_printed",
-    "far_published",
-    "far_unrefined",
-]
+__all__ = ["best_plans", "best_published", "far", "far_behind", "far_printed", "far_published", "far_unrefined"]
 
 _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
-"""What it takes to make a plan for an allocation."""
-_SHARE_OF_REFINEMENT = 0.1
-"""Of a time limit."""
+"""Seconds to make a plan for an allocation."""
+_REFINEMENT_SHARE = 0.1
+"""Share of a time limit that is kept for the refinement."""
 _STARTS = 3
 """Schedules of phase 2 from which the refinement starts."""
-_ALWAYS = 100
-"""Up to so many tasks phases 1 and 2 take milliseconds, and are done whatever the time limit."""
+_MOST_UNLIMITED = 100
+"""Number of tasks above which a time limit may end phases 1 and 2 early: with fewer they take milliseconds."""
+
+_Plan = TypeVar("_Plan", RepartitionPlan, PublishedPlan)
 
 
-def far(
-    batch: Batch,
-    control: Control[Schedule],
-    *,
-    refine: bool = True,
-    max_steps: int | None = None,
-    min_improvement: float = 0.0,
-    skip: bool = True,
-) -> None:
+def far(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR with the best of several readings of its phase 3; there always is a schedule when the time is up.
 
     The best schedules of phase 2, up to three, are refined as printed, then with steps to several instances
@@ -60,42 +47,26 @@ def far(
     Live instances of an initial state are reused where the repartitioning order reaches them, and destroyed when they
     are in the way.
 
-    Parameters
-    ----------
-    refine : bool
-        Whether phase 3 follows. With a time limit, a tenth of the time is kept for it.
-    max_steps, min_improvement
-        When a refinement ends early, see :meth:`mig_opt.heuristics.batch.far.refinement.Refinement.run`.
-    skip : bool
-        Whether to skip allocations that cannot win. Along the family the area never decreases and the longest task
-        never grows. Area / slices bounds every later allocation from below, so the first one that reaches the best
-        makespan ends the search; an allocation whose longest task reaches it is passed over, and a schedule is given up
-        as soon as its slices and what is left to run show that it will not be shorter. The result is the same.
-
     Notes
     -----
     O(n log n) for each allocation that is not skipped, of which there are at most (sizes - 1) * n + 1.
     """
-    kept = _SHARE_OF_REFINEMENT * (control.remaining or 0.0) if refine else 0.0
-    plans = best_plans(batch, control, kept=kept, skip=skip)
-    if not refine:
-        return
-    for plan in plans:
+    for plan in best_plans(batch, control, kept=_REFINEMENT_SHARE * (control.remaining or 0.0)):
         if not (control.done or control.expired):
-            refinement = Refinement(batch, plan.slots())
-            refinement.run(control, max_steps=max_steps, min_improvement=min_improvement)
-            refinement.run(control, several=True, max_steps=max_steps, min_improvement=min_improvement)
+            refinement = Refinement(batch, plan.instances())
+            refinement.run(control)
+            refinement.run(control, several=True)
             _offer(refinement, control)
     published = _published(batch, control)
     if published is not None:
         _offer(published, control)
-        published.run(control, several=True, max_steps=max_steps, min_improvement=min_improvement)
+        published.run(control, several=True)
         _offer(published, control)
 
 
 def far_printed(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR as printed: the best schedule of phase 2, refined with the paper's margins; each step is judged."""
-    refinement = Refinement(batch, best_plan(batch, control).slots())
+    refinement = Refinement(batch, best_plans(batch, control)[0].instances())
     refinement.run(control)
     _offer(refinement, control)
 
@@ -130,57 +101,30 @@ def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> lis
     plans = [plan, plan.copy(), plan.copy()]
     plans[1].refine(live)
     plans[2].refine_behind({**state.clear, **live})
-    return [Refinement(batch, each.slots()).schedule() for each in plans]
+    return [Refinement(batch, each.instances()).schedule() for each in plans]
 
 
 def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR's phases 1 and 2 only."""
-    best_plan(batch, control)
+    best_plans(batch, control)
 
 
-def best_plan(batch: Batch, control: Control[Schedule]) -> RepartitionPlan:
-    """Run phases 1 and 2, offer each schedule that is better than those before, and return the last plan."""
-    return best_plans(batch, control)[0]
-
-
-def best_plans(
-    batch: Batch, control: Control[Schedule], *, kept: float = 0.0, skip: bool = True
-) -> list[RepartitionPlan]:
+def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -> list[RepartitionPlan]:
     """Run phases 1 and 2, offer each schedule that is better than those before, and return the last plans, best first.
 
     ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
-    ``skip`` is as for :func:`far`.
     """
-    family = AllocationFamily(batch)
-    repartitioning = Repartitioning(batch)
     found: list[RepartitionPlan] = []
-
-    def plan_within(stop_at: float) -> float:
-        plan = repartitioning.plan(family, stop_at=stop_at) if skip else repartitioning.plan(family)
-        if plan is None or plan.makespan >= stop_at:
-            return stop_at
+    for plan in _shorter_plans(batch, control, Repartitioning(batch).plan, kept):
         found.append(plan)
         control.offer(plan.schedule())
-        return plan.makespan
-
-    _search(batch, control, family, plan_within, kept=kept, skip=skip)
     return found[: -_STARTS - 1 : -1]
 
 
 def best_published(batch: Batch, control: Control[Schedule]) -> PublishedPlan:
     """Run phases 1 and 2 as the authors' program does, and return its plan; live instances do not count."""
-    family = AllocationFamily(batch)
-    repartitioning = Repartitioning(batch)
-    best: list[PublishedPlan] = []
-
-    def plan_within(stop_at: float) -> float:
-        plan = PublishedPlan(repartitioning, family, stop_at)
-        if plan.makespan < stop_at:
-            best[:] = [plan]
-        return min(plan.makespan, stop_at)
-
-    _search(batch, control, family, plan_within)
-    return best[0]
+    *_, best = _shorter_plans(batch, control, partial(PublishedPlan, batch))
+    return best
 
 
 def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
@@ -189,27 +133,33 @@ def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
         return None
     best = best_published(batch, control)
     best.refine()
-    return Refinement(batch, best.slots())
+    return Refinement(batch, best.instances())
 
 
-def _search(
+def _shorter_plans(
     batch: Batch,
     control: Control[Schedule],
-    family: AllocationFamily,
-    plan_within: Callable[[float], float],
-    *,
+    plan_of: Callable[[AllocationFamily, float], _Plan | None],
     kept: float = 0.0,
-    skip: bool = True,
-) -> None:
-    """Go through the allocations; ``plan_within`` plans one and returns the least makespan so far."""
+) -> Iterator[_Plan]:
+    """Go through the allocations, and yield each plan that is shorter than all before.
+
+    Along the family the area never decreases and the longest task never grows. Area / slices bounds every later
+    allocation from below, so the first one that reaches the best makespan ends the search; an allocation whose longest
+    task reaches it is skipped, and ``plan_of`` may give up what will not be shorter than the seconds that it gets.
+    """
+    family = AllocationFamily(batch)
     slices = batch.gpus * batch.gpu.compute_slices
     plan_seconds = _SECONDS_PER_PLACEMENT * len(batch.placements()) * batch.gpus + _SECONDS_PER_TASK * len(batch.tasks)
     least = float("inf")
-    while not (skip and family.area / slices > least * (1 + 1e-9)):
-        if not (skip and family.longest >= least):
+    while family.area / slices <= least * (1 + 1e-9):
+        if family.longest < least:
             control.spend(plan_seconds)
-            least = plan_within(least)
-        late = len(batch.tasks) > _ALWAYS and control.remaining is not None and control.remaining <= kept
+            plan = plan_of(family, least)
+            if plan is not None and plan.makespan < least:
+                least = plan.makespan
+                yield plan
+        late = len(batch.tasks) > _MOST_UNLIMITED and control.remaining is not None and control.remaining <= kept
         if late or control.done or not family.advance():
             break
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal, TypeVar, get_args
 
-from mig_opt.batch.batch import Batch
+from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import Location
-from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.batch.timeline import Slot
-from mig_opt.batch.timing import PlannedInstance, tidy, timed_schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.timing import PlannedInstance, tidy
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Control
 
 Join = Literal["trivial", "reversed", "moved"]
@@ -141,111 +140,42 @@ def shifted(schedule: Schedule, seconds: float, before: Iterable[Operation] = ()
 
 def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> Refinement:
     """Return the plan's assignment at its place behind ``state``, inner instances first if ``backward``."""
-    index = {task.name: at for at, task in enumerate(batch.tasks)}
-    tasks: dict[int, dict[Placement, list[int]]] = defaultdict(lambda: defaultdict(list))
+    by_name = {task.name: task for task in batch.tasks}
+    tasks: dict[int, dict[Placement, list[Task]]] = defaultdict(lambda: defaultdict(list))
     for run in plan.runs:
-        tasks[run.gpu][batch.gpu.placement(run.profile, run.start)].append(index[run.task])
-    live: dict[int, list[tuple[Placement, float]]] = defaultdict(list)
+        tasks[run.gpu][batch.gpu.placement(run.profile, run.start)].append(by_name[run.task])
+    live: dict[int, list[PlannedInstance]] = defaultdict(list)
     for (gpu, profile, start), free in state.live.items():
-        live[gpu].append((batch.gpu.placement(profile, start), free))
+        live[gpu].append(PlannedInstance(gpu, batch.gpu.placement(profile, start), free=free))
     # GPUs are alike: the longest work goes to the one that is free first.
     length = {gpu: max((run.end for run in plan.runs if run.gpu == gpu), default=0.0) for gpu in range(batch.gpus)}
-    free_at = {gpu: max((free for _, free in live[gpu]), default=0.0) for gpu in range(batch.gpus)}
-    gpus: list[list[SlotTasks]] = [[] for _ in range(batch.gpus)]
-    for old, new in zip(
-        sorted(length, key=lambda gpu: -length[gpu]), sorted(free_at, key=free_at.__getitem__), strict=True
-    ):
-        gpus[new] = _slots(batch, tasks[old], live[new], backward)
+    free_at = {gpu: max((one.free or 0.0 for one in live[gpu]), default=0.0) for gpu in range(batch.gpus)}
+    longest, first = sorted(length, key=lambda gpu: -length[gpu]), sorted(free_at, key=free_at.__getitem__)
+    instances = (
+        _instances(batch, new, tasks[old], live[new], backward) for old, new in zip(longest, first, strict=True)
+    )
     driver_free = {} if batch.parallel_operations else state.driver_free
-    return Refinement(batch, gpus, driver_free=driver_free, clear=state.clear)
+    return Refinement(batch, [*chain.from_iterable(instances)], driver_free=driver_free, clear=state.clear)
 
 
-def _slots(
+def _instances(
     batch: Batch,
-    tasks: Mapping[Placement, list[int]],
-    live: list[tuple[Placement, float]],
+    gpu: int,
+    tasks: Mapping[Placement, list[Task]],
+    live: Sequence[PlannedInstance],
     backward: bool,
-) -> list[SlotTasks]:
-    """Return live instances, then every placement, each with the tasks that it runs; reused instances take theirs."""
+) -> list[PlannedInstance]:
+    """Return the live instances of a GPU, then one on every placement, each with its tasks; reused ones take theirs."""
     known = {placement.shape for placement in batch.placements()}
     placements = [*batch.placements(), *(placement for placement in tasks if placement.shape not in known)]
     placements.sort(key=lambda placement: (-placement.profile.memory_slices, -placement.profile.compute_slices))
-    assigned = {placement.shape: indices for placement, indices in tasks.items()}
-    found = {placement.shape: SlotTasks(Slot(placement, free)) for placement, free in live}
-    created: list[SlotTasks] = []
+    assigned = {placement.shape: own for placement, own in tasks.items()}
+    found = {instance.placement.shape: instance for instance in live}
+    created: list[PlannedInstance] = []
     for placement in reversed(placements) if backward else placements:
-        indices = list(assigned.get(placement.shape, ()))
-        first = not any(entry.tasks and entry.slot.placement.conflicts(placement) for entry in created)
-        if indices and first and placement.shape in found:
-            found[placement.shape].tasks, indices = indices, []
-        created.append(SlotTasks(Slot(placement), indices))
-    return [*found.values(), *created]
-
-
-@dataclass(slots=True)
-class _Ready:
-    """A slot in the order in which the driver looks at it; of those that are ready at once no one comes first."""
-
-    seconds: float
-    at: int
-
-    def __lt__(self, other: _Ready) -> bool:
-        return self.seconds < other.seconds
-
-
-def as_ready(batch: Batch, gpus: Sequence[Sequence[SlotTasks]]) -> Schedule:
-    """Return the schedule of an assignment to new instances whose driver always serves what is ready first.
-
-    That is the order of the authors' program, which also waits for destructions that nothing follows. Other schedules
-    begin with the instance that has most work behind it. They mostly end earlier; which is better to follow, depends.
-    """
-    instances: list[PlannedInstance] = []
-    operations: list[tuple[OperationKind, int]] = []
-    for gpu, entries in enumerate(gpus):
-        first = len(instances)
-        for entry in entries:
-            size = entry.slot.placement.profile.compute_slices
-            tasks = sorted((batch.tasks[at] for at in entry.tasks), key=lambda task: -task.times[size])
-            instances.append(PlannedInstance(gpu, entry.slot.placement, tasks))
-        operations += [(kind, first + at) for kind, at in _order_as_ready(batch, instances[first:])]
-    return timed_schedule(batch, instances, operations)
-
-
-def _order_as_ready(batch: Batch, instances: Sequence[PlannedInstance]) -> list[tuple[OperationKind, int]]:
-    """Return the operations of one GPU, each instance by its index."""
-    index = {instance.placement: at for at, instance in enumerate(instances)}
-    inside = batch.gpu.children(batch.profile_set)
-    children = [
-        [index[child] for child in sorted(inside[instance.placement], key=lambda child: child.start)]
-        for instance in instances
-    ]
-    # Inner ones stand behind outer ones.
-    used = [bool(instance.tasks) for instance in instances]
-    for at in reversed(range(len(instances))):
-        used[at] = used[at] or any(used[child] for child in children[at])
-    left = [
-        deque(task.times[instance.placement.profile.compute_slices] for task in instance.tasks)
-        for instance in instances
-    ]
-    found: list[tuple[OperationKind, int]] = []
-    heap = [_Ready(0.0, at) for at in range(len(instances)) if not any(at in below for below in children)]
-    driver = 0.0
-    while heap:
-        ready = heapq.heappop(heap)
-        at, instance = ready.at, instances[ready.at]
-        if left[at]:
-            if len(left[at]) == len(instance.tasks):
-                found.append(("create", at))
-                ready.seconds = driver = max(driver, ready.seconds) + batch.operations.of(
-                    "create", instance.placement.profile
-                )
-            ready.seconds += left[at].popleft()
-            heapq.heappush(heap, ready)
-            continue
-        if instance.tasks:
-            driver = max(driver, ready.seconds) + batch.operations.of("destroy", instance.placement.profile)
-            if any(used[child] for child in children[at]):
-                found.append(("destroy", at))
-        for child in children[at]:
-            heapq.heappush(heap, _Ready(ready.seconds, child))
-    return found
+        own = list(assigned.get(placement.shape, ()))
+        first = not any(instance.tasks and instance.placement.conflicts(placement) for instance in created)
+        if own and first and placement.shape in found:
+            found[placement.shape].tasks, own = own, []
+        created.append(PlannedInstance(gpu, placement, own))
+    return [*live, *created]

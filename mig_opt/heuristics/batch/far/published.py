@@ -22,32 +22,37 @@ from __future__ import annotations
 import copy
 import heapq
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from mig_opt.batch.timeline import Slot
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
-from mig_opt.heuristics.batch.far.refinement import Entry, SlotTasks
-from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import OperationKind, Schedule
+from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.gpu.model import Placement
+from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
+from mig_opt.heuristics.batch.far.refinement import Entry
 
 _ROUNDS, _ROUNDS_BEHIND = 100, 20
 _SAFETY = 1e-5
 """Seconds by which a task has to be shorter than the margin."""
 
+_Slice = tuple[int, int]
+"""GPU and position."""
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Instance:
     """An instance of the tree."""
 
-    # where it is in the order of :attr:`Repartitioning.nodes`
-    index: int
-    kind: int
+    gpu: int
+    placement: Placement
+    kind: int  # number of its profile, smallest first
     parent: _Instance | None
-    # The slices that its tasks end on, as (GPU, position), and one that is idle beside them, if there is one.
-    slices: list[tuple[int, int]]
-    idle: list[tuple[int, int]]
-    children: list[_Instance] = field(default_factory=list)
+    # the slices that its tasks end on, and one that is idle beside them, if there is one
+    slices: list[_Slice]
+    idle: list[_Slice]
+    children: list[_Instance] = field(default_factory=list)  # by start
     tasks: list[Entry] = field(default_factory=list)  # longest first
     end: float = 0.0  # seconds at which its last task ends
 
@@ -64,158 +69,172 @@ class PublishedPlan:
 
     Parameters
     ----------
-    repartitioning : Repartitioning
-        The tree. Live instances do not count.
+    batch : Batch
+        Its live instances do not count.
     family : AllocationFamily
         Its present allocation.
     stop_at : float
         Seconds. Phase 2 ends early, with an infinite makespan, if it does not end before that.
     """
 
-    def __init__(self, repartitioning: Repartitioning, family: AllocationFamily, stop_at: float = float("inf")) -> None:
+    def __init__(self, batch: Batch, family: AllocationFamily, stop_at: float = inf) -> None:
         self.moves = self.swaps = 0
-        self._repartitioning = repartitioning
-        self._roots = _trees(repartitioning)
-        self._all = [each for root in self._roots for each in root.preorder()]
-        self._ends: dict[tuple[int, int], float] = {}
-        self.makespan = self._schedule(family, stop_at)
+        self._batch = batch
+        self._grow()
+        self._ends: dict[_Slice, float] = {}
+        left = [sorted((-minus_seconds, task) for minus_seconds, task in group) for group in family.groups.values()]
 
-    def _schedule(self, family: AllocationFamily, stop_at: float) -> float:
-        """Run phase 2, and return the last end of a task."""
-        operations = self._repartitioning.batch.operations
-        nodes = self._repartitioning.nodes
-        left = [sorted(((-minus_seconds, task) for minus_seconds, task in group)) for group in family.groups.values()]
-        missing = sum(map(len, left))
-        driver = [0.0] * self._repartitioning.batch.gpus
-        last = 0.0
+        def take(instance: _Instance) -> Entry | None:
+            if not left[instance.kind]:
+                return None
+            instance.tasks.append(left[instance.kind].pop())
+            return instance.tasks[-1]
+
+        in_time = self._serve(self._roots, take, stop_at) is not None
+        self.makespan = max(each.end for each in self._all if each.tasks) if in_time else inf
+
+    def _grow(self) -> None:
+        """Make the trees of all GPUs."""
+        children = self._batch.gpu.children(self._batch.profile_set)
+        kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(self._batch))}
+        smallest = self._batch.gpu.profiles_of("base")[-1]
+
+        def tree(gpu: int, placement: Placement, parent: _Instance | None) -> _Instance:
+            covered = [(gpu, start) for start in smallest.starts if start in placement.footprint]
+            size = placement.profile.compute_slices
+            instance = _Instance(gpu, placement, kinds[placement.profile], parent, covered[:size], covered[size:])
+            inside = sorted(children[placement], key=lambda child: child.start)
+            instance.children = [tree(gpu, child, instance) for child in inside]
+            return instance
+
+        tops = self._batch.gpu.outermost(self._batch.profile_set)
+        self._roots = [tree(gpu, top, None) for gpu in range(self._batch.gpus) for top in tops]
+        self._all = [each for root in self._roots for each in root.preorder()]
+
+    def _serve(
+        self, roots: Iterable[_Instance], take: Callable[[_Instance], Entry | None], stop_at: float = inf
+    ) -> list[tuple[OperationKind, _Instance]] | None:
+        """Time what instances run, outer ones first, if the driver always serves what is ready first.
+
+        ``take`` gives the next task of an instance, or None. Returned are the operations; None, once a task does not
+        end before ``stop_at``.
+        """
+        costs, driver = self._batch.operations, [0.0] * self._batch.gpus
+        done: list[tuple[OperationKind, _Instance]] = []
+        created: set[_Instance] = set()
         heap: list[_Instance] = []
-        for root in self._roots:
+        for root in roots:
+            root.end = 0.0
             heapq.heappush(heap, root)
-        while heap and missing:
+        while heap:
             instance = heapq.heappop(heap)
-            node = nodes[instance.index]
-            if left[instance.kind]:
-                if not instance.tasks:
-                    begin = max(driver[node.gpu], instance.end)
-                    instance.end = driver[node.gpu] = begin + operations.of("create", node.placement.profile)
-                entry = left[instance.kind].pop()
-                missing -= 1
-                instance.tasks.append(entry)
-                instance.end += entry[0]
-                last = max(last, instance.end)
-                if last >= stop_at:
-                    return float("inf")
+            gpu, profile, task = instance.gpu, instance.placement.profile, take(instance)
+            if task is not None:
+                if instance not in created:
+                    created.add(instance)
+                    done.append(("create", instance))
+                    instance.end = driver[gpu] = max(driver[gpu], instance.end) + costs.of("create", profile)
+                instance.end += task[0]
+                if instance.end >= stop_at:
+                    return None
                 heapq.heappush(heap, instance)
                 continue
-            if instance.tasks:
-                begin = max(driver[node.gpu], instance.end)
-                driver[node.gpu] = begin + operations.of("destroy", node.placement.profile)
+            if instance in created:
+                done.append(("destroy", instance))
+                driver[gpu] = max(driver[gpu], instance.end) + costs.of("destroy", profile)
             for child in instance.children:
                 child.end = instance.end
                 heapq.heappush(heap, child)
-        return last
+        return done
 
-    def refine(self, before: Mapping[tuple[int, int], float] | None = None) -> None:
+    def _serve_again(self, roots: Iterable[_Instance]) -> list[tuple[OperationKind, _Instance]]:
+        """Time the instances with the tasks that they have now."""
+        left = {each: iter(each.tasks) for each in self._all}
+        return self._serve(roots, lambda instance: next(left[instance], None)) or []
+
+    def _slice_ends(self) -> dict[_Slice, float]:
+        """Return when the last task of each slice ends."""
+        ends = dict.fromkeys((place for each in self._all for place in each.slices), 0.0)
+        for instance in self._all:
+            for place in instance.slices if instance.tasks else ():
+                ends[place] = max(ends[place], instance.end)
+        return ends
+
+    def refine(self, before: Mapping[_Slice, float] | None = None) -> None:
         """Run phase 3, from where an earlier call has ended.
 
         With ``before``, the seconds until which the batch before keeps memory slices (GPU and position) busy, tasks are
         moved and swapped so that this batch ends early behind it (paper, Section 4.3).
         """
-        if not self._ends:
-            self._ends = dict.fromkeys((place for each in self._all for place in each.slices), 0.0)
-            for instance in self._all:
-                for place in instance.slices if instance.tasks else ():
-                    self._ends[place] = max(self._ends[place], instance.end)
-        ends = {place: end + (before or {}).get(place, 0.0) for place, end in self._ends.items()}
-        self._steps(ends)
-        self._ends = {place: end - (before or {}).get(place, 0.0) for place, end in ends.items()}
+        busy = before or {}
+        ends = {place: end + busy.get(place, 0.0) for place, end in (self._ends or self._slice_ends()).items()}
+        makespan = inf
 
-    def refine_behind(self, before: Mapping[tuple[int, int], float]) -> None:
+        def latest() -> float:
+            nonlocal makespan
+            makespan = max(ends.values())
+            return makespan
+
+        def step(instance: _Instance) -> bool:
+            other = min(self._alike(instance), key=lambda each: max(ends[place] for place in each.slices))
+            margin = makespan - max(ends[place] for place in other.slices)
+            return self._exchange(instance, other, margin, ends)
+
+        self._climb(_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step)
+        self._ends = {place: end - busy.get(place, 0.0) for place, end in ends.items()}
+
+    def refine_behind(self, before: Mapping[_Slice, float]) -> None:
         """Move and swap tasks as the program does when it joins this batch to another one.
 
         The batch runs backwards there, so where a slice ends early, it is idle before. ``before`` is as for
-        :meth:`refine`; the makespan of this batch may grow.
+        :meth:`refine`; the makespan of this batch may grow. A task goes to the instance that is idle longest before it
+        runs.
         """
+        ends: dict[_Slice, float] = {}
+
+        def retime() -> None:
+            self._serve_again(self._roots)
+            ends.update(self._slice_ends())
+
+        def end_of(place: _Slice) -> float:
+            return before.get(place, 0.0) + ends[place]
+
+        def step(instance: _Instance) -> bool:
+            latest = max(map(end_of, ends))
+            # What runs nothing counts as idle without end.
+            idle = {place: latest - before.get(place, 0.0) - end if end else inf for place, end in ends.items()}
+            other = max(self._alike(instance), key=lambda each: min(idle[place] for place in each.slices))
+            changed = self._exchange(instance, other, min(idle[place] for place in other.slices), dict(ends))
+            if changed:
+                retime()
+            return changed
+
+        retime()
+        self._climb(_ROUNDS_BEHIND, lambda leaf: end_of(leaf.slices[0]), lambda: max(map(end_of, ends)), step)
+
+    def _climb(
+        self,
+        rounds: int,
+        end: Callable[[_Instance], float],
+        latest: Callable[[], float],
+        step: Callable[[_Instance], bool],
+    ) -> None:
+        """Take steps from the leaves that end last, and from what is around them where nothing fits."""
         leaves = [instance for instance in self._all if not instance.children]
-        ends = self._retime()
-        for _ in range(_ROUNDS_BEHIND):
-            both = {place: before.get(place, 0.0) + end for place, end in ends.items()}
-            latest = max(both.values())
-            queue = deque(leaf for leaf in leaves if both[leaf.slices[0]] == latest)
+        for _ in range(rounds):
+            last = latest()
+            queue = deque(leaf for leaf in leaves if end(leaf) == last)
             while queue:
                 instance = queue.popleft()
                 if instance.parent is None:
                     return
-                if self._step_behind(instance, ends, before):
-                    ends = self._retime()
-                elif not (queue and queue[-1] is instance.parent):
+                if not step(instance) and not (queue and queue[-1] is instance.parent):
                     queue.append(instance.parent)
 
-    def _step_behind(
-        self, instance: _Instance, ends: dict[tuple[int, int], float], before: Mapping[tuple[int, int], float]
-    ) -> bool:
-        """Move a task to the instance that is idle longest before it runs, or swap two; False if nothing fits."""
-        latest = max(before.get(place, 0.0) + end for place, end in ends.items())
-        # What runs nothing counts as idle without end.
-        idle = {place: latest - before.get(place, 0.0) - end if end else inf for place, end in ends.items()}
-        alike = [other for other in self._all if other.kind == instance.kind]
-        other = max(alike, key=lambda each: min(idle[place] for place in each.slices))
-        return self._exchange(instance, other, min(idle[place] for place in other.slices), dict(ends))
+    def _alike(self, instance: _Instance) -> list[_Instance]:
+        return [other for other in self._all if other.kind == instance.kind]
 
-    def _retime(self) -> dict[tuple[int, int], float]:
-        """Return when the tasks of each slice end, if the instances run what they have, outer ones first."""
-        operations, nodes = self._repartitioning.batch.operations, self._repartitioning.nodes
-        ends = dict.fromkeys((place for each in self._all for place in each.slices), 0.0)
-        left = {each.index: deque(each.tasks) for each in self._all}
-        driver = [0.0] * self._repartitioning.batch.gpus
-        heap: list[_Instance] = []
-        for root in self._roots:
-            root.end = 0.0
-            heapq.heappush(heap, root)
-        while heap:
-            instance = heapq.heappop(heap)
-            node, tasks = nodes[instance.index], left[instance.index]
-            if tasks:
-                if len(tasks) == len(instance.tasks):
-                    driver[node.gpu] = max(driver[node.gpu], instance.end)
-                    instance.end = driver[node.gpu] = driver[node.gpu] + operations.of("create", node.placement.profile)
-                instance.end += tasks.popleft()[0]
-                heapq.heappush(heap, instance)
-                continue
-            if instance.tasks:
-                driver[node.gpu] = max(driver[node.gpu], instance.end)
-                driver[node.gpu] += operations.of("destroy", node.placement.profile)
-                for place in instance.slices:
-                    ends[place] = max(ends[place], instance.end)
-            for child in instance.children:
-                child.end = instance.end
-                heapq.heappush(heap, child)
-        return ends
-
-    def _steps(self, ends: dict[tuple[int, int], float]) -> None:
-        """Move and swap tasks until none of those on the slices that end last can be, and note the ends of slices."""
-        makespan = max(ends.values())
-        leaves = [instance for instance in self._all if not instance.children]
-        for _ in range(_ROUNDS):
-            queue = deque(leaf for leaf in leaves if ends[leaf.slices[0]] == makespan)
-            while queue:
-                instance = queue.popleft()
-                if instance.parent is None:
-                    return
-                if not self._step(instance, ends, makespan) and not (queue and queue[-1] is instance.parent):
-                    queue.append(instance.parent)
-            makespan = max(ends.values())
-
-    def _step(self, instance: _Instance, ends: dict[tuple[int, int], float], makespan: float) -> bool:
-        """Move a task away from an instance, or swap two; return False if nothing fits."""
-        alike = [other for other in self._all if other.kind == instance.kind]
-        other = min(alike, key=lambda each: max(ends[place] for place in each.slices))
-        margin = makespan - max(ends[place] for place in other.slices)
-        return self._exchange(instance, other, margin, ends)
-
-    def _exchange(
-        self, instance: _Instance, other: _Instance, margin: float, ends: dict[tuple[int, int], float]
-    ) -> bool:
+    def _exchange(self, instance: _Instance, other: _Instance, margin: float, ends: dict[_Slice, float]) -> bool:
         """Move a task from one instance to another, or swap two, and add up the ends; return False if nothing fits."""
         if other is instance:
             return False
@@ -236,33 +255,32 @@ class PublishedPlan:
     def copy(self) -> PublishedPlan:
         """Return a plan whose steps do not change this one."""
         other = copy.copy(self)
-        other._roots = copy.deepcopy(self._roots)
-        other._all = [each for root in other._roots for each in root.preorder()]
-        other._ends = dict(self._ends)
+        other._grow()
+        for mine, own in zip(self._all, other._all, strict=True):
+            own.tasks, own.end = list(mine.tasks), mine.end
         return other
 
-    def slots(self) -> list[list[SlotTasks]]:
-        """Return for each GPU all nodes, outer ones first, with the tasks that they run."""
-        found: list[list[SlotTasks]] = [[] for _ in range(self._repartitioning.batch.gpus)]
-        tasks = {instance.index: [task for _, task in instance.tasks] for instance in self._all}
-        for index, node in enumerate(self._repartitioning.nodes):
-            found[node.gpu].append(SlotTasks(Slot(node.placement), tasks[index]))
-        return found
+    def instances(self) -> list[PlannedInstance]:
+        """Return an instance on every placement of every GPU, outer ones first, with the tasks that it runs."""
+        tasks = {(each.gpu, each.placement): [self._batch.tasks[at] for _, at in each.tasks] for each in self._all}
+        placements = self._batch.gpu.children(self._batch.profile_set)
+        places = ((gpu, placement) for gpu in range(self._batch.gpus) for placement in placements)
+        return [PlannedInstance(*place, tasks[place]) for place in places]
 
+    def fifo_driver_schedule(self) -> Schedule:
+        """Return the schedule whose driver always serves what is ready first, as in the authors' program.
 
-def _trees(repartitioning: Repartitioning) -> list[_Instance]:
-    smallest = repartitioning.batch.gpu.profiles_of("base")[-1]
-
-    def tree(index: int, parent: _Instance | None) -> _Instance:
-        node = repartitioning.nodes[index]
-        covered = [(node.gpu, start) for start in smallest.starts if start in node.placement.footprint]
-        size = node.placement.profile.compute_slices
-        instance = _Instance(index, node.kind, parent, covered[:size], covered[size:])
-        inner = sorted(node.children, key=lambda child: repartitioning.nodes[child].placement.start)
-        instance.children = [tree(child, instance) for child in inner]
-        return instance
-
-    return [tree(root, None) for root in repartitioning.roots]
+        It also waits for destructions that nothing follows. Other schedules begin with the instance that has most work
+        behind it. They mostly end earlier; which is better to follow, depends.
+        """
+        instances = self.instances()
+        index = {(instance.gpu, instance.placement): at for at, instance in enumerate(instances)}
+        operations: list[tuple[OperationKind, int]] = []
+        for gpu in range(self._batch.gpus):
+            for kind, each in self._serve_again(root for root in self._roots if root.gpu == gpu):
+                if kind == "create" or any(below.tasks for below in each.preorder()[1:]):
+                    operations.append((kind, index[gpu, each.placement]))
+        return timed_schedule(self._batch, instances, operations)
 
 
 def _to_move(tasks: Sequence[Entry], margin: float) -> int | None:
@@ -297,7 +315,7 @@ def _to_swap(tasks: Sequence[Entry], others: Sequence[Entry], margin: float) -> 
     return None if best is None else best[1]
 
 
-def _hand_over(source: _Instance, target: _Instance, at: int, ends: dict[tuple[int, int], float]) -> None:
+def _hand_over(source: _Instance, target: _Instance, at: int, ends: dict[_Slice, float]) -> None:
     """Move a task, and add up the ends of slices."""
     entry = source.tasks.pop(at)
     for place in (*source.slices, *source.idle):

@@ -7,13 +7,12 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.batch.timeline import GpuTimeline, Slot, Times
-from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.batch.timing import GpuTimeline, PlannedInstance, Times, timed_schedule
 from mig_opt.gpu.model import Profile
 from mig_opt.method.control import Control
 
@@ -37,18 +36,10 @@ could grow without a longer makespan, which also counts what waits for it on oth
 Entry = tuple[float, int]
 """A task as (seconds, index)."""
 _Place = tuple[int, int]
-"""A slot as (GPU, index)."""
+"""An instance as (GPU, index on it)."""
 _End = tuple[float, int]
-"""The last end of a slot's slices in seconds, and the slot."""
+"""The last end of an instance's slices in seconds, and its index on the GPU."""
 _NEVER: _End = (math.inf, -1)
-
-
-@dataclass(slots=True)
-class SlotTasks:
-    """A slot and the tasks that it runs, as indices."""
-
-    slot: Slot
-    tasks: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ class _Step:
 
 
 class _Gpu:
-    """The slots of one GPU with their tasks, shortest first, and the times that follow."""
+    """The instances of one GPU with their tasks, shortest first, and the times that follow."""
 
     def __init__(self, timeline: GpuTimeline, tasks: list[list[Entry]], reading: Reading) -> None:
         self.timeline = timeline
@@ -80,21 +71,21 @@ class _Gpu:
         self.loads = loads
         self.times = times or self.timeline.times(loads)
         self.last_ends = self.ends_for(loads, self.times)
-        # For each profile the slot whose last slice ends first.
+        # For each profile the instance whose last slice ends first.
         self.first_ends: dict[Profile, _End] = {}
-        for index, (slot, end) in enumerate(zip(self.timeline.slots, self.last_ends, strict=True)):
-            profile = slot.placement.profile
+        for index, (instance, end) in enumerate(zip(self.timeline.instances, self.last_ends, strict=True)):
+            profile = instance.placement.profile
             self.first_ends[profile] = min((end, index), self.first_ends.get(profile, _NEVER))
 
     def ends_for(self, loads: Sequence[float], times: Times) -> list[float]:
-        """Return for each slot the second at which its slices end, as they are read."""
+        """Return for each instance the second at which its slices end, as they are read."""
         if self.reading == "slacks":
             return [times.makespan - slack for slack in self.timeline.slacks(loads, times)]
         return self.timeline.last_ends(loads, times)
 
 
 class Refinement:
-    """Refines an assignment of tasks to slots, step by step.
+    """Refines an assignment of tasks to instances, step by step.
 
     The paper looks at the instances on whose slices the makespan is reached, from the innermost outwards. For each it
     takes the instance of the same size whose slices end first, and moves the task there that fits best: its time has to
@@ -103,14 +94,14 @@ class Refinement:
     destructions included: the makespan has to fall, or else what is critical has to become less. The paper places the
     operations only after the last step, so its steps may make a schedule longer.
 
-    The slots of each GPU are given in the order of a timeline; ``driver_free`` and ``clear`` are as in
-    :func:`mig_opt.batch.timing.timed_schedule`. ``moves`` and ``swaps`` count the steps so far.
+    The instances of each GPU are given in the order of a :class:`~mig_opt.batch.timing.GpuTimeline`; ``driver_free``
+    and ``clear`` are as in :func:`mig_opt.batch.timing.timed_schedule`. ``moves`` and ``swaps`` count the steps so far.
     """
 
     def __init__(
         self,
         batch: Batch,
-        gpus: Sequence[Sequence[SlotTasks]],
+        instances: Sequence[PlannedInstance],
         *,
         driver_free: Mapping[int, float] | None = None,
         clear: Mapping[tuple[int, int], float] | None = None,
@@ -120,17 +111,20 @@ class Refinement:
         self._driver_free = driver_free or {}
         self._clear = clear or {}
         self._gpus: list[_Gpu] = []
-        for gpu, entries in enumerate(gpus):
+        index = {task.name: at for at, task in enumerate(batch.tasks)}
+        for gpu in range(batch.gpus):
+            there = [instance for instance in instances if instance.gpu == gpu]
             timeline = GpuTimeline(
-                [entry.slot for entry in entries],
+                there,
                 batch.operations,
                 parallel_operations=batch.parallel_operations,
                 driver_free=self._driver_free.get(gpu, 0.0),
                 clear={position: at for (where, position), at in self._clear.items() if where == gpu},
             )
+            sizes = (instance.placement.profile.compute_slices for instance in there)
             tasks = [
-                sorted((batch.tasks[at].times[entry.slot.placement.profile.compute_slices], at) for at in entry.tasks)
-                for entry in entries
+                sorted((task.times[size], index[task.name]) for task in instance.tasks)
+                for size, instance in zip(sizes, there, strict=True)
             ]
             self._gpus.append(_Gpu(timeline, tasks, "margins"))
         self._makespans = [gpu.times.makespan for gpu in self._gpus]
@@ -168,7 +162,7 @@ class Refinement:
             if several:
                 taken = self._improve_most(control)
             else:
-                taken = any(self._improve(source, control) for source in self._critical())
+                taken = any(self._improve(source, control) for source in self._critical_places())
             if not taken:
                 break
             gain = before - self.makespan
@@ -180,11 +174,11 @@ class Refinement:
         batch = self._batch
         instances: list[PlannedInstance] = []
         operations: list[tuple[OperationKind, int]] = []
-        for number, gpu in enumerate(self._gpus):
+        for gpu in self._gpus:
             first = len(instances)
-            for slot, entries in zip(gpu.timeline.slots, gpu.tasks, strict=True):
+            for instance, entries in zip(gpu.timeline.instances, gpu.tasks, strict=True):
                 tasks = [batch.tasks[at] for _, at in sorted(entries, key=lambda entry: (-entry[0], entry[1]))]
-                instances.append(PlannedInstance(number, slot.placement, tasks, slot.free))
+                instances.append(replace(instance, tasks=tasks))
             operations += [(kind, first + at) for kind, at in gpu.times.order]
         return timed_schedule(batch, instances, operations, driver_free=self._driver_free, clear=self._clear)
 
@@ -198,28 +192,28 @@ class Refinement:
         for profile, end in self._gpus[number].first_ends.items():
             self._first_ends[profile][number] = end
 
-    def _critical(self) -> list[_Place]:
-        """Return the places whose loads decide the makespan as (gpu, slot), innermost first."""
+    def _critical_places(self) -> list[_Place]:
+        """Return the instances whose loads decide the makespan, innermost first."""
         makespan = self.makespan
         limit = makespan * (1 - _SAME)
         found = [
-            (number, slot)
+            (number, at)
             for number, gpu in enumerate(self._gpus)
             if self._makespans[number] >= limit
-            for slot in _critical_slots(gpu.loads, gpu.last_ends, makespan)
+            for at in _critical(gpu.loads, gpu.last_ends, makespan)
         ]
         return sorted(found, key=lambda place: self._profile(place).memory_slices)
 
     def _profile(self, place: _Place) -> Profile:
-        return self._gpus[place[0]].timeline.slots[place[1]].placement.profile
+        return self._gpus[place[0]].timeline.instances[place[1]].placement.profile
 
     def _improve(self, source: _Place, control: Control[Schedule]) -> bool:
         """Take a step that relieves ``source``, if one is found."""
         for profile in self._profiles[self._profile(source).compute_slices]:
             ends = self._first_ends[profile]
             number = min(range(len(ends)), key=ends.__getitem__)
-            end, slot = ends[number]
-            target, margin = (number, slot), self.makespan - end
+            end, at = ends[number]
+            target, margin = (number, at), self.makespan - end
             for find in (self._move, self._swap):
                 if control.expired:
                     return False
@@ -235,7 +229,7 @@ class Refinement:
         makespan = self.makespan
         found: list[tuple[float, int, _Step]] = []
         targets: dict[int, list[tuple[float, _Place]]] = {}
-        for source in self._critical():
+        for source in self._critical_places():
             size = self._profile(source).compute_slices
             if size not in targets:
                 targets[size] = self._first_to_end(size)
@@ -253,14 +247,14 @@ class Refinement:
         return any(self._take(step) for _, _, step in sorted(found, key=lambda entry: entry[:2])[:_TRIALS])
 
     def _first_to_end(self, size: int) -> list[tuple[float, _Place]]:
-        """Return the slots of a size whose slices end first, with that end."""
+        """Return the instances of a size whose slices end first, with that end."""
         return heapq.nsmallest(
             _TARGETS,
             (
-                (end, (number, slot))
+                (end, (number, at))
                 for number, gpu in enumerate(self._gpus)
-                for slot, end in enumerate(gpu.last_ends)
-                if gpu.timeline.slots[slot].placement.profile.compute_slices == size
+                for at, end in enumerate(gpu.last_ends)
+                if gpu.timeline.instances[at].placement.profile.compute_slices == size
             ),
         )
 
@@ -291,12 +285,12 @@ class Refinement:
     def _take(self, step: _Step) -> bool:
         """Take a step if it is an improvement."""
         loads = {number: list(self._gpus[number].loads) for number in (step.source[0], step.target[0])}
-        for (number, slot), entry, other, sign in (
+        for (number, at), entry, other, sign in (
             (step.source, step.task, step.back, -1),
             (step.target, step.back, step.task, +1),
         ):
-            left = len(self._gpus[number].tasks[slot]) - (entry is not None) + (other is not None)
-            loads[number][slot] = loads[number][slot] + sign * step.change if left else 0.0
+            left = len(self._gpus[number].tasks[at]) - (entry is not None) + (other is not None)
+            loads[number][at] = loads[number][at] + sign * step.change if left else 0.0
         times = {number: self._gpus[number].timeline.times(after) for number, after in loads.items()}
         if not self._better(loads, times):
             return False
@@ -332,16 +326,16 @@ class Refinement:
         for number, entry in times.items():
             gpu = self._gpus[number]
             if gpu.times.makespan >= before - same:
-                fewer += len(_critical_slots(gpu.loads, gpu.last_ends, before))
+                fewer += len(_critical(gpu.loads, gpu.last_ends, before))
             if entry.makespan >= before - same:
-                fewer -= len(_critical_slots(loads[number], gpu.ends_for(loads[number], entry), before))
+                fewer -= len(_critical(loads[number], gpu.ends_for(loads[number], entry), before))
         return fewer > 0
 
 
-def _critical_slots(loads: Sequence[float], last_ends: Sequence[float], makespan: float) -> list[int]:
-    """Return the slots with a load whose slices end at the makespan."""
+def _critical(loads: Sequence[float], last_ends: Sequence[float], makespan: float) -> list[int]:
+    """Return the instances with a load whose slices end at the makespan."""
     limit = makespan * (1 - _SAME)
-    return [slot for slot, (load, end) in enumerate(zip(loads, last_ends, strict=True)) if load and end >= limit]
+    return [at for at, (load, end) in enumerate(zip(loads, last_ends, strict=True)) if load and end >= limit]
 
 
 def _closest(entries: Sequence[Entry], wanted: float, below: float) -> Entry | None:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.batch.timeline import Slot
 from mig_opt.batch.timing import PlannedInstance, live_instances, timed_schedule
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
-from mig_opt.heuristics.batch.far.refinement import SlotTasks
 
 _LOOKS = 16
 """Nodes of the heap that can be looked at in the time of a decision."""
@@ -51,7 +49,7 @@ class Repartitioning:
         descendants: dict[Placement, set[Placement]] = {}
         for placement, inside in reversed([*children.items()]):
             descendants[placement] = set(inside).union(*(descendants[child] for child in inside))
-        tops = children.keys() - {child for inside in children.values() for child in inside}
+        tops = batch.gpu.outermost(batch.profile_set)
         for gpu in range(batch.gpus):
             index = {placement: len(self.nodes) + at for at, placement in enumerate(children)}
             for placement in children:
@@ -96,7 +94,6 @@ class RepartitionPlan:
         self._counts = [len(group) for group in family.groups.values()]
         self._pending = list(self._counts)
         self._instances = live_instances(self._batch)
-        self._task_lists: list[list[int]] = [[] for _ in self._instances]
         self._operations: list[tuple[OperationKind, int]] = []
         self._driver_free = [0.0] * self._batch.gpus
         self._any_live = bool(self._instances)
@@ -134,24 +131,14 @@ class RepartitionPlan:
 
     def schedule(self) -> Schedule:
         """Return the schedule of the decisions."""
-        tasks = self._batch.tasks
-        for instance, indices in zip(self._instances, self._task_lists, strict=True):
-            instance.tasks = [tasks[index] for index in indices]
         return timed_schedule(self._batch, self._instances, self._useful_operations())
 
-    def slots(self) -> list[list[SlotTasks]]:
-        """Return for each GPU its live instances and then all nodes, outer ones first, with the tasks that they run."""
-        found: list[list[SlotTasks]] = [[] for _ in range(self._batch.gpus)]
-        created: dict[tuple[int, Placement], list[int]] = {}
-        for instance, tasks in zip(self._instances, self._task_lists, strict=True):
-            if instance.free is None:
-                created[instance.gpu, instance.placement] = tasks
-            else:
-                found[instance.gpu].append(SlotTasks(Slot(instance.placement, instance.free), list(tasks)))
-        for node in self._nodes:
-            tasks = created.get((node.gpu, node.placement), [])
-            found[node.gpu].append(SlotTasks(Slot(node.placement), list(tasks)))
-        return found
+    def instances(self) -> list[PlannedInstance]:
+        """Return the live instances and then one on each node, outer ones first, with the tasks that they run."""
+        live = [instance for instance in self._instances if instance.free is not None]
+        created = {(one.gpu, one.placement): one.tasks for one in self._instances if one.free is None}
+        places = [(node.gpu, node.placement) for node in self._nodes]
+        return live + [PlannedInstance(*place, list(created.get(place, ()))) for place in places]
 
     def _useful_operations(self) -> list[tuple[OperationKind, int]]:
         """Return the operations without the destructions that make room for nothing."""
@@ -198,15 +185,14 @@ class RepartitionPlan:
                 now = max(now, self._operate("destroy", other, self._ends[other]))
             self._instance_of[at] = len(self._instances)
             self._instances.append(PlannedInstance(node.gpu, node.placement))
-            self._task_lists.append([])
             now = self._operate("create", at, now)
         others = self._heap[1:3]
         next_end = min(others)[0] if others else float("inf")
         left, pending = self._left[kind], self._pending[kind]
-        tasks = self._task_lists[self._instance_of[at]]
+        tasks = self._instances[self._instance_of[at]].tasks
         while True:
             minus_seconds, task = next(left)
-            tasks.append(task)
+            tasks.append(self._batch.tasks[task])
             now -= minus_seconds
             pending -= 1
             # The instance goes on for as long as it is the first to become free; of equal ones the others come first.

@@ -9,8 +9,8 @@ The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, 
 the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``; the structures in
 ``mig_opt/native/loops.h`` have the fields of the named tuples here.
 
-Operations are estimated as in :class:`mig_opt.heuristics.batch.list_schedule.Placing`, but for the driver's queue
-at the start. All seconds count from the moment of planning.
+Operations are estimated as in :class:`mig_opt.heuristics.batch.list_schedule.ScheduleBuilder`, but for the queue of
+the driver at the start. All seconds count from the moment of planning.
 """
 
 from __future__ import annotations
