@@ -23,7 +23,8 @@ from bench.report import describe, markdown, parser_of, save, start
 from mig_opt import Job, OperationCosts, Trace, get_gpu, methods, simulate
 from mig_opt.files.fleet.traces import read_trace
 from mig_opt.models.fleet.admission import admission_bound, admission_optimum
-from mig_opt.simulation.fleet.simulator import check_policy, policy_label
+from mig_opt.simulation.fleet.options import policy_label
+from mig_opt.simulation.fleet.simulator import check_policy
 
 GPU = get_gpu("A100")
 PROFILES = ("7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.10gb", "1g.5gb")

@@ -214,7 +214,7 @@ def _show_gpu(model: GpuModel) -> None:
 
 def methods(as_json: options.Json = False) -> None:
     """List the methods of solve and deploy, the policies of simulate."""
-    from mig_opt.simulation.fleet.simulator import policy_options
+    from mig_opt.simulation.fleet.options import policy_options
 
     policies = known_methods("simulate")
     known = {"solve": known_methods(), "deploy": known_methods("deploy")}

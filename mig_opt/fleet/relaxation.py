@@ -51,8 +51,7 @@ class Capacity:
     @classmethod
     def of(cls, trace: Trace, useful: Mapping[int, float]) -> Capacity:
         """Return the capacity of the empty GPUs of a trace, given the best useful speed on each size of instances."""
-        attributes = any(job.profile and trace.gpu.profile(job.profile).attributes for job in trace.jobs)
-        profiles = trace.gpu.profiles_of("all" if attributes else "double-memory")
+        profiles = trace.gpu.profiles_of(trace.profile_set)
         create = {
             size: min(trace.operations.of("create", each) for each in profiles if each.compute_slices == size)
             for size in useful
@@ -60,7 +59,7 @@ class Capacity:
         sizes = {profile.name: profile.compute_slices for profile in profiles}
         partitions = {
             tuple(sorted(sizes[name] for name in names if sizes[name] in useful))
-            for names in trace.gpu.partition_multisets("all" if attributes else "double-memory")
+            for names in trace.gpu.partition_multisets(trace.profile_set)
         }
         steps = {0.0: 0.0}
         for chosen in set().union(*map(_parts_of, partitions)):

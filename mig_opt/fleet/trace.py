@@ -12,7 +12,7 @@ from functools import lru_cache
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
-from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet, wrong_size
 from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.serving.profile_table import smallest_profile
 
@@ -210,6 +210,12 @@ class Trace:
         if problems:
             raise InputError(problems)
         object.__setattr__(self, "jobs", tuple(sorted(self.jobs, key=lambda job: job.arrival)))
+
+    @property
+    def profile_set(self) -> ProfileSet:
+        """The profiles that instances may have: variants with attributes only if a job asks for one."""
+        asked = {job.profile for job in self.jobs if job.profile is not None}
+        return "all" if any(self.gpu.profile(name).attributes for name in asked) else "double-memory"
 
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.

@@ -20,7 +20,8 @@ from mig_opt.method.registry import get_policy
 from mig_opt.method.result import Status, relative_gap
 from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
 from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
-from mig_opt.simulation.fleet.simulator import Simulation, option_problems, policy_label, simulate
+from mig_opt.simulation.fleet.options import option_problems, policy_label
+from mig_opt.simulation.fleet.simulator import Simulation, simulate
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded

@@ -14,7 +14,8 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Simulation, simulate
-from mig_opt.simulation.fleet.simulator import Observer, check_policy, option_problems, policy_options, read_option
+from mig_opt.simulation.fleet.options import option_problems, policy_options, read_option
+from mig_opt.simulation.fleet.simulator import Observer, check_policy
 
 _OPTION = "--policy"
 

@@ -1,51 +1,14 @@
-"""Parts that all schedulers share: options that are checked, the queue of waiting jobs, a rank of GPUs."""
+"""Parts that schedulers share: the queue of waiting jobs, a rank of GPUs."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
 
-from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.simulation.fleet.cluster import Cluster, Policy
-
-Check = Callable[[str, object], Iterable[Problem]]
-"""Check of an option: yields a problem, under the given name, unless the value is allowed."""
 
 JobClass = TypeVar("JobClass", bound=Hashable)
-
-
-def optional(check: Check) -> Check:
-    """Return a check that allows None as well."""
-    return lambda path, value: () if value is None else check(path, value)
-
-
-class ConfigurablePolicy(Policy):
-    """Base class of schedulers; each is a dataclass, and its fields are its options.
-
-    Raises
-    ------
-    InputError
-        With every problem of the options.
-    """
-
-    CHECKS: ClassVar[Mapping[str, Check]] = {}
-    """Checks of the options that a class introduces."""
-
-    def woken(self, cluster: Cluster, tag: int) -> None:
-        """Do nothing: most schedulers ask for no wake-up."""
-
-    def __post_init__(self) -> None:
-        problems = list(self.option_problems())
-        if problems:
-            raise InputError(problems)
-
-    def option_problems(self) -> Iterator[Problem]:
-        """Yield what is wrong with the options: first those of the class itself, then those of its bases."""
-        for cls in type(self).__mro__:
-            for option, check in vars(cls).get("CHECKS", {}).items():
-                yield from check(option, getattr(self, option))
 
 
 class JobQueue(Generic[JobClass]):

@@ -10,16 +10,16 @@ ours.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from mig_opt.gpu.geometry import GpuState, members
-from mig_opt.heuristics.fleet.base import free_slices, optional
+from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
-from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
-from mig_opt.rules import wrong_flag, wrong_number, wrong_share
+from mig_opt.heuristics.fleet.queues import QueueingPolicy
+from mig_opt.rules import wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.options import above
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,21 +57,13 @@ class Baskets(QueueingPolicy):
     ('b',)
     """
 
-    CHECKS: ClassVar = {
-        "quota": wrong_share,
-        "small_quota": wrong_share,
-        "large": wrong_share,
-        "defragmentation": wrong_flag,
-        "consolidate_s": optional(partial(wrong_number, wanted="seconds > 0, or None for never", above=0)),
-    }
-
-    quota: float = 0.3
-    small_quota: float = 1.0
-    large: float = 1.0
+    quota: Annotated[float, wrong_share] = 0.3
+    small_quota: Annotated[float, wrong_share] = 1.0
+    large: Annotated[float, wrong_share] = 1.0
     defragmentation: bool = True
-    consolidate_s: float | None = 3600.0
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
+    consolidate_s: Annotated[float, above(0, "seconds > 0, or None for never")] | None = 3600.0
+    dynamic_partitioning: bool = field(default=True, init=False)
+    partition: None = field(default=None, init=False)
 
     def begin(self, cluster: Cluster) -> None:
         """Start with empty baskets."""

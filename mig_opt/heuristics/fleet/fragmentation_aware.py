@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from mig_opt.gpu.geometry import Geometry, GpuState, members
-from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
-from mig_opt.rules import wrong_choice, wrong_flag, wrong_share
+from mig_opt.heuristics.fleet.queues import QueueingPolicy
+from mig_opt.rules import wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import Key, Query, Ranking
-
-SourceLoad = Literal["after", "before"]
 
 
 class MovableFleet(Protocol):
@@ -75,21 +72,10 @@ class FragmentationAware(QueueingPolicy):
         ``after`` it has left, or ``before``. The paper's sentence can be read both ways.
     """
 
-    CHECKS: ClassVar = {
-        "threshold": wrong_share,
-        "load_balancing": wrong_flag,
-        "migration": wrong_flag,
-        "source_load": partial(wrong_choice, choices=get_args(SourceLoad)),
-    }
-
-    threshold: float = 0.4
+    threshold: Annotated[float, wrong_share] = 0.4
     load_balancing: bool = True
-    dynamic_partitioning: bool = True
     migration: bool = True
-    source_load: SourceLoad = "after"
-    partition: str | Sequence[str] | None = None
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
+    source_load: Literal["after", "before"] = "after"
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""

@@ -8,17 +8,12 @@ what is ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import Literal
 
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.queues import PATIENCE_S, QueueingPolicy
-from mig_opt.rules import wrong_choice
+from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.simulation.fleet.cluster import Cluster
-
-FragmentationMetric = Literal["blocked", "unavailable"]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -45,13 +40,7 @@ class FragmentationGrowth(QueueingPolicy):
     (['1g.5gb@6', '1g.5gb@4', '4g.20gb@0'], ())
     """
 
-    CHECKS: ClassVar = {"metric": partial(wrong_choice, choices=get_args(FragmentationMetric))}
-
-    metric: FragmentationMetric = "blocked"
-    dynamic_partitioning: bool = True
-    partition: str | Sequence[str] | None = None
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
+    metric: Literal["blocked", "unavailable"] = "blocked"
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""

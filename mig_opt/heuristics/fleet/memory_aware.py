@@ -10,16 +10,13 @@ import math
 from abc import abstractmethod
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
-from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
+from mig_opt.heuristics.fleet.base import JobQueue
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
-from mig_opt.rules import wrong_choice, wrong_flag, wrong_number
 from mig_opt.simulation.fleet.cluster import Cluster
-
-Division = Literal["equal", "shared"]
+from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
 
 _MOST_OBSERVATIONS = 1000
 """Observations of a job in the time it has left: a job that runs for years is not observed every second."""
@@ -28,6 +25,7 @@ _LEAST_PAUSE = 1e-5
 """Seconds between two observations at least; the simulator would take a shorter pause for an endless loop."""
 
 
+@dataclass(kw_only=True, eq=False)
 class MemoryAware(ConfigurablePolicy):
     """Gives each job the tightest memory that it fits in; jobs of unknown memory start small and grow on demand.
 
@@ -60,23 +58,14 @@ class MemoryAware(ConfigurablePolicy):
     """
 
     partitions_gpus: ClassVar = True
-    CHECKS: ClassVar = {
-        "prediction": wrong_flag,
-        "folding": wrong_flag,
-        "warps": wrong_flag,
-        "start_gb": partial(wrong_number, wanted="a finite number of GB >= 0", at_least=0),
-        "sample_s": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
-        "tolerance": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
-        "slowdown_limit": optional(partial(wrong_number, wanted="a finite number >= 1", at_least=1)),
-    }
 
-    prediction: bool
-    folding: bool
-    warps: bool
-    slowdown_limit: float | None
-    start_gb: float
-    sample_s: float
-    tolerance: float
+    prediction: bool = True
+    folding: bool = True
+    warps: bool = False
+    slowdown_limit: Annotated[float, at_least(1, "a finite number >= 1")] | None = None
+    start_gb: Annotated[float, at_least(0, "a finite number of GB >= 0")] = 0.0
+    sample_s: Annotated[float, above(0, "a finite number of seconds > 0")] = 1.0
+    tolerance: Annotated[float, at_least(0, "a finite number >= 0")] = 0.05
 
     @abstractmethod
     def serve(self, cluster: Cluster) -> None:
@@ -177,7 +166,6 @@ class MemoryAware(ConfigurablePolicy):
             self.enqueue(cluster, job, fit)
 
 
-@dataclass(kw_only=True, eq=False)
 class MemoryAwareInOrder(MemoryAware):
     """Scheme B: first come, first served; a job that does not fit holds up those behind it.
 
@@ -185,14 +173,6 @@ class MemoryAwareInOrder(MemoryAware):
     creates one; else it fuses idle ones or splits one; else the job waits until another ends. A job that has to start
     again is last in the queue. Its options are those of :class:`MemoryAware`.
     """
-
-    prediction: bool = True
-    folding: bool = True
-    warps: bool = False
-    slowdown_limit: float | None = None
-    start_gb: float = 0.0
-    sample_s: float = 1.0
-    tolerance: float = 0.05
 
     def serve(self, cluster: Cluster) -> None:
         """Start the first job as long as there is a place for it."""
@@ -239,16 +219,7 @@ class MemoryAwareBySize(MemoryAware):
         As of :class:`MemoryAware`.
     """
 
-    CHECKS: ClassVar = {"division": partial(wrong_choice, choices=get_args(Division))}
-
-    division: Division = "equal"
-    prediction: bool = True
-    folding: bool = True
-    warps: bool = False
-    slowdown_limit: float | None = None
-    start_gb: float = 0.0
-    sample_s: float = 1.0
-    tolerance: float = 0.05
+    division: Literal["equal", "shared"] = "equal"
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue and no phase on any GPU."""

@@ -5,17 +5,17 @@ From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
-from mig_opt.heuristics.fleet.base import free_slices, optional
+from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.reconfiguration import GpuView, ReconfiguringPolicy
 from mig_opt.rules import wrong_number, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.options import at_least
 
 
 def _wrong_sensitivities(path: str, values: object) -> Iterator[Problem]:
@@ -53,17 +53,8 @@ class PcieAware(ReconfiguringPolicy):
         As of :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`.
     """
 
-    CHECKS: ClassVar = {
-        "delay_threshold": optional(
-            partial(wrong_number, wanted="a slowdown from 1 on, or None for no threshold", at_least=1)
-        ),
-        "sensitivities": optional(_wrong_sensitivities),
-    }
-
-    delay_threshold: float | None = 1.5
-    wait_threshold: float | None = 60.0
-    sensitivities: Mapping[str, float] | None = None
-    partition: str | Sequence[str] | None = None
+    delay_threshold: Annotated[float, at_least(1, "a slowdown from 1 on, or None for no threshold")] | None = 1.5
+    sensitivities: Annotated[Mapping[str, float], _wrong_sensitivities] | None = None
 
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
@@ -95,7 +86,6 @@ class PcieAware(ReconfiguringPolicy):
         return max(view.bound, unaffected) * scale + free_slices(view.state)
 
 
-@dataclass(kw_only=True, eq=False)
 class PcieUnaware(ReconfiguringPolicy):
     """The first GPU with an idle instance, whatever the jobs there do: the baseline of the PCIe-aware paper.
 
@@ -103,6 +93,3 @@ class PcieUnaware(ReconfiguringPolicy):
     :class:`PcieAware`, so that the two differ in nothing but the choice of the GPU and the delay threshold. Its
     options are those of :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`.
     """
-
-    wait_threshold: float | None = 60.0
-    partition: str | Sequence[str] | None = None

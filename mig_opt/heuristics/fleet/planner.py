@@ -9,11 +9,10 @@ import math
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated
 
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, optional
 from mig_opt.heuristics.fleet.planning.backfill import Backfilling
 from mig_opt.heuristics.fleet.planning.calibration import Experience
 from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
@@ -23,8 +22,9 @@ from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJo
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
-from mig_opt.rules import wrong_integer, wrong_number, wrong_share
+from mig_opt.rules import wrong_integer, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
 
 _MOST_GPUS = 64
 """On larger fleets a plan uses only so many GPUs: some that have room, and those that are free first."""
@@ -48,6 +48,9 @@ _SOON = 1e-3
 """Least seconds from one look at a run that should have ended to the next."""
 
 _OVER_ALL_RANKS = 1 << 30
+
+_AT_LEAST_0 = at_least(0, "a finite number >= 0")
+_SECONDS = at_least(0, "a finite number of seconds >= 0")
 
 _WINDOW = -1
 """Tag of the wake-up at the end of a window; other tags are jobs that should have ended."""
@@ -109,30 +112,17 @@ class Planner(ConfigurablePolicy):
     [('c', '4g.24gb@0', 1.13), ('a', '2g.12gb@0', 13.35), ('b', '2g.12gb@2', 13.47)]
     """
 
-    CHECKS: ClassVar = {
-        "balance": wrong_share,
-        "window": partial(wrong_number, wanted="a finite number of seconds >= 0", at_least=0),
-        "most": partial(wrong_integer, least=1, most=10_000),
-        "tardiness": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
-        "overtaken": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
-        "overtaken_s": partial(wrong_number, wanted="a finite number of seconds >= 0", at_least=0),
-        "think": optional(partial(wrong_number, wanted="a finite number of seconds > 0, or None", above=0)),
-        "patience": partial(wrong_number, wanted="a finite number > 0", above=0),
-        "rounds": partial(wrong_integer, least=0, most=10**9),
-        "work": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
-    }
-
-    balance: float = 0.5
-    tardiness: float = 1.0
-    overtaken: float = 20.0
-    overtaken_s: float = 3600.0
-    think: float | None = None
+    balance: Annotated[float, wrong_share] = 0.5
+    tardiness: Annotated[float, _AT_LEAST_0] = 1.0
+    overtaken: Annotated[float, _AT_LEAST_0] = 20.0
+    overtaken_s: Annotated[float, _SECONDS] = 3600.0
+    think: Annotated[float, above(0, "a finite number of seconds > 0, or None")] | None = None
     method: str | None = None
-    window: float = 0.0
-    most: int = 48
-    patience: float = 10.0
-    rounds: int = 3000
-    work: float = 0.05
+    window: Annotated[float, _SECONDS] = 0.0
+    most: Annotated[int, partial(wrong_integer, least=1, most=10_000)] = 48
+    patience: Annotated[float, above(0, "a finite number > 0")] = 10.0
+    rounds: Annotated[int, partial(wrong_integer, least=0, most=10**9)] = 3000
+    work: Annotated[float, above(0, "a finite number of seconds > 0")] = 0.05
     seed: int = 0
 
     def __post_init__(self) -> None:

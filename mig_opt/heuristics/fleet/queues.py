@@ -6,24 +6,25 @@ The rivals have no foresight. All take the first placement of the GPU that they 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from dataclasses import dataclass, field
+from functools import reduce
 from operator import or_
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices, optional
+from mig_opt.heuristics.fleet.base import JobQueue, free_slices
 from mig_opt.heuristics.fleet.partitions import create_partitions, profile_for
-from mig_opt.rules import wrong_flag, wrong_number
 from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.options import ConfigurablePolicy, at_least
 
 PATIENCE_S = 600.0
 """Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""
 
 
+@dataclass(kw_only=True, eq=False)
 class QueueingPolicy(ConfigurablePolicy):
     """Places each job when it arrives, or queues it; on each departure the queue is served.
 
@@ -48,15 +49,8 @@ class QueueingPolicy(ConfigurablePolicy):
         :func:`~mig_opt.heuristics.fleet.partitions.fleet_partitions`.
     """
 
-    CHECKS: ClassVar = {
-        "backfill": wrong_flag,
-        "patience": optional(partial(wrong_number, wanted="seconds from 0 on, or None for no limit", at_least=0)),
-        "dynamic_partitioning": wrong_flag,
-    }
-
-    # Values for subclasses that do not offer an option.
     backfill: bool = False
-    patience: float | None = PATIENCE_S
+    patience: Annotated[float, at_least(0, "seconds from 0 on, or None for no limit")] | None = PATIENCE_S
     dynamic_partitioning: bool = True
     partition: str | Sequence[str] | None = None
 
@@ -150,17 +144,11 @@ class QueueingPolicy(ConfigurablePolicy):
         return any(self._possible >> place & 1 for place in cluster.geometry.placements_of[profile])
 
 
-@dataclass(kw_only=True, eq=False)
 class FirstFit(QueueingPolicy):
     """The GPU with the lowest index on which there is room."""
 
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
-    dynamic_partitioning: bool = True
-    partition: str | Sequence[str] | None = None
 
-
-class BestFit(FirstFit):
+class BestFit(QueueingPolicy):
     """The GPU on which the fewest compute slices are free, then the fewest memory slices."""
 
     def key(self, state: GpuState, profile: int) -> int | None:
@@ -168,7 +156,7 @@ class BestFit(FirstFit):
         return free_slices(state) if self.options(state, profile) else None
 
 
-class LoadBalancing(FirstFit):
+class LoadBalancing(QueueingPolicy):
     """The GPU with the fewest busy compute slices."""
 
     def key(self, state: GpuState, profile: int) -> int | None:
@@ -186,11 +174,8 @@ class StaticPartition(QueueingPolicy):
         As of :class:`QueueingPolicy`.
     """
 
-    partition: str | Sequence[str] | None = None
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
-    dynamic_partitioning = False
     partitions_gpus: ClassVar = True
+    dynamic_partitioning: bool = field(default=False, init=False)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -203,8 +188,8 @@ class WholeGpu(QueueingPolicy):
         As of :class:`QueueingPolicy`.
     """
 
-    backfill: bool = False
-    patience: float | None = PATIENCE_S
+    dynamic_partitioning: bool = field(default=True, init=False)
+    partition: None = field(default=None, init=False)
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return the same for all without a job."""

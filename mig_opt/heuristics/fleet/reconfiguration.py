@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
+from mig_opt.heuristics.fleet.base import JobQueue
 from mig_opt.heuristics.fleet.end_estimates import EndEstimates, predicted_slowdown
 from mig_opt.heuristics.fleet.partitions import (
     create_partitions,
@@ -24,9 +24,9 @@ from mig_opt.heuristics.fleet.partitions import (
     repartition,
     smallest_instances,
 )
-from mig_opt.rules import wrong_number
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import Ranking
+from mig_opt.simulation.fleet.options import ConfigurablePolicy, at_least
 
 
 class GpuView(NamedTuple):
@@ -49,6 +49,7 @@ class JobClass(NamedTuple):
     allowed: int
 
 
+@dataclass(kw_only=True, eq=False)
 class ReconfiguringPolicy(ConfigurablePolicy):
     """Runs jobs on the instances that exist; only a GPU without jobs gets others.
 
@@ -68,14 +69,9 @@ class ReconfiguringPolicy(ConfigurablePolicy):
     """
 
     partitions_gpus: ClassVar = True
-    CHECKS: ClassVar = {
-        "wait_threshold": optional(
-            partial(wrong_number, wanted="seconds from 0 on, or None for no threshold", at_least=0)
-        )
-    }
 
-    wait_threshold: float | None
-    partition: str | Sequence[str] | None
+    wait_threshold: Annotated[float, at_least(0, "seconds from 0 on, or None for no threshold")] | None = 60.0
+    partition: str | Sequence[str] | None = None
 
     def factor(self, cluster: Cluster, job: Job) -> float | None:
         """Return the slowdown of a job for each PCIe-bound job on its GPU; None if it is not PCIe-bound."""

@@ -1,30 +1,28 @@
-"""The simulator: runs a policy on a trace, event by event; and the options of registered policies."""
+"""The simulator: runs a policy on a trace, event by event."""
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.log import Log, RunOutcome
-from mig_opt.fleet.state import FleetState
-from mig_opt.fleet.trace import Trace
+from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.method.registry import Method, get_policy
+from mig_opt.method.registry import get_policy
 from mig_opt.method.shown import Shown
-from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
+from mig_opt.rules import wrong_flag, wrong_integer, wrong_number, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.fleet.running_jobs import StartingPolicy, standing
-from mig_opt.texts import number_in
+from mig_opt.simulation.fleet.options import option_problems, policy_label
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ IDLE_WAKES = 1000
 
 @dataclass(frozen=True)
 class Simulation(Shown):
-    """RunOutcome of one simulation.
+    """Outcome of one simulation.
 
     Attributes
     ----------
@@ -158,18 +156,18 @@ def simulate(
         raise InputError(problems)
     if reject:
         _check_rejecting(decider)
+    running = _RunningJobs()
     if state is not None:
-        start = standing(trace, state, busy_until)
+        trace, running = _with_running_jobs(trace, state, busy_until)
         if getattr(decider, "partitions_gpus", False):
             message = "partitions the GPUs itself, and cannot start with instances of others"
             raise InputError([Problem("policy", f"{policy} {message}; choose another one, or leave the state out")])
-        trace, decider = start.trace, StartingPolicy(start, decider)
     elif busy_until is not None:
         raise InputError([Problem("busy_until", "is for a state; leave it out")])
     begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
     cluster = _cluster(trace)
-    events = _Loop(cluster, decider, failure_limit, observer, reject=reject).run()
+    events = _Loop(cluster, decider, running, failure_limit, observer, reject).run()
     runtime = time.perf_counter() - begin
     _LOG.info("%s on %s: %d events in %.3f s", name, trace.name, events, runtime)
     return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options, reject)
@@ -198,6 +196,52 @@ def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **
     decider.begin(_cluster(trace))
 
 
+class _RunningJobs(NamedTuple):
+    """The instances of the jobs that run at the start, which are the first ones of the trace; and idle instances."""
+
+    busy: tuple[HeldInstance, ...] = ()
+    idle: tuple[HeldInstance, ...] = ()
+
+
+def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None = None) -> tuple[Trace, _RunningJobs]:
+    """Return a trace on the GPUs of a state, with a job for each instance that something runs on.
+
+    The simulator creates the instances at second 0, one after the other on each GPU, which takes the driver's time; the
+    jobs on them are that much shorter, so that they end at ``busy_until``.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong: another kind of GPU, or no time for instances in use.
+    """
+    problems: list[Problem] = []
+    if not isinstance(state, FleetState):
+        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
+    if state.gpu != trace.gpu:
+        problems.append(Problem("state", f"is of {state.gpu.name}, and the trace of {trace.gpu.name}"))
+    busy, idle = state.busy().instances, state.idle
+    if busy and busy_until is None:
+        message = f"say after how many seconds the {len(busy)} instances in use are free"
+        problems.append(Problem("busy_until", message))
+    if busy_until is not None:
+        problems += wrong_number("busy_until", busy_until, "a number of seconds > 0", above=0)
+    if problems:
+        raise InputError(problems)
+    names = {job.name for job in trace.jobs}
+    jobs = []
+    passed: dict[int, float] = {}
+    for held in (*idle, *busy):
+        profile = state.gpu.profile(held.profile)
+        passed[held.gpu] = passed.get(held.gpu, 0.0) + trace.operations.of("create", profile)
+        if not held.idle:
+            seconds = max((busy_until or 0.0) - passed[held.gpu], 1e-3)
+            name = held.name if held.name and held.name not in names else f"{held.profile}@{held.start} of {held.gpu}"
+            names.add(name)
+            jobs.append(Job(name, 0.0, {profile.compute_slices: seconds}, held.profile))
+    started = Trace((*jobs, *trace.jobs), trace.gpu, state.gpus, trace.operations, trace.pcie_limit, trace.name)
+    return started, _RunningJobs(busy, idle)
+
+
 def _check_rejecting(policy: Policy) -> None:
     """Refuse a policy that would still wait for a job that was turned away."""
     if not callable(getattr(policy, "rejected", None)):
@@ -220,27 +264,29 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) 
 
 
 def _cluster(trace: Trace) -> Cluster:
-    attributes = any(job.profile and trace.gpu.profile(job.profile).attributes for job in trace.jobs)
-    return Cluster(trace, geometry_of(trace.gpu, "all" if attributes else "double-memory"))
+    return Cluster(trace, geometry_of(trace.gpu, trace.profile_set))
 
 
+@dataclass(slots=True)
 class _Loop:
-    def __init__(
-        self, cluster: Cluster, policy: Policy, failure_limit: int, observer: Observer | None, *, reject: bool
-    ) -> None:
-        self.reject = reject
-        self.cluster = cluster
-        self.policy = policy
-        self.failure_limit = failure_limit
-        self.observer = observer
-        self.failures: Counter[int] = Counter()
-        self.idle_wakes = 0
+    """A simulation under way."""
+
+    cluster: Cluster
+    policy: Policy
+    running: _RunningJobs
+    failure_limit: int
+    observer: Observer | None
+    reject: bool
+    failures: Counter[int] = field(default_factory=Counter)  # of each job
+    idle_wakes: int = 0  # in a row
 
     def run(self) -> int:
         """Process all events, and return their number."""
         cluster, observer, jobs = self.cluster, self.observer, self.cluster.trace.jobs
         queue = cluster.events
         coming, events, count = 0, 0, len(jobs)
+        for held in self.running.idle:
+            cluster.create(held.gpu, cluster.geometry.index(held.profile, held.start))
         self.policy.begin(cluster)
         while self.idle_wakes < IDLE_WAKES:
             event = queue.peek()
@@ -251,8 +297,12 @@ class _Loop:
             if event is None or arrival < event.time or (arrival == event.time and event.kind > ARRIVAL):
                 cluster.now = arrival
                 cluster.waiting[coming] = None
+                if coming < len(self.running.busy):
+                    held = self.running.busy[coming]
+                    cluster.start(coming, held.gpu, cluster.geometry.index(held.profile, held.start))
+                else:
+                    self.policy.arrived(cluster, coming)
                 coming += 1
-                self.policy.arrived(cluster, coming - 1)
             else:
                 cluster.now = event.time
                 self._process(queue.pop(), last=coming == count)
@@ -299,53 +349,3 @@ class _Loop:
                 self.policy.failed(cluster, run.job, gpu, placement, cluster.needed(run))
             else:
                 self.policy.gave_up(cluster, run.job, gpu, placement)
-
-
-# Options of registered policies: their names, and their values as texts.
-
-
-def policy_options(policy: Method) -> tuple[str, ...]:
-    """Return the names of the options of a registered policy."""
-    return tuple(inspect.signature(policy.load()).parameters)
-
-
-def option_problems(policy: Method, options: Mapping[str, object]) -> Iterator[Problem]:
-    """Yield the options that a policy does not have; what is wrong with the values of others it says itself."""
-    known = policy_options(policy)
-    for option in options:
-        if option not in known:
-            yield Problem(option, f"is no option of the policy {policy.name!r}; {nearest(option, known)}")
-
-
-def read_option(policy: Method, option: str, text: str) -> object:
-    """Return the value that a text stands for: ``true`` or ``false``, a number, or several words with ``/``.
-
-    Where the option takes texts, numbers stay texts: a partition may be called ``7``. Where it may be None, that is
-    ``none``.
-    """
-    parameter = inspect.signature(policy.load()).parameters.get(option)
-    annotation = "" if parameter is None else str(parameter.annotation)
-    if "None" in annotation and text.casefold() == "none":
-        return None
-    if "str" in annotation:
-        return tuple(text.split("/")) if "/" in text else text
-    if text.casefold() in ("true", "false"):
-        return text.casefold() == "true"
-    return number_in(text)
-
-
-def policy_label(name: str, options: Mapping[str, object]) -> str:
-    """Return a policy with options as the command line takes it.
-
-    Examples
-    --------
-    >>> policy_label("static", {"partition": ("4+3", "2+2+3"), "backfill": True})
-    'static:partition=4+3/2+2+3:backfill=true'
-    """
-    return ":".join([name, *(f"{option}={_spelled(value)}" for option, value in options.items())])
-
-
-def _spelled(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -6,6 +6,7 @@ destructions 0.5 s.
 
 from __future__ import annotations
 
+import typing
 from random import Random
 
 import pytest
@@ -25,7 +26,7 @@ from online_worlds import (
 
 from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware, SourceLoad
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.simulation import Cluster, RunOutcome
 
 
@@ -307,7 +308,7 @@ class Literal(FragmentationAware):
 
 @pytest.mark.parametrize("source_load", ["after", "before"])
 @pytest.mark.parametrize("seed", range(6))
-def test_decisions_are_those_of_the_paper(seed: int, source_load: SourceLoad) -> None:
+def test_decisions_are_those_of_the_paper(seed: int, source_load: typing.Literal["after", "before"]) -> None:
     random = Random(seed)
     profiles = ["1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"][: 3 + seed % 4]
     jobs = [job(f"j{n}", 2.0 * n, random.choice(profiles), random.uniform(5, 60)) for n in range(150)]

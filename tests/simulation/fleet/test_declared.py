@@ -12,7 +12,7 @@ from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, audit, column
 from mig_opt import Trace, declare_times, generate_trace, methods, simulate
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Cluster
-from mig_opt.simulation.fleet.simulator import policy_options
+from mig_opt.simulation.fleet.options import policy_options
 
 NAMES = [policy.name for policy in methods("simulate")]
 QUICK = {"rounds": 40}

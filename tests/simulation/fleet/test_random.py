@@ -13,7 +13,7 @@ from online_worlds import Chaos, assert_sound, audit, columns, traces
 from mig_opt import Simulation, Trace, methods, simulate
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation import RunOutcome
-from mig_opt.simulation.fleet.simulator import policy_options
+from mig_opt.simulation.fleet.options import policy_options
 
 NAMES = [policy.name for policy in methods("simulate")]
 

@@ -11,7 +11,6 @@ from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, m
 from mig_opt.files.fleet.states import write_state
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.fleet.registry import generate_trace
-from mig_opt.simulation.fleet.running_jobs import standing
 from mig_opt.validation.fleet.logs import check_log
 
 A100 = get_gpu("A100")
@@ -61,11 +60,11 @@ def test_mistakes() -> None:
     with pytest.raises(InputError, match="busy_until: say after how many seconds the 4 instances"):
         simulate(trace, state=STATE)
     with pytest.raises(InputError, match="is of A30-24GB, and the trace of A100-40GB"):
-        standing(trace, FleetState(get_gpu("A30"), 1, ()))
+        simulate(trace, state=FleetState(get_gpu("A30"), 1, ()))
     with pytest.raises(InputError, match="busy_until: is for a state"):
         simulate(trace, busy_until=3.0)
     with pytest.raises(InputError, match="state: must be a FleetState"):
-        standing(trace, "fleet.json")  # type: ignore[arg-type]
+        simulate(trace, state="fleet.json")  # type: ignore[arg-type]
 
 
 def test_the_command(run: Command, tmp_path: Path) -> None:
