@@ -134,6 +134,13 @@ def _places(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _changed(document: dict[str, Any], changes: Mapping[str, Any], title: str = "") -> tuple[str, bytes]:
     """Return a document with the values at some paths replaced or left out, and a title for it."""
+    shown = (f"{path}: {value if value == DELETE else json.dumps(value)}" for path, value in changes.items())
+    title = title or ", ".join(entry if len(entry) < 80 else f"{entry[:70]}..." for entry in shown)
+    return title, json.dumps(replaced(document, changes), indent=1).encode()
+
+
+def replaced(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy with the values at some paths (``tasks/0/name``) replaced or left out."""
     document = copy.deepcopy(document)
     for path, value in changes.items():
         *way, last = path.split("/")
@@ -145,7 +152,4 @@ def _changed(document: dict[str, Any], changes: Mapping[str, Any], title: str = 
             del place[key]
         else:
             place[key] = value
-    shown = (f"{path}: {value if value == DELETE else json.dumps(value)}" for path, value in changes.items())
-    return title or ", ".join(entry if len(entry) < 80 else f"{entry[:70]}..." for entry in shown), json.dumps(
-        document, indent=1
-    ).encode()
+    return document

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import BATCH, DELETE, DEPLOYMENT, RESULT, SCHEDULE, changed, complaints, flaws, seconds
+from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, flaws, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,16 +20,13 @@ from mig_opt.files.batch.schedules import (
     read_result,
     read_schedule,
     result_from_json,
-    result_summary,
     result_to_json,
     schedule_from_json,
     schedule_to_json,
     write_result,
     write_schedule,
 )
-from mig_opt.files.documents import rendered
 from mig_opt.files.schema import schema
-from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
@@ -139,37 +136,6 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("read", "document"), [(batch_from_json, BATCH), (deployment_from_json, DEPLOYMENT)], ids=["batch", "deployment"]
-)
-def test_mistakes_in_devices(read: Any, document: Any) -> None:
-    """Both tell with paths which GPUs they have; one GPU of a plan is one of a machine."""
-    two = changed(document, ("gpus", 2)) if read is batch_from_json else document
-    wrong = [{"index": 3, "uuid": "GPU-1"}, {"index": 3, "uuid": "GPU-1"}, {"node": "a"}]
-    found = complaints(read, changed(two, ("devices", wrong)))
-    assert found == ['devices[2].index: is missing; add it, for example "index": 3']
-    found = complaints(read, changed(two, ("devices", [*wrong[:2], {"index": -1}])))
-    assert [line.partition(";")[0] for line in found] == [
-        "devices: has 3 entries for 2 GPUs",
-        "devices[1].index: GPU 3 is that of devices[0].index already",
-        "devices[1].uuid: GPU-1 is that of devices[0].uuid already",
-        "devices[2].index: must be from 0 to 999999, is -1",
-    ]
-
-
-def test_values_are_taken_over() -> None:
-    batch = batch_from_json(BATCH, name="b")
-    assert batch.gpu is get_gpu("A30")
-    assert batch.tasks == (Task("gaussian", {1: 22.31, 2: 11.52, 4: 6.39}, 3.2), Task("lu", {2: 4.0}))
-    assert batch.operations.destroy == {1: 0.1, 2: 0.1, 4: 0.0}
-    assert batch.initial == (LiveInstance(1, "2g.12gb", 0, 1.5),)
-    assert (batch.gpus, batch.parallel_operations, batch.name) == (2, True, "b")
-    schedule = schedule_from_json(changed(SCHEDULE, ("makespan", 99)))
-    assert (schedule.stated_makespan, schedule.makespan) == (99.0, 11.64)
-    result = result_from_json(RESULT)
-    assert (result.status, result.gap, result.seed) == (Status.FEASIBLE, 0.5, 3)
-
-
 def test_optional_keys_have_defaults() -> None:
     batch = batch_from_json(changed(BATCH, *((key, DELETE) for key in ("gpus", "operations", "parallel_operations"))
                                     , ("initial", [])))  # fmt: skip
@@ -187,36 +153,6 @@ def test_the_gpu_can_be_replaced(tmp_path: Path) -> None:
     assert batch_from_json(document, gpu="a100").gpu.name == "A100-40GB"
     (tmp_path / "x.json").write_text(json.dumps(changed(document, ("gpu", DELETE))))
     assert read_batch(tmp_path / "x.json", gpu="H100").gpu.name == "H100-80GB"
-
-
-def test_layout_of_the_text() -> None:
-    text = batch_to_json(batch_from_json(changed(BATCH, ("gpus", 1), ("initial/0/gpu", 0), ("initial/0/free", 0))))
-    assert text == (
-        "{\n"
-        '  "schema": "mig-opt/batch/1",\n'
-        '  "gpu": "A30-24GB",\n'
-        '  "tasks": [\n'
-        '    {"name": "gaussian", "times": {"1": 22.31, "2": 11.52, "4": 6.39}, "memory_gb": 3.2},\n'
-        '    {"name": "lu", "times": {"2": 4.0}}\n'
-        "  ],\n"
-        '  "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.0}},\n'
-        '  "initial": [\n'
-        '    {"gpu": 0, "profile": "2g.12gb", "start": 0}\n'
-        "  ],\n"
-        '  "parallel_operations": true,\n'
-        '  "source": "measured",\n'
-        '  "spread": {"gaussian": {"1": 0.2, "4": 0.0}}\n'
-        "}\n"
-    )
-    nested = result_to_json(result_from_json(RESULT))
-    assert '\n      {"task": "gaussian", "gpu": 0,' in nested
-    assert '\n  "versions": {"mig-opt": "1.0"}\n' in nested
-
-
-def test_result_without_details_has_the_keys_of_the_contract() -> None:
-    document = json.loads(rendered(result_summary(result_from_json(RESULT))))
-    assert list(document) == ["status", "method", "makespan", "lower_bound", "gap", "runtime_s", "schedule"]
-    assert schedule_from_json(document["schedule"]) == schedule_from_json(SCHEDULE)
 
 
 def test_infinite_bound_is_null() -> None:

@@ -70,38 +70,6 @@ def test_a_job_takes_its_work_divided_by_the_percent(path: Path) -> None:
         assert work == pytest.approx([work[0]] * len(work))
 
 
-def test_all_problems_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "wrong.jsonl"
-    wrong = [
-        "{",
-        "[1]",
-        json.dumps({"jobID": "", "arrivalMS": -1, "computeCoreMS": 0, "memoryMB": "x"}),
-        json.dumps({"jobID": "a", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 99_999_999}),
-        json.dumps({"jobID": "b", "arrivalMS": 0, "durationMS": 5, "profile": "2g.10gb"}),
-        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 5}),
-        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": True}),
-        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 7}),
-    ]
-    path.write_text("\n".join(wrong))
-    found = complaints(lambda: import_migbench(path))
-    paths = [complaint.split(":")[0] for complaint in found]
-    assert paths == [
-        "line 1",
-        "line 2",
-        "line 3, arrivalMS",
-        "line 3, computeCoreMS",
-        "line 3, jobID",
-        "line 3, memoryMB",
-        "line 4",
-        "line 5, profile",
-        "line 7, memoryMB",
-        "line 8, jobID",
-    ]
-    path.write_text("\n")
-    assert "is empty" in complaints(lambda: import_migbench(path))[0]
-    assert len(complaints(lambda: import_migbench(path, gpu="x", gpus=0, sizes="all"))) == 3  # type: ignore[arg-type]
-
-
 def test_published(tmp_path: Path) -> None:
     path = tmp_path / "summary.csv"
     path.write_text(SUMMARY)

@@ -81,27 +81,6 @@ def test_what_is_imported_can_be_written(pods: Path, tmp_path: Path) -> None:
         assert read_trace(tmp_path / name, gpu="A100", gpus=3) == trace
 
 
-def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "pods.csv"
-    path.write_text(f"{HEADER}\np,1,1,x,1000,,,,0,10,0\np,1,1,1,1001,,,,-5,nan,0\n,1,1,1.5,10,,,,0,10,0\n")
-    assert complaints(import_trace, path) == [
-        'line 2, num_gpu: must be a finite number >= 0, is "x"',
-        "line 3, creation_time: must be a finite number >= 0, is -5.0",
-        "line 3, deletion_time: must be a finite number >= 0, is nan",
-        "line 3, gpu_milli: must be at most 1000 thousandths of each GPU, is 1001",
-        "line 3, name: 'p' is the name of line 2 already",
-        "line 4, name: must not be empty",
-        "line 4, num_gpu: must be a whole number, is 1.5",
-    ]
-    path.write_text("name,num_gpu\np,1\n")
-    assert len(complaints(import_trace, path)) == 4
-    assert complaints(import_trace, path, gpu="A101", gpus=0, cover="all", first_s="x")[1:] == [
-        "gpus: must be from 1 to 1000000, is 0",
-        "cover: must be compute or both, is 'all'",
-        "first_s: must be a finite number of seconds, is 'x' (str)",
-    ]
-
-
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published data are not there")
 def test_the_published_list() -> None:
     found = import_trace(DATA / "openb_pod_list_default.csv", nodes=DATA / "openb_node_list_gpu_node.csv")

@@ -52,17 +52,6 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert read_demand(tmp_path / "mine.json", tables=demand.tables) == demand
 
 
-def test_everything_is_read() -> None:
-    demand = demand_from_json(SERVICES, name="mine")
-    assert demand.services == (Service("chat", 0.4, 250.0, "bert", 2), Service("bert", 6.5, 19.5))
-    assert demand.pools == (GpuPool(A100, 4), GpuPool(get_gpu("A30")))
-    assert (demand.rule, demand.max_processes, demand.name) == (SloRule(0.45, whole_ms=True), 3, "mine")
-    assert [(table.gpu, table.memory_gb, len(table.points)) for table in demand.tables] == [
-        ("A100-80GB", 9.5, 2),
-        ("A30-24GB", None, 1),
-    ]
-
-
 def test_defaults_are_left_out() -> None:
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(A100),))
     document = json.loads(demand_to_json(demand))
@@ -98,71 +87,6 @@ def test_the_kind_of_gpu_from_elsewhere() -> None:
     ]
     assert demand_from_json(changed(ONE_KIND, ("gpu", DELETE)), gpu="A100-80GB").tables[0].gpu == "A100-80GB"
     assert complaints(demand_from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("services", [])], ["services: needs at least one entry, is empty"]),
-        ([("services", 3)], ["services: must be a list [...], is 3"]),
-        ([("services", DELETE)], ['services: is missing; add it, for example "services": [{"name": "chat"']),
-        ([("pools", [])], ["pools: needs at least one entry, is empty"]),
-        ([("pools", 3)], ["pools: must be a list [...], is 3"]),
-        ([("pools", DELETE)], ['gpu: needs one of "gpu" (one kind, as many as it takes) and "pools"']),
-        ([("gpu", "A30")], ['gpu: needs one of "gpu" (one kind, as many as it takes) and "pools"']),
-        ([("pools/1/gpu", "A100-80GB")], ["pools[1].gpu: 'A100-80GB' is that of pools[0] already"]),
-        ([("pools/0/count", 0), ("pools/1/gpu", "A31")], [
-            "pools[0].count: must be from 1 to 2147483647, is 0",
-            "pools[1].gpu: unknown GPU 'A31'",
-        ]),
-        ([("pools/0", "A30")], ['pools[0]: must be an object {...}, is "A30"']),
-        ([("profiles", [])], ['profiles: is missing; add the profile tables of the models, or give them as tables=']),
-        ([("profiles", 3)], ["profiles: must be a list [...], is 3"]),
-        ([("profiles/0/gpu", DELETE)], ["profiles[0].gpu: is missing; the file names several kinds of GPU"]),
-        ([("profiles/1/gpu", "A100-80GB")], ["profiles[1]: 'bert on A100-80GB' is that of profiles[0] already"]),
-        ([("profiles/0/points/1/size", 5)], ["profiles[0].points[1].size: A100-80GB has no instances of 5"]),
-        ([("services/1/name", "chat")], [
-            "services[1].model: no profile table for 'chat' on A100-80GB or A30-24GB; known: bert",
-            "services[1].name: 'chat' is that of services[0] already",
-        ]),
-        ([("services/0/model", "brt")], ["services[0].model: no profile table for 'brt' on A100-80GB or A30"]),
-        ([("services/0/model", 3)], ["services[0].model: must be a text in quotes, is 3"]),
-        ([("services/1/name", " ")], ["services[1].name: must not be empty"]),
-        ([("services/0/slo", 0), ("services/1/rate", "x")], [
-            "services[0].slo: must be a finite number of seconds > 0, is 0.0",
-            'services[1].rate: must be a number, is "x"',
-        ]),
-        ([("services/0/min_replicas", 0)], ["services[0].min_replicas: must be from 1 to 10000, is 0"]),
-        ([("services/0/slo_ms", 3)], ["services[0].slo_ms: unknown key; did you mean slo?"]),
-        ([("slo_share", 0)], ["slo_share: must be a share of the SLO, > 0 and at most 1, is 0"]),
-        ([("slo_share", 1.5), ("max_processes", 0)], ["max_processes: must be from 1 to", "slo_share: must be a"]),
-        ([("whole_ms", 1)], ["whole_ms: must be true or false, is 1"]),
-        ([("schema", "mig-opt/batch/1")], ["schema: this is a batch (mig-opt/batch/1), but a file of"]),
-        ([("schema", "mig-opt/services/2")], ["schema: mig-opt/services/2 is newer than the version that"]),
-    ],
-)  # fmt: skip
-def test_wrong_json(changes: list[tuple[str, Any]], expected: list[str]) -> None:
-    found = complaints(demand_from_json, changed(SERVICES, *changes))
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-
-
-def test_all_problems_at_once() -> None:
-    wrong = changed(
-        SERVICES,
-        ("pools/1/gpu", "A31"),
-        ("slo_share", "half"),
-        ("max_processes", -1),
-        ("services/0", {"slo": -1}),
-        ("services/1/speed", 1),
-        ("profiles/0/points/1/latency", DELETE),
-        ("profiles/1", []),
-        ("extra", 1),
-    )
-    assert [line.partition(":")[0] for line in complaints(demand_from_json, wrong)] == [
-        *("extra", "max_processes", "pools[1].gpu", "profiles[0].points[1].latency", "profiles[1]"),
-        *("services[0].name", "services[0].rate", "services[0].slo", "services[1].speed", "slo_share"),
-    ]
 
 
 def test_a_gpu_that_is_not_the_catalogues_cannot_be_written() -> None:
@@ -232,59 +156,3 @@ def test_csv_says_what_json_says(tmp_path: Path, name: str, slo: float, rate: fl
     path = csv_file(tmp_path, f'service,model,slo_s,rate_rps\n"{name}",bert,{slo!r},{rate!r}\n')
     (service,) = read_demand(path, gpu="A100-80GB", tables=[BERT]).services
     assert service == Service(name, slo, rate, "bert")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ["is empty; a line with the columns is wanted: service,model,slo_s,rate_rps"]),
-        ("service,slo_s,rate_rps", ["has no rows; add at least one service below the header"]),
-        ("slo_s,rate_rps\n1,1", ["line 1: has no column service; add one with the names of the services"]),
-        ("service,rate\nbert,1", [
-            "line 1: has no column with the SLOs; add slo_s (seconds) or slo_ms (milliseconds)",
-            "line 1: has no column rate_rps; add one with requests per second",
-            'line 1, rate: unknown column "rate"; did you mean rate_rps',
-        ]),
-        ("service,slo_s,slo_ms,rate_rps\nbert,1,1,1", ["line 1, slo_ms: says the same as the column slo_s; keep one"]),
-        ("service,slo_s,rate_rps\nbert,1\nbert,1,1", ["line 2: has 2 cells, the header has 3"]),
-        ("service,slo_s,rate_rps\n,1,1", ["line 2, service: must not be empty"]),
-        (
-            "service,model,slo_s,rate_rps\nservices[9],bert,1,1\nservices[9],bert,1,1",
-            ["line 3, service: 'services[9]' is that of line 2 already; each needs its own"],
-        ),
-        ("model,slo_s,rate_rps\nbert,1,1\n\nbert,1,2", ["line 4, model: 'bert' is that of line 2 already; each needs"]),
-        ("service,model,slo_s,rate_rps\na,bert,1,1\na,brt,x,", [
-            "line 3, model: no profile table for 'brt' on A100-80GB; did you mean bert?",
-            'line 3, rate_rps: must be a number, is ""',
-            "line 3, service: 'a' is that of line 2 already; each needs its own",
-            'line 3, slo_s: must be a number, is "x"',
-        ]),
-        ("service,slo_latency_ms,rate_rps,min_replicas\nbert,-5,0,1.5\nvgg,nan,inf,x", [
-            "line 2, min_replicas: must be a whole number without a decimal point, is 1.5",
-            "line 2, rate_rps: must be a finite number of requests per second > 0, is 0.0",
-            "line 2, slo_latency_ms: must be a finite number of milliseconds > 0, is -5.0",
-            'line 3, min_replicas: must be a whole number without a decimal point, is "x"',
-            "line 3, rate_rps: must be a finite number of requests per second > 0, is inf",
-            "line 3, slo_latency_ms: must be a finite number of milliseconds > 0, is nan",
-        ]),
-    ],
-)  # fmt: skip
-def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
-    found = complaints(read_demand, csv_file(tmp_path, text), gpu="A100-80GB", tables=[BERT, VGG])
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-
-
-def test_csv_without_gpu_and_tables(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, "service,slo_s,rate_rps\nbert,1,0")
-    found = complaints(read_demand, path)
-    assert found[0].startswith("gpu: a CSV file does not name its GPU; give it")
-    assert found[1] == "line 2, rate_rps: must be a finite number of requests per second > 0, is 0.0"
-    assert found[2].startswith("tables: a CSV file holds no profile tables; give them as tables=")
-    found = complaints(read_demand, path, gpu="A31", tables=[BERT])
-    assert [line.partition(":")[0] for line in found] == ["gpu", "line 2, rate_rps"]
-    assert complaints(read_demand, path, gpu="A30", tables=[BERT]) == [
-        "line 2, rate_rps: must be a finite number of requests per second > 0, is 0.0",
-        "tables: none is for A30-24GB; they are for A100-80GB",
-    ]
-    assert complaints(read_demand, tmp_path / "no.json") == ["no such file"]

@@ -7,7 +7,6 @@ import io
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from documents import DELETE, DEPLOYMENT, DEPLOYMENT_RESULT, SERVICES, changed, complaints, flaws
@@ -41,8 +40,6 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 PUBLISHED = SHARED / "parvagpu" / "published_deployments"
 HEADER = "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc"
-OWN = "gpu,kind,service,profile,start,batch,processes"
-CHAT = Segment("chat", 0, "1g.10gb", 6, 8, 2, 128.69, 0.124)
 
 
 @st.composite
@@ -114,16 +111,6 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert read_deployment(tmp_path / "result.json") == deployment
 
 
-def test_everything_is_read() -> None:
-    deployment = deployment_from_json(DEPLOYMENT)
-    assert deployment.gpus == ("A100-80GB", "A30-24GB")
-    assert deployment.segments == (CHAT, Segment("bert", 1, "4g.24gb", 0, 8, 2, 0.0, 0.0))
-    result = deployment_result_from_json(DEPLOYMENT_RESULT)
-    assert result.deployment == deployment
-    assert (result.status, result.gpus, result.compute_slices, result.lower_bound) == (Status.OPTIMAL, 2, 5, 2)
-    assert (result.reason, result.proven, result.seed) == ("two kinds are needed", ("gpus",), 3)
-
-
 def test_figures_that_are_missing_come_from_the_profiles() -> None:
     bare = changed(DEPLOYMENT, ("segments/0/throughput", DELETE), ("segments/0/latency", None))
     unknown = deployment_from_json(bare)
@@ -155,64 +142,6 @@ def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
         deployment.placement(deployment.segments[0])
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("gpus", DELETE)], ['gpus: is missing; add it, for example "gpus": ["A100-80GB"]']),
-        ([("gpus", "A30")], ['gpus: must be a list [...], is "A30"']),
-        ([("gpus/1", "A31")], ["gpus[1]: unknown GPU 'A31'"]),
-        ([("gpus/1", 3)], ["gpus[1]: must be a text in quotes, is 3"]),
-        ([("gpus", [])], [
-            "segments[0].gpu: there is no GPU 0; those in gpus are counted from 0, there are 0",
-            "segments[1].gpu: there is no GPU 1; those in gpus are counted from 0, there are 0",
-        ]),
-        ([("segments", DELETE)], ['segments: is missing; add it, for example "segments": []']),
-        ([("segments/0", 1)], ["segments[0]: must be an object {...}, is 1"]),
-        ([("segments/0/gpu", -1)], ["segments[0].gpu: there is no GPU -1; those in gpus are counted from 0"]),
-        ([("segments/0/profile", "1g.5gb")], ["segments[0].profile: A100-80GB has no profile '1g.5gb'"]),
-        ([("segments/0/latency", math.inf)], ["segments[0].latency: must be a finite number, is inf"]),
-        ([("segments/0/start", "0"), ("segments/1/proceses", 2)], [
-            'segments[0].start: must be a whole number without a decimal point, is "0"',
-            "segments[1].proceses: unknown key; did you mean processes",
-        ]),
-        ([("schema", "mig-opt/schedule/1")], ["schema: this is a schedule (mig-opt/schedule/1), but a deployment is"]),
-    ],
-)  # fmt: skip
-def test_wrong_json(changes: list[tuple[str, Any]], expected: list[str]) -> None:
-    wrong = changed(DEPLOYMENT, *changes)
-    found = complaints(deployment_from_json, wrong)
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-    below = complaints(deployment_result_from_json, changed(DEPLOYMENT_RESULT, ("deployment", wrong)))
-    assert below == [f"deployment.{line}" for line in found]
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("gpus", 3)], ["gpus: is 3, but follows from the deployment as 2; correct or remove it"]),
-        ([("compute_slices", None)], ["compute_slices: is None, but follows from the deployment as 5; correct"]),
-        ([("deployment", None)], [
-            "compute_slices: is 5, but follows from the deployment as None",
-            "gpus: is 2, but follows from the deployment as None",
-        ]),
-        ([("deployment", 3)], ["deployment: must be an object {...} or null, is 3"]),
-        ([("deployment", DELETE)], ["deployment: is missing; add it"]),
-        ([("status", "done"), ("lower_bound", 1.5), ("runtime_s", math.nan), ("proven", "gpus")], [
-            "lower_bound: must be a whole number",
-            "proven: ",
-            "runtime_s: must be a finite number",
-            "status: must be 'opt",
-        ]),
-        ([("schema", "mig-opt/result/1")], ["schema: this is a result (mig-opt/result/1), but a deployment-result is"]),
-    ],
-)  # fmt: skip
-def test_wrong_results(changes: list[tuple[str, Any]], expected: list[str]) -> None:
-    found = complaints(deployment_result_from_json, changed(DEPLOYMENT_RESULT, *changes))
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-
-
 def test_what_is_not_finite_cannot_be_written() -> None:
     segment = Segment("chat", 0, "1g.10gb", 6, 8, 2, math.inf, 0.124)
     assert complaints(deployment_to_json, Deployment(("A100-80GB",), (segment,))) == [
@@ -241,48 +170,11 @@ def test_csv_has_every_segment(deployment: Deployment) -> None:
         assert float(row["latency_s"] or 0) == segment.latency
 
 
-def test_csv_that_was_written_is_read(tmp_path: Path) -> None:
-    deployment = deployment_from_json(DEPLOYMENT)
-    write_deployment(deployment, tmp_path / "fleet.csv")
-    read = read_deployment(tmp_path / "fleet.csv")
-    assert read.gpus == deployment.gpus
-    assert set(read.segments) == set(deployment.segments)
-
-
 def test_csv_may_leave_out_figures_and_kinds_and_idle_gpus(tmp_path: Path) -> None:
     path = text_file(tmp_path, "gpu,service,profile,start,batch,processes\n2,bert,1g.10gb,0,8,2\n")
     read = read_deployment(path, gpu="A100-80GB", demand=demand_from_json(SERVICES))
     assert read.gpus == ("A100-80GB",) * 3
     assert read.segments == (Segment("bert", 2, "1g.10gb", 0, 8, 2, 128.69, 0.124),)
-
-
-ROW = "0,A100-80GB,bert,1g.10gb,0,8,2\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"{OWN}\n", ["has no rows; add at least one segment below the header"]),
-        (f"{OWN.replace('start', 'begin')}\n{ROW}", ["line 1: has no column start", "line 1, begin: unknown column"]),
-        (f"{OWN}\n{ROW}0,A30,bert,1g.10gb,1,8,2\n-1,,bert,1g.10gb,1,8,2\n1e9,,bert,1g.10gb,1,8,2", [
-            "line 3, kind: GPU 0 is A100-80GB on line 2, and A30 here",
-            "line 4, gpu: must be a whole number from 0 to 999999, is -1",
-            "line 5, gpu: must be a whole number from 0 to 999999, is 1000000000.0",
-        ]),
-        (f"{OWN}\n{ROW}2,A30,bert,1g.6gb,1,8,2", ["no row says which kind GPU 1 is; number the GPUs without gaps"]),
-        (f"{OWN}\n0,A31,bert,1g.10gb,0,8,2", ["line 2, kind: unknown GPU 'A31'"]),
-        (f"{OWN}\n{ROW}0,A100-80GB,bert,1g.10gb,x,1.5,\n0,A100-80GB,bert,9g,1,8,2", [
-            'line 3, batch: must be a whole number without a decimal point, is 1.5',
-            'line 3, processes: must be a whole number without a decimal point, is ""',
-            'line 3, start: must be a whole number without a decimal point, is "x"',
-            "line 4, profile: A100-80GB has no profile '9g'",
-        ]),
-    ],
-)  # fmt: skip
-def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
-    found = complaints(read_deployment, text_file(tmp_path, text))
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
 
 def text_file(folder: Path, text: str) -> Path:

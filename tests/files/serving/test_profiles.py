@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from documents import DELETE, POINT, PROFILES, changed, complaints, flaws
+from documents import DELETE, PROFILES, changed, complaints, flaws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_files import gpus, names, tables
@@ -63,48 +63,6 @@ def test_points_are_on_lines_of_their_own() -> None:
     assert '        {"size": 2, "batch": 1, "processes": 1, "throughput": 80.0, "latency": 0.012}' in lines
     assert '      "gpu": "A100-80GB",' in lines
     assert len(lines) == 21
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("profiles", [])], ["profiles: needs at least one entry, is empty"]),
-        ([("profiles", {})], ["profiles: must be a list [...], is an empty object"]),
-        ([("profiles/0", 7)], ["profiles[0]: must be an object {...}, is 7"]),
-        ([("profiles", DELETE)], ['profiles: is missing; add it, for example "profiles": [{']),
-        ([("gpu", "A31")], ["gpu: unknown GPU 'A31'"]),
-        ([("gpu", 3)], ["gpu: must be a text in quotes, is 3"]),
-        ([("profiles/1/gpu", "A31")], ["profiles[1].gpu: unknown GPU 'A31'"]),
-        ([("profiles/1/gpu", "A100-80GB")], ["profiles[1]: 'bert on A100-80GB' is that of profiles[0] already"]),
-        ([("profiles/0/model", " ")], ["profiles[0].model: must not be empty"]),
-        ([("profiles/0/modle", "x")], ["profiles[0].modle: unknown key; did you mean model?"]),
-        ([("profiles/0/memory_gb", 0)], ["profiles[0].memory_gb: must be a finite number of GB > 0"]),
-        ([("profiles/0/points", [])], ["profiles[0].points: needs at least one point, is empty"]),
-        ([("profiles/0/points", 3)], ["profiles[0].points: must be a list [...], is 3"]),
-        ([("profiles/0/points/0/size", 5)], ["profiles[0].points[0].size: A100-80GB has no instances of 5 compute"]),
-        ([("profiles/0/points/0/batch", 0)], ["profiles[0].points[0].batch: must be from 1 to 2147483647, is 0"]),
-        ([("profiles/0/points/0/batch", 1.5)], ["profiles[0].points[0].batch: must be a whole number"]),
-        ([("profiles/0/points/0/latency", 0)], ["profiles[0].points[0].latency: must be a finite number of seconds"]),
-        ([("profiles/0/points/0/speed", 1)], ["profiles[0].points[0].speed: unknown key; "]),
-        (
-            [("profiles/0/points", [POINT, 5, POINT])],
-            ["profiles[0].points[1]: must be an object {...}, is 5", "profiles[0].points[2]: size 1, batch 8, process"],
-        ),
-        (
-            [("profiles/0/points/0/throughput", -1), ("profiles/1/points/0/processes", 0), ("profiles/1/model", 3)],
-            [
-                "profiles[0].points[0].throughput: must be a finite number of requests per second > 0, is -1.0",
-                "profiles[1].model: must be a text in quotes, is 3",
-                "profiles[1].points[0].processes: must be from 1 to 2147483647, is 0",
-            ],
-        ),
-        ([("schema", "mig-opt/services/1")], ["schema: this is a file of services (mig-opt/services/1), but a file"]),
-    ],
-)  # fmt: skip
-def test_wrong_json(changes, expected) -> None:
-    found = complaints(profiles_from_json, changed(PROFILES, *changes))
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
 
 def test_what_cannot_be_written() -> None:
