@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver import Nvml, Patience
 from mig_opt.operations.execute.attempts import Outcome
 from mig_opt.operations.execute.executor import Executor
-from mig_opt.operations.execute.machinery import Done
+from mig_opt.operations.execute.machines import Done, Machines
 
 BEGINNING = 1_700_000_000.0
 CHANGES = (
@@ -123,13 +123,16 @@ class _File(JournalFile):
         world.point()
 
 
-class Simulated:
-    """The hands of an executor in a world."""
+class Simulated(Machines):
+    """The machine of an executor in a world."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, driver: Nvml) -> None:
+        self.world, self._driver = world, driver
         self._operations: list[tuple[float, int, Any, Exception | None]] = []
         self._watched: dict[str, str] = {}
+
+    def driver(self, host: str) -> Nvml:
+        return self._driver
 
     def now(self) -> float:
         return self.world.now
@@ -143,7 +146,7 @@ class Simulated:
             error = raised
         self._operations.append((max(self.world.now, begin + 0.1), instance, value, error))
 
-    def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def begin(self, host: str, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         world, uuid = self.world, environment["CUDA_VISIBLE_DEVICES"]
         world.point()
         assert world.ended[task] == 0, f"{task} has come to its end already"
@@ -157,10 +160,10 @@ class Simulated:
         self._watched[name] = task
         world.point()
 
-    def adopt(self, task: str, name: str) -> None:
+    def adopt(self, host: str, task: str, name: str) -> None:
         self._watched[name] = task
 
-    def outcome(self, name: str) -> Outcome | None:
+    def outcome(self, host: str, name: str) -> Outcome | None:
         attempt = self.world.attempts.get(name)
         if attempt is None:
             return Outcome(self.world.now, None)
@@ -178,12 +181,12 @@ class Simulated:
         world.advance(first[0])
         if first[1]:
             task = self._watched.pop(first[2])
-            return Done(None, task, first[0], self.outcome(first[2]))
+            return Done(None, task, first[0], self.outcome("", first[2]))
         time, instance, value, error = self._operations.pop(int(first[2]))
         return Done(instance, None, time, value, error)
 
-    def stop(self, names: Sequence[str]) -> None:
-        for name in names:
+    def stop(self, tries: Iterable[tuple[str, str]]) -> None:
+        for _, name in tries:
             attempt = self.world.attempts.get(name)
             if attempt is not None and attempt.end > self.world.now:
                 attempt.end, attempt.code = self.world.now, None
@@ -206,7 +209,7 @@ class Execution:
         with Nvml(patience or Patience(limit=120), sleep=self.world.sleep) as driver, _File(self.path) as file:
             driver._nvml = _Bindings(driver._nvml, self.world)
             file.world = self.world
-            executor = Executor(file, [driver] * self.world.batch.gpus, Simulated(self.world))
+            executor = Executor(file, Simulated(self.world, driver))
             return executor.undo() if undo else executor.execute()
 
 

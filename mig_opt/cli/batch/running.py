@@ -176,7 +176,7 @@ def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: lis
         with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
             if any("/" not in name for name in device_names(batch, devices) or [""]):
                 machines.driver("")
-            problems += check_machines(machines, batch, plan, devices).problems
+            problems += check_machines(machines, batch, plan, devices)[1]
     except InputError as error:
         unchecked = str(error)
     except DriverError as error:

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mig_opt.batch.batch import Batch
+
 _KEEPER = 'echo "$$" >>"$0"; "$@"; echo "$?" >>"$0"'
 """A shell that keeps a program, and notes its exit code once it has ended.
 
@@ -48,6 +50,11 @@ class Outcome:
 
     time: float
     code: int | None
+
+
+def name_of_try(batch: Batch, task: str, attempt: int) -> str:
+    """Return the name of the files of a try at a task."""
+    return f"{[each.name for each in batch.tasks].index(task):04d}-{attempt}"
 
 
 class Attempts:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mig_opt.batch.journal import Event, EventKind, Journal
 from mig_opt.errors import DriverError
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver import MigInstance
+from mig_opt.operations.execute.attempts import Outcome, name_of_try
 from mig_opt.operations.execute.lanes import Lane, lanes_of
-from mig_opt.operations.execute.machinery import Done, Driver, Machinery
+from mig_opt.operations.execute.machines import Done, Machines
 from mig_opt.operations.execute.remote import CONNECTION
 
 Observer = Callable[[Journal, Event], object]
@@ -37,19 +38,16 @@ class Executor:
     ----------
     journal : JournalFile
         The plan and everything so far.
-    drivers : sequence of Driver
-        For each GPU the driver of its machine.
-    machinery : Machinery
-        Does things beside each other.
+    machines : Machines
+        Do things beside each other.
     observe : callable, optional
         Is told each event.
     """
 
-    def __init__(
-        self, journal: JournalFile, drivers: Sequence[Driver], machinery: Machinery, observe: Observer | None = None
-    ) -> None:
-        self._file, self._journal = journal, journal.journal
-        self._drivers, self._machinery, self._observe = drivers, machinery, observe
+    def __init__(self, journal: JournalFile, machines: Machines, observe: Observer | None = None) -> None:
+        self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
+        self._hosts, self._uuids = zip(*(gpu.rpartition("/")[::2] for gpu in self._journal.gpus), strict=True)
+        self._drivers = [machines.driver(host) for host in self._hosts]
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
 
@@ -63,7 +61,7 @@ class Executor:
         **details: object,
     ) -> None:
         """Note an event, and let the lane that it is about follow it."""
-        when = self._machinery.now() if time is None else time
+        when = self._machines.now() if time is None else time
         instance = lane if "task" not in details else None
         event = Event(when, kind, instance=instance, **details)  # type: ignore[arg-type]  # fields of an event
         self._file.append(event)
@@ -89,7 +87,7 @@ class Executor:
                 until = self._dispatch()
                 if not self._busy and until is None and all(lane.running is None for lane in self._lanes):
                     break
-                done = self._machinery.next(until)
+                done = self._machines.next(until)
                 if done is not None:
                     self._take(done)
         except KeyboardInterrupt:
@@ -98,27 +96,33 @@ class Executor:
         if not all(lane.complete for lane in self._lanes):
             return False
         self._note("end")
-        self._machinery.clear()
+        self._machines.clear()
         return True
 
     def _interrupt(self) -> None:
         """End the tasks; let operations come to their end, so that the journal knows of them."""
         self._stop_tasks()
         while self._busy:
-            done = self._machinery.next(None)
+            done = self._machines.next(None)
             if done is not None and done.instance is not None:
                 self._take(done)
         self._note("stop")
 
     def _stop_tasks(self) -> None:
-        running = [(index, lane, lane.running) for index, lane in enumerate(self._lanes) if lane.running is not None]
-        self._machinery.stop([self._name(lane, task) for _, lane, task in running])
-        for index, lane, task in running:
-            outcome = self._machinery.outcome(self._name(lane, task))
-            if outcome is not None and outcome.code is not None:  # it came to its end by itself
-                self._note("ran", index, outcome.time, task=task, attempt=lane.attempts[task], code=outcome.code)
-            else:
-                self._note("died", index, task=task, attempt=lane.attempts[task])
+        running = [(index, *self._try(lane, lane.running)) for index, lane in enumerate(self._lanes) if lane.running]
+        self._machines.stop((host, name) for _, host, name in running)
+        for index, host, name in running:
+            self._note_end(index, self._machines.outcome(host, name))
+
+    def _note_end(self, index: int, outcome: Outcome | None) -> None:
+        """Note the end of the try that runs on an instance; without an exit code it has died."""
+        task = self._lanes[index].running
+        assert task is not None
+        attempt = self._lanes[index].attempts[task]
+        if outcome is None or outcome.code is None:
+            self._note("died", index, task=task, attempt=attempt)
+        else:
+            self._note("ran", index, outcome.time, task=task, attempt=attempt, code=outcome.code)
 
     def undo(self) -> list[str]:
         """End tasks that run, and destroy the instances that the execution has made, and no others.
@@ -140,14 +144,14 @@ class Executor:
                 self._note("destroy", index)
             try:
                 if mine is not None:
-                    self._drivers[lane.planned.gpu].destroy(self._uuid(index), mine.number)
+                    self._drivers[lane.planned.gpu].destroy(self._uuids[lane.planned.gpu], mine.number)
                 self._note("lost" if lane.state == "creating" else "destroyed", index)
             except DriverError as error:
                 refusals.append(str(error))
                 self._refuse(index, error)
         if not refusals:
             self._note("undo")
-            self._machinery.clear()
+            self._machines.clear()
         return refusals
 
     # Going on after a crash
@@ -181,31 +185,26 @@ class Executor:
             self._note("created", index, uuid=made.uuid, number=made.number)
             return
         if made is not None:
-            self._drivers[lane.planned.gpu].destroy(self._uuid(index), made.number)
+            self._drivers[lane.planned.gpu].destroy(self._uuids[lane.planned.gpu], made.number)
         lane.state = "planned"
 
     def _settle_task(self, index: int, lane: Lane, task: str) -> None:
-        name = self._name(lane, task)
-        outcome = self._machinery.outcome(name)
+        host, name = self._try(lane, task)
+        outcome = self._machines.outcome(host, name)
         if outcome is None:
-            self._machinery.adopt(task, name)
-        elif outcome.code is None:
-            self._note("died", index, task=task, attempt=lane.attempts[task])
+            self._machines.adopt(host, task, name)
         else:
-            self._note("ran", index, outcome.time, task=task, attempt=lane.attempts[task], code=outcome.code)
+            self._note_end(index, outcome)
 
     # Steps
 
-    def _uuid(self, index: int) -> str:
-        return self._journal.gpus[self._lanes[index].planned.gpu].rpartition("/")[2]
-
     def _there(self, index: int) -> tuple[MigInstance, ...]:
-        return self._drivers[self._lanes[index].planned.gpu].instances(self._uuid(index))
+        gpu = self._lanes[index].planned.gpu
+        return self._drivers[gpu].instances(self._uuids[gpu])
 
-    def _name(self, lane: Lane, task: str) -> str:
-        """Return the name of the files of the last try at a task."""
-        position = next(at for at, each in enumerate(self._journal.batch.tasks) if each.name == task)
-        return f"{position:04d}-{lane.attempts[task]}"
+    def _try(self, lane: Lane, task: str) -> tuple[str, str]:
+        """Return the machine of the last try at a task, and the name of its files."""
+        return self._hosts[lane.planned.gpu], name_of_try(self._journal.batch, task, lane.attempts[task])
 
     def _dispatch(self) -> float | None:
         """Begin everything that can begin; return the second at which more will, if that is known."""
@@ -213,7 +212,7 @@ class Executor:
         operations: dict[int, list[tuple[float, int]]] = defaultdict(list)
         for index, lane in enumerate(self._lanes):
             each = lane.planned
-            if lane.state == "live" and each.initial and self._journal.began + each.ready > self._machinery.now():
+            if lane.state == "live" and each.initial and self._journal.began + each.ready > self._machines.now():
                 later.append(self._journal.began + each.ready)  # it is still busy with earlier work
             elif lane.state == "live" and lane.waiting and lane.running is None:
                 self._run(index, lane, lane.waiting[0])
@@ -229,19 +228,21 @@ class Executor:
     def _run(self, index: int, lane: Lane, task: str) -> None:
         each = lane.planned
         self._note("run", index, task=task, attempt=lane.attempts.get(task, 0) + 1)
+        host, name = self._try(lane, task)
         environment = {
             "CUDA_VISIBLE_DEVICES": lane.uuid,
             "MIG_OPT_TASK": task,
-            "MIG_OPT_HOST": self._journal.gpus[each.gpu].rpartition("/")[0],
+            "MIG_OPT_HOST": host,
             "MIG_OPT_GPU": str(each.gpu),
             "MIG_OPT_PROFILE": each.profile,
             "MIG_OPT_START": str(each.start),
         }
-        self._machinery.begin(task, self._name(lane, task), self._journal.commands.tasks[task], environment)
+        self._machines.begin(host, task, name, self._journal.commands.tasks[task], environment)
 
     def _operate(self, index: int) -> None:
         lane = self._lanes[index]
-        gpu, driver, uuid = lane.planned.gpu, self._drivers[lane.planned.gpu], self._uuid(index)
+        gpu = lane.planned.gpu
+        driver, uuid = self._drivers[gpu], self._uuids[gpu]
         if lane.state == "planned":
             try:
                 others = tuple(one.number for one in self._there(index))
@@ -250,7 +251,7 @@ class Executor:
                 return
             self._note("create", index, others=others)
             self._busy.add(gpu)
-            self._machinery.operate(gpu, index, lambda: driver.create(uuid, lane.placement))
+            self._machines.operate(gpu, index, lambda: driver.create(uuid, lane.placement))
             return
 
         def destroy() -> None:
@@ -260,7 +261,7 @@ class Executor:
 
         self._note("destroy", index)
         self._busy.add(gpu)
-        self._machinery.operate(gpu, index, destroy)
+        self._machines.operate(gpu, index, destroy)
 
     def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:
         lane = self._lanes[index]
@@ -300,8 +301,5 @@ class Executor:
         if done.error is not None:
             raise done.error
         index = self._journal.instance_of[task]
-        attempt, code = self._lanes[index].attempts[task], done.value.code
-        if code is None and attempt < _MOST_TRIES:
-            self._note("died", index, done.time, task=task, attempt=attempt)
-        else:
-            self._note("ran", index, done.time, task=task, attempt=attempt, code=_DIED if code is None else code)
+        last = self._lanes[index].attempts[task] >= _MOST_TRIES
+        self._note_end(index, Outcome(done.time, _DIED if last and done.value.code is None else done.value.code))

@@ -1,16 +1,35 @@
-"""The machines of an execution: this one, and those that ssh reaches."""
+"""The machines of an execution, this one and those that ssh reaches: their drivers, tries at tasks, and one clock.
+
+A thread waits for the driver of each GPU that has something to do, and one for each task that runs.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from mig_opt.batch.journal import Journal
+from mig_opt.errors import DriverError
 from mig_opt.operations.driver import Nvml, Patience
-from mig_opt.operations.execute.attempts import Attempts
-from mig_opt.operations.execute.machinery import Threads, Tries
+from mig_opt.operations.execute.attempts import Attempts, Outcome
 from mig_opt.operations.execute.remote import Remote
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Something has come to its end: an operation by its instance, or a try at a task by its name."""
+
+    instance: int | None
+    task: str | None
+    time: float  # seconds since 1970
+    value: Any = None  # what the operation has returned, or the outcome of the try
+    error: Exception | None = None
 
 
 class Machines:
@@ -34,6 +53,7 @@ class Machines:
         self._local: Nvml | None = None
         self._remote: dict[str, Remote] = {}
         self._stack = contextlib.ExitStack()
+        self._done: queue.Queue[Done] = queue.Queue()
 
     def __enter__(self) -> Machines:
         return self
@@ -44,28 +64,84 @@ class Machines:
     def driver(self, host: str) -> Nvml | Remote:
         """Return the driver of a machine."""
         if host:
-            if host not in self._remote:
-                self._remote[host] = Remote(host, self._run, self._working, self._patience)
-                self._stack.callback(self._remote[host].close)
-            return self._remote[host]
+            return self._reached(host)
         if self._local is None:
             self._local = self._stack.enter_context(Nvml(self._patience))
         return self._local
 
-    def drivers(self, journal: Journal) -> list[Nvml | Remote]:
-        """Return the driver of each GPU of an execution."""
-        return [self.driver(host) for host in _hosts(journal)]
+    def _reached(self, host: str) -> Remote:
+        if host not in self._remote:
+            self._remote[host] = Remote(host, self._run, self._working, self._patience)
+            self._stack.callback(self._remote[host].close)
+        return self._remote[host]
 
-    def threads(self, journal: Journal) -> Threads:
-        """Return the hands for the tasks of an execution."""
-        tries: list[Tries] = []
-        hosts = _hosts(journal)
-        for task in journal.batch.tasks:
-            host = hosts[journal.lifetimes[journal.instance_of[task.name]].gpu]
-            self.driver(host)
-            tries.append(self._remote[host] if host else self._attempts)
-        return Threads(tries)
+    def _tries(self, host: str) -> Attempts | Remote:
+        return self._reached(host) if host else self._attempts
 
+    def now(self) -> float:
+        """Return seconds since 1970."""
+        return time.time()
 
-def _hosts(journal: Journal) -> list[str]:
-    return [gpu.rpartition("/")[0] for gpu in journal.gpus]
+    def operate(self, gpu: int, instance: int, action: Callable[[], Any]) -> None:
+        """Have an operation of a GPU done; its driver does nothing else meanwhile."""
+        self._later(f"driver of GPU {gpu}", action, instance=instance)
+
+    def begin(self, host: str, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start a try, whose files have a name, at a task.
+
+        Raises
+        ------
+        DriverError
+            If the machine refuses to start it.
+        """
+        tries = self._tries(host)
+        try:
+            process = tries.begin(name, command, environment)
+        except OSError as error:
+            reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on"
+            raise DriverError("start", reason) from error
+        self._later(f"task {task}", lambda: tries.wait(name, process), task=task)
+
+    def adopt(self, host: str, task: str, name: str) -> None:
+        """Wait for a try that an earlier process has started."""
+        self._later(f"task {task}", lambda: self._tries(host).wait(name), task=task)
+
+    def _later(
+        self, thread: str, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None
+    ) -> None:
+        """Do something in a thread, and have its end told."""
+
+        def work() -> None:
+            try:
+                value = act()
+            except Exception as error:
+                self._done.put(Done(instance, task, self.now(), error=error))
+            else:
+                end = value.time if isinstance(value, Outcome) else self.now()
+                self._done.put(Done(instance, task, end, value))
+
+        threading.Thread(target=work, name=thread, daemon=True).start()
+
+    def next(self, until: float | None) -> Done | None:
+        """Return what ends next; None if nothing does until that second."""
+        try:
+            return self._done.get(timeout=None if until is None else max(until - self.now(), 0.0))
+        except queue.Empty:
+            return None
+
+    def outcome(self, host: str, name: str) -> Outcome | None:
+        """Return the end of a try, None while it runs."""
+        return self._tries(host).outcome(name)
+
+    def stop(self, tries: Iterable[tuple[str, str]]) -> None:
+        """End some tries, each by its machine and name, all at the same time."""
+        threads = [threading.Thread(target=self._tries(host).stop, args=(name,), daemon=True) for host, name in tries]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def clear(self) -> None:
+        """Remove what helps to find tries again, but not their outputs."""
+        for host in ("", *self._remote):
+            self._tries(host).clear()

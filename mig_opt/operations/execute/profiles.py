@@ -17,6 +17,7 @@ from pathlib import Path
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Event, Journal
+from mig_opt.batch.lifetimes import lifetimes
 from mig_opt.batch.schedule import Operation, Schedule
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem
@@ -24,6 +25,7 @@ from mig_opt.files.batch.journals import JournalFile, read_journal
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement, wrong_size
 from mig_opt.operations.driver import Patience
+from mig_opt.operations.execute.attempts import name_of_try
 from mig_opt.operations.execute.executor import Observer
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.execute.report import Execution
@@ -183,13 +185,14 @@ def profile_tasks(
     run = secrets.token_hex(8)
     with Machines(run, tasks_folder(path), str(Path.cwd()), patience) as machines:
         if not path.exists():
-            check = check_machines(machines, batch, schedule, [device])
-            problems = [*_missing_programs(commands), *check.problems]
-            if problems:
-                raise InputError(problems)
+            gpus, refused = check_machines(machines, batch, schedule, [device])
+            programs = {**commands.tasks, **commands.models}.items()
+            missing = [problem for name, words in programs for problem in missing_program(name, words)]
+            if missing or refused:
+                raise InputError([*missing, *refused])
             driver = machines.driver("")
             source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
-            head = Journal(batch.replace(name=source), schedule, words, check.gpus, str(Path.cwd()), run)
+            head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run)
             file = JournalFile(path, head)
         else:
             file = JournalFile(path)
@@ -208,14 +211,6 @@ def _ways(commands: Commands, plan: ProfilePlan) -> Iterator[_Way]:
             yield _Way(name, size)
         for name in commands.models:
             yield from (_Way(name, size, batch, count) for batch in plan.batches for count in plan.processes)
-
-
-def _missing_programs(commands: Commands) -> list[Problem]:
-    return [
-        problem
-        for name, words in (*commands.tasks.items(), *commands.models.items())
-        for problem in missing_program(name, words)
-    ]
 
 
 def _planned(commands: Commands, plan: ProfilePlan, ways: Sequence[_Way]) -> tuple[Batch, Schedule, Commands]:
@@ -256,18 +251,12 @@ def _command(commands: Commands, way: _Way) -> tuple[str, ...]:
 def _cleared(batch: Batch, schedule: Schedule) -> Schedule:
     """Return a schedule that destroys at the end what it leaves."""
     operations = list(schedule.operations or ())
-    there: dict[tuple[str, int], None] = {}
-    for operation in operations:
-        place = operation.profile, operation.start
-        if operation.kind == "create":
-            there[place] = None
-        else:
-            del there[place]
     now = max([schedule.makespan, *(operation.end for operation in operations)])
-    for profile, start in there:
-        end = now + batch.operations.of("destroy", batch.gpu.profile(profile))
-        operations.append(Operation("destroy", 0, profile, start, now, end))
-        now = end
+    for left in lifetimes((), operations)[0]:
+        if left.destroyed is None:
+            end = now + batch.operations.of("destroy", batch.gpu.profile(left.profile))
+            operations.append(Operation("destroy", 0, left.profile, left.start, now, end))
+            now = end
     return schedule.replace(operations=operations)
 
 
@@ -313,6 +302,5 @@ def _outcome(path: Path, plan: ProfilePlan, ways: Sequence[_Way]) -> ProfileOutc
 
 def _output(path: Path, journal: Journal, event: Event) -> str:
     """Return what a run has printed."""
-    position = next(at for at, task in enumerate(journal.batch.tasks) if task.name == event.task)
-    output = tasks_folder(path) / f"{position:04d}-{event.attempt}.out"
+    output = tasks_folder(path) / f"{name_of_try(journal.batch, str(event.task), event.attempt)}.out"
     return output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mig_opt.batch.batch import Batch, wrong_batch
@@ -24,22 +22,6 @@ from mig_opt.operations.execute.remote import Remote
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import address_of, addresses
 from mig_opt.validation import validate
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The outcome of the checks before an execution.
-
-    Attributes
-    ----------
-    gpus : tuple of str
-        UUID of each GPU.
-    problems : tuple of Problem
-        Everything that would keep the plan from being executed.
-    """
-
-    gpus: tuple[str, ...]
-    problems: tuple[Problem, ...]
 
 
 def run_schedule(
@@ -95,13 +77,12 @@ def run_schedule(
     schedule, problems = check_plan(batch, schedule, commands, devices)
     path, folder, name = Path(journal), str(Path.cwd()), secrets.token_hex(8)
     with Machines(name, tasks_folder(path), folder, patience) as machines:
-        check = check_machines(machines, batch, schedule, devices)
-        problems += check.problems
-        if problems:
-            raise InputError(problems)
-        plan = Journal(batch, schedule, commands, check.gpus, folder, name)
+        gpus, refused = check_machines(machines, batch, schedule, devices)
+        if problems or refused:
+            raise InputError([*problems, *refused])
+        plan = Journal(batch, schedule, commands, gpus, folder, name)
         with JournalFile(path, plan) as file:
-            Executor(file, machines.drivers(plan), machines.threads(plan), observe).execute()
+            Executor(file, machines, observe).execute()
     return Execution(plan)
 
 
@@ -134,8 +115,12 @@ def resume_schedule(
     KeyboardInterrupt
         After Ctrl-C, as for :func:`run_schedule`.
     """
-    with _reopened(journal) as file, _machines(file, patience) as machines:
-        Executor(file, machines.drivers(file.journal), machines.threads(file.journal), observe).execute()
+    with JournalFile(Path(journal)) as file:
+        if file.journal.ended:
+            message = "this execution has come to its end; there is nothing to go on with"
+            raise InputError([Problem("", message)], str(journal))
+        with _machines(file, patience) as machines:
+            Executor(file, machines, observe).execute()
         return Execution(file.journal)
 
 
@@ -164,7 +149,7 @@ def undo_schedule(
         If the driver does not answer.
     """
     with JournalFile(Path(journal)) as file, _machines(file, patience) as machines:
-        return Executor(file, machines.drivers(file.journal), machines.threads(file.journal), observe).undo()
+        return Executor(file, machines, observe).undo()
 
 
 def tasks_folder(journal: Path) -> Path:
@@ -174,16 +159,6 @@ def tasks_folder(journal: Path) -> Path:
 
 def _machines(file: JournalFile, patience: Patience | None) -> Machines:
     return Machines(file.journal.run, tasks_folder(file.path), file.journal.folder, patience)
-
-
-@contextlib.contextmanager
-def _reopened(journal: str | os.PathLike[str]) -> Iterator[JournalFile]:
-    with JournalFile(Path(journal)) as file:
-        if file.journal.ended:
-            raise InputError(
-                [Problem("", "this execution has come to its end; there is nothing to go on with")], str(journal)
-            )
-        yield file
 
 
 def check_plan(
@@ -220,8 +195,10 @@ def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
         yield Problem(f"commands.{name}", message)
 
 
-def check_machines(machines: Machines, batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> Check:
-    """Return the GPUs of a plan, and everything on their machines that keeps it from being executed."""
+def check_machines(
+    machines: Machines, batch: Batch, schedule: Schedule, devices: Sequence[str] | None
+) -> tuple[tuple[str, ...], list[Problem]]:
+    """Return the UUIDs of the GPUs of a plan, and everything on their machines that keeps it from being executed."""
     problems: list[Problem] = []
     gpus: list[str] = []
     owners: dict[str, str] = {}
@@ -233,8 +210,12 @@ def check_machines(machines: Machines, batch: Batch, schedule: Schedule, devices
             driver = machines.driver(host)
             if host not in owners:
                 owners[host] = driver.owner() if isinstance(driver, Remote) else owner_of_partitions()
-            places = _wanted(batch, schedule, index), _live(batch, index)
-            gpu = _check_gpu(driver, address.identifier, *places)
+            made = (each for each in schedule.operations or () if each.kind == "create")
+            wanted, initial = (
+                [batch.gpu.placement(each.profile, each.start) for each in those if each.gpu == index]
+                for those in (made, batch.initial)
+            )
+            gpu = _check_gpu(driver, address.identifier, wanted, initial)
             gpus.append(f"{host}/{gpu}" if host else gpu)
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]
@@ -243,16 +224,7 @@ def check_machines(machines: Machines, batch: Batch, schedule: Schedule, devices
     problems += [Problem(host, owner) for host, owner in owners.items() if owner]
     if len(set(gpus)) < len(gpus):
         problems.append(Problem("devices", "name the same GPU twice"))
-    return Check(tuple(gpus), tuple(problems))
-
-
-def _wanted(batch: Batch, schedule: Schedule, gpu: int) -> list[Placement]:
-    created = (each for each in schedule.operations or () if each.gpu == gpu and each.kind == "create")
-    return [batch.gpu.placement(each.profile, each.start) for each in created]
-
-
-def _live(batch: Batch, gpu: int) -> list[Placement]:
-    return [batch.gpu.placement(each.profile, each.start) for each in batch.initial if each.gpu == gpu]
+    return tuple(gpus), problems
 
 
 def _check_gpu(
