@@ -64,7 +64,7 @@ class Findings:
         """Raise an error with all problems, sorted by path, if there are any."""
         if self.problems:
             raise InputError(
-                sorted(dict.fromkeys(self.problems), key=lambda problem: _natural(problem.path)), self.source
+                sorted(dict.fromkeys(self.problems), key=lambda problem: natural_order(problem.path)), self.source
             )
 
 
@@ -86,7 +86,8 @@ EntryReader = Callable[[Any, str, Findings], Any]
 """Returns the part of a document that an object at a path stands for, None if it cannot be read."""
 
 
-def _natural(path: str) -> list[str | int]:
+def natural_order(path: str) -> list[str | int]:
+    """Return what sorts texts with numbers as people do."""
     # tasks[10] comes after tasks[9]; texts and numbers alternate, so that they are never compared with each other.
     return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]{1,9})", path))]
 

@@ -5,65 +5,52 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.files.documents import shown
-from mig_opt.files.values import with_places
+from mig_opt.files.values import natural_order, with_places
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
-from mig_opt.operations.observe.places import Layout, arrangements, fewest_gpus
-from mig_opt.operations.observe.sightings import SeenGpu, SeenInstance, Sightings, gpu_name
+from mig_opt.operations.observe.places import Layout, arrangements, fewest_gpus, too_many
+from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.texts import plural
-
-Home = tuple[str, int]
-"""Node, and index of a GPU in it."""
 
 _MOST_SHOWN = 4
 
 
-@dataclass(slots=True)
-class _Known:
-    """Instance whose profile is known."""
-
-    seen: SeenInstance
-    profile: Profile
-    home: Home | None
-    start: int | None
-
-
-def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name: str) -> FleetState | None:
-    """Return the state that was seen; None if something is wrong, which is noted.
+def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name: str) -> FleetState:
+    """Return the state that was seen.
 
     ``gpu`` is the kind of GPU that the state is for, by default the only one that was seen.
+
+    Raises
+    ------
+    InputError
+        If something is wrong with it.
     """
     _check_uuids(seen)
     for held in seen.instances:
-        on = None if held.gpu is None else seen.gpus.get((held.node, held.gpu))
+        on = None if held.home is None else seen.gpus.get(held.home)
         held.product = (on.product if on else "") or held.product
     if gpu is not None:
         _name_the_unknown(seen, gpu)
     _leave_out(seen, chosen=gpu is not None)
     model = gpu or _kind(seen)
-    if model is None:
-        return None
     _leave_out_others(seen, model)
     if not seen.gpus and not seen.instances and not seen.findings.problems:
         seen.wrong("", _nothing(seen, f"{model.name} with MIG"))
-    known = list(_known(seen, model))
-    if seen.findings.problems:
-        return None
-    homes = _homes(seen, known, model)
-    if seen.findings.problems:
-        return None
-    _place(seen, known, homes, model, assume_places=assume_places)
-    if seen.findings.problems:
-        return None
+    _find_profiles(seen, model)
+    seen.findings.check()
+    homes = _homes(seen, model)
+    seen.findings.check()
+    _place(seen, homes, model, assume_places=assume_places)
+    seen.findings.check()
     seen.notes[:0] = seen.what_is_left_out()
-    return _state(seen, known, homes, model, name)
+    return _state(seen, homes, model, name)
 
 
 def _check_uuids(seen: Sightings) -> None:
@@ -100,7 +87,7 @@ _UNKNOWN = "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles 
 def _leave_out(seen: Sightings, *, chosen: bool) -> None:
     """Leave out GPUs that are not partitioned, or of which that is not known, and say so."""
     holding = {(held.node, held.gpu) for held in seen.instances}
-    off: set[tuple[str, int | None]] = set()
+    off: set[Home] = set()
     for home, gpu in list(seen.gpus.items()):
         if gpu.mig is False:
             off.add(home)
@@ -115,8 +102,8 @@ def _leave_out(seen: Sightings, *, chosen: bool) -> None:
         del seen.gpus[home]
     unknown: dict[str, list[SeenInstance]] = defaultdict(list)
     for held in seen.instances:
-        if (held.node, held.gpu) in off and held.gpu is not None:
-            message = f"is an instance on a GPU on which MIG is off ({gpu_name(held.node, held.gpu)})"
+        if held.home and held.home in off:
+            message = f"is an instance on a GPU on which MIG is off ({gpu_name(*held.home)})"
             seen.wrong(held.where, message)
         elif held.product and not kinds_of(held.product):
             unknown[held.product].append(held)
@@ -137,8 +124,8 @@ def _drop(seen: Sightings, instances: Iterable[SeenInstance], reason: str) -> No
     seen.instances = [held for held in seen.instances if id(held) not in gone]
 
 
-def _kind(seen: Sightings) -> GpuModel | None:
-    """Return the kind of the GPUs."""
+def _kind(seen: Sightings) -> GpuModel:
+    """Return the kind of the GPUs; InputError if there is none, or more than one."""
     counted = Counter(gpu.product for gpu in seen.gpus.values() if gpu.product)
     elsewhere = Counter(held.product for held in seen.instances if held.product and held.product not in counted)
     products = sorted({*counted, *elsewhere})
@@ -146,8 +133,7 @@ def _kind(seen: Sightings) -> GpuModel | None:
     fitting = [gpu for gpu in kinds if all(_profile(gpu, held) for held in seen.instances)]
     if len(fitting) == 1:
         return fitting[0]
-    if seen.findings.problems:
-        return None  # what is missing now may be what could not be read
+    seen.findings.check()  # what is missing now may be what could not be read
     if not seen.gpus and not seen.instances:
         seen.wrong("", _nothing(seen, "GPU with MIG"))
     elif not kinds:
@@ -163,11 +149,12 @@ def _kind(seen: Sightings) -> GpuModel | None:
     elif not fitting:
         # Told instance by instance, for the kind that has most of them.
         best = max(kinds, key=lambda gpu: sum(_profile(gpu, held) is not None for held in seen.instances))
-        list(_known(seen, best))
+        _find_profiles(seen, best)
     else:
         may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
         seen.wrong("gpu", f"the text does not tell the kind of GPU, which may be {may_be}; give it with --gpu")
-    return None
+    seen.findings.check()
+    raise AssertionError
 
 
 def _fitting(seen: Sightings, product: str) -> Iterator[GpuModel]:
@@ -189,8 +176,8 @@ def _profile(gpu: GpuModel, held: SeenInstance) -> Profile | None:
     return profile_named(gpu, held.profile, held.profile_id, held.size)
 
 
-def _known(seen: Sightings, model: GpuModel) -> Iterator[_Known]:
-    """Yield the instances with their profiles; note those that the kind of GPU cannot have."""
+def _find_profiles(seen: Sightings, model: GpuModel) -> None:
+    """Let the instances know their profiles; note those that the kind of GPU cannot have."""
     for held in seen.instances:
         profile = _profile(model, held)
         if profile is None:
@@ -206,73 +193,62 @@ def _known(seen: Sightings, model: GpuModel) -> Iterator[_Known]:
         elif held.start is not None and held.start not in profile.starts:
             legal = ", ".join(map(str, profile.starts))
             seen.wrong(held.where, f"{profile.name} cannot start at slice {held.start}; legal starts: {legal}")
-        else:
-            home = None if held.gpu is None else (held.node, held.gpu)
-            yield _Known(held, profile, home, held.start)
+        held.known = profile
 
 
-def _homes(seen: Sightings, known: list[_Known], model: GpuModel) -> list[Home]:
+def _counts(instances: Iterable[SeenInstance]) -> Counter[Profile]:
+    return Counter(held.known for held in instances if held.known)
+
+
+def _homes(seen: Sightings, model: GpuModel) -> list[Home]:
     """Return the GPUs in the order of the state, with those of nodes of which only instances are counted."""
-    counted: dict[str, Counter[Profile]] = defaultdict(Counter)
-    for one in known:
-        if one.home is None:
-            counted[one.seen.node][one.profile] += 1
-        elif one.home not in seen.gpus:
-            seen.gpus[one.home] = SeenGpu(*one.home, one.seen.where)
-    for node, wanted in counted.items():
+    counted: dict[str, list[SeenInstance]] = defaultdict(list)
+    for held in seen.instances:
+        if held.home is None:
+            counted[held.node].append(held)
+        elif held.home not in seen.gpus:
+            seen.gpus[held.home] = SeenGpu(*held.home, held.where)
+    for node, instances in counted.items():
         own = [gpu for home, gpu in seen.gpus.items() if home[0] == node]
-        where = next(one.seen.where for one in known if one.seen.node == node and one.home is None)
-        if any(gpu.mig is None for gpu in own) and len(own) > _needed(model, wanted):
+        where, wanted = instances[0].where, _counts(instances)
+        if any(gpu.mig is None for gpu in own) and not too_many(model, wanted, len(own) - 1):
             message = f"tells of {len(own)} GPUs of {_node(node)}, and not on which of them MIG is on"
             seen.wrong(where, f"{message}; {seen.tells_modes} tells it")
         elif not own:
             for index in range(fewest_gpus(model, wanted)):
                 seen.gpus[node, index] = SeenGpu(node, index, where)
             seen.notes.append(f"{_node(node)} is taken to have the fewest GPUs on which its instances have room")
-    return sorted(seen.gpus, key=lambda home: (_natural(home[0]), home[1]))
-
-
-def _needed(model: GpuModel, wanted: Counter[Profile]) -> int:
-    """Return a number of GPUs below which instances have no room, by their slices."""
-    return max(
-        -(-sum(profile.compute_slices * number for profile, number in wanted.items()) // model.compute_slices),
-        -(-sum(profile.memory_slices * number for profile, number in wanted.items()) // model.memory_slices),
-    )
+    return sorted(seen.gpus, key=lambda home: (natural_order(home[0]), home[1]))
 
 
 def _node(node: str) -> str:
     return f"node {node}" if node else "the node"
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    # node-10 comes after node-9.
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"([0-9]{1,9})", name)]
-
-
-def _place(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuModel, *, assume_places: bool) -> None:
+def _place(seen: Sightings, homes: list[Home], model: GpuModel, *, assume_places: bool) -> None:
     """Give a place to the instances that have none."""
-    open_groups: dict[tuple[str, int | None], list[_Known]] = defaultdict(list)
+    open_groups: dict[tuple[str, int | None], list[SeenInstance]] = defaultdict(list)
     fixed: dict[Home, list[Placement]] = defaultdict(list)
-    for one in known:
-        if one.home is None or one.start is None:
-            open_groups[one.seen.node, one.home[1] if one.home else None].append(one)
-        else:
-            fixed[one.home].append(Placement(one.profile, one.start))
+    for held in seen.instances:
+        if held.home is None or held.start is None:
+            open_groups[held.node, held.gpu].append(held)
+        elif held.known:
+            fixed[held.home].append(Placement(held.known, held.start))
     assumed = 0
     for (node, index), group in open_groups.items():
         gpus = [home for home in homes if home[0] == node and index in (None, home[1])]
-        held: list[Layout] = [tuple(fixed[home]) for home in gpus]
-        ways = arrangements(model, Counter(one.profile for one in group), held)
+        wanted = _counts(group)
+        ways = arrangements(model, wanted, [tuple(fixed[home]) for home in gpus])
         what = f"GPU {index}{f' of {node}' if node else ''}" if index is not None else _node(node)
         if not ways:
-            names = ", ".join(f"{n} x {p.name}" for p, n in Counter(one.profile for one in group).items())
-            seen.wrong(group[0].seen.where, f"there is no room on {what} for all of its instances ({names})")
+            names = ", ".join(f"{n} x {p.name}" for p, n in wanted.items())
+            seen.wrong(group[0].where, f"there is no room on {what} for all of its instances ({names})")
             continue
         certain = len(ways) == 1 and not _mixed(group)
         if not certain and not assume_places:
             message = "the places of its instances are not in the text, and there are several ways to place them"
             hint = "add the output of nvidia-smi mig -lgi, or take any places with --assume-places"
-            seen.wrong(group[0].seen.where, f"{what}: {message}; {hint}")
+            seen.wrong(group[0].where, f"{what}: {message}; {hint}")
             continue
         assumed += 0 if certain else len(group)
         _put(group, dict(zip(gpus, ways[0], strict=True)))
@@ -282,50 +258,43 @@ def _place(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuMo
         seen.notes.append(f"the places of {plural(assumed, 'instance')} are assumed, they are not in the text")
 
 
-def _mixed(group: list[_Known]) -> bool:
+def _mixed(group: list[SeenInstance]) -> bool:
     """Return True if instances of one profile differ in what runs on them, so that it matters which is where."""
-    looks: dict[Profile, set[object]] = defaultdict(set)
-    for one in group:
-        looks[one.profile].add((one.seen.name, one.seen.owner, bool(one.seen.idle)))
-    return any(len(different) > 1 for different in looks.values())
+    looks = {(held.known, held.name, held.owner, bool(held.idle)) for held in group}
+    return len(looks) > len({held.known for held in group})
 
 
-def _put(group: list[_Known], way: dict[Home, Layout]) -> None:
-    places: dict[Profile, list[tuple[Home, int]]] = defaultdict(list)
+def _put(group: list[SeenInstance], way: dict[Home, Layout]) -> None:
+    places: dict[Profile | None, list[tuple[Home, int]]] = defaultdict(list)
     for home, layout in way.items():
         for placement in layout:
             places[placement.profile].append((home, placement.start))
     several = {profile for profile, found in places.items() if len(found) > 1}
-    for one in group:
-        one.home, one.start = places[one.profile].pop(0)
-        if one.profile in several:
-            one.seen.uuid = ""  # which of them is where is not known
+    for held in group:
+        (held.node, held.gpu), held.start = places[held.known].pop(0)
+        if held.known in several:
+            held.uuid = ""  # which of them is where is not known
 
 
-def _state(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuModel, name: str) -> FleetState | None:
-    """Return the state, unless instances overlap."""
-    numbers = {home: number for number, home in enumerate(homes)}
-    known.sort(key=lambda one: (numbers[one.home] if one.home else -1, one.start or 0))
+def _state(seen: Sightings, homes: list[Home], model: GpuModel, name: str) -> FleetState:
+    """Return the state; InputError if instances overlap."""
+    numbers: dict[Home | None, int] = {home: number for number, home in enumerate(homes)}
+    found = sorted(seen.instances, key=lambda held: (numbers[held.home], held.start or 0))
     instances = tuple(
         HeldInstance(
-            numbers[one.home] if one.home else 0,
-            one.profile.name,
-            one.start or 0,
-            one.seen.name,
-            owner=one.seen.owner,
-            idle=bool(one.seen.idle),
-            uuid=one.seen.uuid,
+            *(numbers[held.home], held.known.name if held.known else "", held.start or 0, held.name),
+            owner=held.owner,
+            idle=bool(held.idle),
+            uuid=held.uuid,
         )
-        for one in known
+        for held in found
     )
     for problem in instance_problems(model, len(homes), "instances", instances):
-        found = re.match(r"instances\[(\d+)\]", problem.path)
-        message = with_places(problem.message, "instances", [one.seen.where for one in known])
-        seen.wrong(known[int(found[1])].seen.where if found else "", message)
-    if seen.findings.problems:
-        return None
-    nodes = tuple(node for node, _ in homes)
-    indices = tuple(index for _, index in homes)
+        index = re.match(r"instances\[(\d+)\]", problem.path)
+        message = with_places(problem.message, "instances", [held.where for held in found])
+        seen.wrong(found[int(index[1])].where if index else "", message)
+    seen.findings.check()
+    nodes, indices = (tuple(each) for each in zip(*homes, strict=True))
     uuids = tuple(seen.gpus[home].uuid for home in homes)
     state = FleetState(model, len(homes), instances, name, manager=seen.manager, budgets=seen.budgets)
     state = replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())

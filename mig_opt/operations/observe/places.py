@@ -70,15 +70,17 @@ class _Search:
             if any(counts[profile] > left[profile] for profile in counts):
                 continue
             rest = left - counts
-            if self._too_many(rest, gpus - 1):
+            if too_many(self._gpu, rest, gpus - 1):
                 continue
             for more in self.ways(index + 1, rest, layout):
                 yield (layout, *more)
 
-    def _too_many(self, left: Counter[Profile], gpus: int) -> bool:
-        compute = sum(profile.compute_slices * number for profile, number in left.items())
-        memory = sum(profile.memory_slices * number for profile, number in left.items())
-        return compute > gpus * self._gpu.compute_slices or memory > gpus * self._gpu.memory_slices
+
+def too_many(gpu: GpuModel, wanted: Counter[Profile], gpus: int) -> bool:
+    """Return True if instances have more slices than a number of GPUs."""
+    compute = sum(profile.compute_slices * number for profile, number in wanted.items())
+    memory = sum(profile.memory_slices * number for profile, number in wanted.items())
+    return compute > gpus * gpu.compute_slices or memory > gpus * gpu.memory_slices
 
 
 def _order(layout: Layout) -> list[tuple[int, int]]:

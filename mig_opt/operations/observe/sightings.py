@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mig_opt.files.values import Findings
+from mig_opt.gpu.model import Profile
 from mig_opt.texts import plural
+
+Home = tuple[str, int]
+"""Node, and index of a GPU in it."""
 
 
 class Line(NamedTuple):
@@ -77,6 +81,12 @@ class SeenInstance:
     owner: str = ""
     idle: bool | None = None
     product: str = ""  # of its GPU, where that is not seen itself
+    known: Profile | None = None  # the profile of the catalogue, once the kind of GPU is known
+
+    @property
+    def home(self) -> Home | None:
+        """Node and index of its GPU, if that is known."""
+        return None if self.gpu is None else (self.node, self.gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class Sightings:
 
     findings: Findings
     manager: str = ""
-    gpus: dict[tuple[str, int], SeenGpu] = field(default_factory=dict)
+    gpus: dict[Home, SeenGpu] = field(default_factory=dict)
     instances: list[SeenInstance] = field(default_factory=list)
     budgets: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -146,8 +146,6 @@ def state_from_text(
     found = format or _guessed(given, parts, findings)
     _read(found, given, parts, seen)
     state = assemble(seen, model, assume_places=assume_places, name=name)
-    findings.check()
-    assert state is not None
     return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
 
 
