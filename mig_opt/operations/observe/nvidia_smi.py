@@ -10,42 +10,71 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mig_opt.files.documents import shown
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
-from mig_opt.operations.observe.nvidia_smi_screen import begins_screen, read_screen
 from mig_opt.operations.observe.nvidia_smi_xml import read_xml
-from mig_opt.operations.observe.remarks import PENDING
+from mig_opt.operations.observe.pasted import PENDING
 from mig_opt.operations.observe.sightings import Line, SeenDevice, SeenInstance, Sightings, Source
 from mig_opt.texts import plural
 
+
+class _Table(NamedTuple):
+    """Table that nvidia-smi prints."""
+
+    rows: str  # what its rows are about
+    shape: re.Pattern[str]  # of a row
+    example: str
+
+
+_TABLES = {
+    "NVIDIA-SMI": _Table(
+        "GPUs",
+        re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f:.]+\s+(?:On|Off|N/A)\s*\|.*\|"),
+        "|   0  NVIDIA A100-SXM4-40GB  On  |  00000000:07:00.0 Off |  On |",
+    ),
+    "MIG devices": _Table(
+        "MIG devices",
+        re.compile(
+            r"\|\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s*\|\s*\S+\s*/\s*(\d{1,9})MiB\s*\|"
+            r"\s*(\d{1,4})\s+\S+\s*\|.*\|"
+        ),
+        "|  0  7  0  0  |  11MiB / 4864MiB  | 14  0 |  1  0  0  0  0 |",
+    ),
+    "Processes": _Table(
+        "processes",
+        re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4}|N/A)\s+(?:\d{1,4}|N/A)\s+(\d{1,10})\s+\S+\s.*\|"),
+        "|  0  7  0  4007  C  python3  312MiB |",
+    ),
+    "GPU instances": _Table(
+        "GPU instances",
+        re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|"),
+        "|   0  MIG 1g.5gb  19  7  0:1  |",
+    ),
+    "Compute instances": _Table(
+        "compute instances",
+        re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|"),
+        "|   0  7  MIG 1g.5gb  0  0  0:1  |",
+    ),
+}
+"""Tables by their titles: three of the screen, and those of ``mig -lgi`` and ``mig -lci``."""
+
+_SCREEN = re.compile(r"\| (?:NVIDIA-SMI \S.*|MIG devices:\s*)\|")
+"""First line of a screen, or of its table of MIG devices."""
+_OF_SCREEN = re.compile(r"\| (NVIDIA-SMI|MIG devices|Processes)\b.*\|")
+_LISTED = re.compile(r"\| (GPU instances|Compute instances):\s*\|")
+_MODE = re.compile(r"\|\s*\|\s*\|\s*(Enabled|Disabled|N/A|\[N/A\])(\*?)\s*\|")
+_ROW = re.compile(r"\|\s+\d{1,4}(\s.*)?")
 _GPU = re.compile(r"GPU +(\d{1,4}): (.+?) \(UUID: (GPU-[0-9A-Za-z-]+)\)")
 _DEVICE = re.compile(r"MIG (\S+) +Device +(\d{1,4}): +\(UUID: (MIG-[0-9A-Za-z/-]+)\)")
 _OLD_UUID = re.compile(r"MIG-GPU-[0-9A-Za-z-]+/(\d{1,4})/(\d{1,4})")
-_INSTANCE = re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
-_COMPUTE = re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
 _RULE = re.compile(r"\s*|[+|][-=+]*[+|]")
 _HEAD = re.compile(r"\|[\sA-Za-z:]+\|")
 _NOTHING = re.compile(r"No (MIG-enabled devices|GPU instances|compute instances) found.*", re.IGNORECASE)
 _OTHER = re.compile(r"[^|+].*|\| (NVIDIA-SMI|(GPU|Compute) instances:).*")
 """Lines that are not of a screen: another output begins with them."""
-
-_TITLES = {"GPU instances:": "GPU instances", "Compute instances:": "compute instances"}
-_EXAMPLES = {
-    "GPU instances": "|   0  MIG 1g.5gb  19  7  0:1  |",
-    "compute instances": "|   0  7  MIG 1g.5gb  0  0  0:1  |",
-}
-
-
-@dataclass(slots=True)
-class _Device:
-    gpu: int
-    index: int
-    profile: str
-    uuid: str
-    instance: int | None
-    where: str
 
 
 @dataclass(slots=True)
@@ -53,26 +82,14 @@ class _Node:
     """Devices and instances of a node, text by text."""
 
     name: str
-    devices: list[_Device] = field(default_factory=list)
+    devices: list[SeenDevice] = field(default_factory=list)  # of the list
     placed: list[SeenInstance] = field(default_factory=list)
     computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
     used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)  # outputs that there are; of a table its title
     shown: dict[tuple[str, int], object] = field(default_factory=dict)  # in outputs of a kind about a GPU
     title: str = ""  # where the last table begins
     nothing: dict[str, str] = field(default_factory=dict)  # what there is none of, and the line that says so
-
-
-def looks_like_nvidia_smi(text: str) -> bool:
-    """Return True if a text has something that nvidia-smi prints about instances."""
-    return bool(
-        re.search(
-            r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
-            r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
-            text,
-            re.MULTILINE,
-        )
-    )
 
 
 def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
@@ -93,48 +110,92 @@ def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
         which = "all count" if unknown == len(seen.instances) else f"{plural(unknown, 'instance')} of them count"
         told = "nvidia-smi, run on the machine itself and not in a container, tells it"
         seen.notes.append(f"which instances are idle is not in the text, so {which} as busy; {told}")
-    if kinds and kinds <= {"-lgi", "-lci"}:
+    if kinds and kinds <= {"GPU instances", "Compute instances"}:
         seen.notes.append("GPUs without instances are not in the text; nvidia-smi -L lists them")
 
 
 def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
-    table, gpu, number = "", None, 0
+    title, gpu, number = "", None, 0
     while number < len(lines):
-        where, text = line = lines[number]
+        begin, (where, text) = number, lines[number]
         number += 1
         if text.startswith("<"):
-            end = next(
-                (at for at in range(number - 1, len(lines)) if "</nvidia_smi_log>" in lines[at].text), len(lines)
-            )
-            node.kinds.add("-q -x")
-            _add_shown("-q -x", read_xml(lines[number - 1 : end + 1], node.name, seen), node, seen)
-            number, table = end + 1, ""
-        elif begins_screen(text):
-            end = next((at for at in range(number, len(lines)) if _OTHER.fullmatch(lines[at].text)), len(lines))
-            node.kinds.add("screen")
-            _add_shown("screen", read_screen(lines[number - 1 : end], node.name, seen), node, seen)
-            # The line above the title of a table is a rule.
-            number, table = end, ""
-        elif title := next((title for title in _TITLES if re.fullmatch(rf"\| {title}\s*\|", text)), None):
-            table, node.title = _TITLES[title], where
-            node.kinds.add("-lgi" if table == "GPU instances" else "-lci")
+            ends = (at for at in range(begin, len(lines)) if "</nvidia_smi_log>" in lines[at].text)
+            number, title = next(ends, len(lines)) + 1, ""
+            _add_shown("-q -x", read_xml(lines[begin:number], node.name, seen), node, seen)
+        elif _SCREEN.fullmatch(text):
+            ends = (at for at in range(number, len(lines)) if _OTHER.fullmatch(lines[at].text))
+            number, title = next(ends, len(lines)), ""
+            _add_shown("screen", _read_screen(lines[begin:number], node.name, seen), node, seen)
+        elif found := _LISTED.fullmatch(text):
+            title, node.title = found[1], where
+            node.kinds.add(title)
         elif found := _GPU.fullmatch(text):
-            table, gpu = "", int(found[1])
+            title, gpu = "", int(found[1])
             node.kinds.add("-L")
             seen.gpu(node.name, gpu, where, product=found[2], uuid=found[3])
-        elif not table and (found := _DEVICE.fullmatch(text)):
+        elif not title and (found := _DEVICE.fullmatch(text)):
             _read_device(found, gpu, where, node, seen)
-        elif table and text.startswith("|") and not _RULE.fullmatch(text) and not _HEAD.fullmatch(text):
-            _read_row(table, line, node, seen)
+        elif title and text.startswith("|") and not _RULE.fullmatch(text) and not _HEAD.fullmatch(text):
+            _read_row(title, lines[begin], node, seen)
         elif found := PENDING.fullmatch(text):
             seen.notes.append(f"{where}: MIG is to be {found[1]}d by the next reset of a GPU, and is not yet")
-        elif not (_RULE.fullmatch(text) or _NOTHING.fullmatch(text) or (table and _HEAD.fullmatch(text))):
-            wanted = f"a row like {_EXAMPLES[table]}" if table else "nvidia-smi, or its -L, mig -lgi, mig -lci or -q -x"
+        elif not (_RULE.fullmatch(text) or _NOTHING.fullmatch(text) or (title and _HEAD.fullmatch(text))):
+            outputs = "nvidia-smi, or its -L, mig -lgi, mig -lci or -q -x"
+            wanted = f"a row like {_TABLES[title].example}" if title else outputs
             seen.wrong(where, f"cannot be read as {wanted}: {shown(text, 60)}")
+
+
+def _row(title: str, line: Line, seen: Sightings) -> re.Match[str] | None:
+    """Return the cells of a row of a table; None if it is none, which is noted."""
+    table = _TABLES[title]
+    found = table.shape.fullmatch(line.text)
+    if not found:
+        message = f"is no row of the table of {table.rows}, like {table.example}"
+        seen.wrong(line.where, f"{message}: {shown(line.text, 60)}")
+    return found
+
+
+def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenDevice]:
+    """Add the GPUs of one screen, and return its MIG devices."""
+    tables: dict[str, list[tuple[re.Match[str], str]]] = {}
+    title, gpu, partitioned, told = "", None, "", False
+    for line in lines:
+        where, text = line
+        if found := _OF_SCREEN.fullmatch(text):
+            title = found[1]
+            tables.setdefault(title, [])
+        elif _ROW.fullmatch(text) or _TABLES[title].shape.fullmatch(text):
+            if found := _row(title, line, seen):
+                tables[title].append((found, where))
+                if title == "NVIDIA-SMI":
+                    gpu = int(found[1])
+                    seen.gpu(node, gpu, where, product=found[2])
+        elif gpu is not None and title == "NVIDIA-SMI" and (found := _MODE.fullmatch(text)):
+            # A star says that the mode is not in force yet: it is that after the next reset.
+            mig = (found[1] == "Enabled") != bool(found[2])
+            if found[2]:
+                seen.pending(node, gpu, mig=mig)
+            partitioned = partitioned or (where if mig else "")
+            seen.gpu(node, gpu, where, mig=mig)
+        told = told or (title == "Processes" and ("No running processes" in text or bool(tables[title])))
+    if partitioned and "MIG devices" not in tables:
+        seen.wrong(partitioned, "MIG is on, but there is no table of MIG devices below; give the whole output")
+    # In a container the table of processes is empty, without a word that none runs.
+    running = [(int(found[1]), found[2], f"pid {found[3]}") for found, _ in tables.get("Processes", [])]
+    devices = []
+    for found, where in tables.get("MIG devices", []):
+        gpu, instance, _, index, memory, units = map(int, found.groups())
+        seen.gpu(node, gpu, where, mig=True)
+        own = tuple(name for on, of, name in running if (on, of) == (gpu, str(instance))) if told else None
+        size = units, float(memory)
+        devices.append(SeenDevice(gpu, index, where, instance, size=size, processes=own))
+    return devices
 
 
 def _add_shown(kind: str, devices: list[SeenDevice], node: _Node, seen: Sightings) -> None:
     """Add the devices that one output shows."""
+    node.kinds.add(kind)
     node.used += devices
     for device in {device.gpu: device for device in devices}.values():
         shown_here = [(other.index, other.instance) for other in devices if other.gpu == device.gpu]
@@ -158,31 +219,28 @@ def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node,
         seen.wrong(where, f"device {index} of GPU {gpu} is listed more than once")
         return
     seen.gpu(node.name, gpu, where, mig=True)
-    node.devices.append(_Device(gpu, index, found[1], found[3], int(old[1]) if old else None, where))
+    instance = int(old[1]) if old else None
+    node.devices.append(SeenDevice(gpu, index, where, instance, profile=found[1], uuid=found[3]))
 
 
-def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
-    found = (_INSTANCE if table == "GPU instances" else _COMPUTE).fullmatch(line.text)
-    if not found:
-        message = f"is no row of the table of {table}, like {_EXAMPLES[table]}: {shown(line.text, 60)}"
-        seen.wrong(line.where, message)
+def _read_row(title: str, line: Line, node: _Node, seen: Sightings) -> None:
+    found, where = _row(title, line, seen), line.where
+    if found is None:
         return
     gpu = int(found[1])
-    if table == "compute instances":
-        seen.gpu(node.name, gpu, line.where, mig=True)
-        node.computing.setdefault((gpu, int(found[2])), (found[3], line.where))
+    if title == "Compute instances":
+        seen.gpu(node.name, gpu, where, mig=True)
+        node.computing.setdefault((gpu, int(found[2])), (found[3], where))
         return
     start, slices, instance = int(found[5]), int(found[6]), int(found[4])
     other = next((held for held in node.placed if (held.gpu, held.instance) == (gpu, instance)), None)
     if other is not None:
-        seen.wrong(line.where, f"instance {instance} of GPU {gpu} is in {other.where} already")
+        seen.wrong(where, f"instance {instance} of GPU {gpu} is in {other.where} already")
         return
-    _check_same(("-lgi", gpu), node.title, line.where, node, seen)
-    seen.gpu(node.name, gpu, line.where, mig=True)
+    _check_same(("-lgi", gpu), node.title, where, node, seen)
+    seen.gpu(node.name, gpu, where, mig=True)
     node.placed.append(
-        SeenInstance(
-            *(node.name, gpu, line.where, found[2], int(found[3])), start=start, slices=slices, instance=instance
-        )
+        SeenInstance(*(node.name, gpu, where, found[2], int(found[3])), start=start, slices=slices, instance=instance)
     )
 
 
@@ -219,7 +277,7 @@ def _join(node: _Node, seen: Sightings) -> None:
     in_use = {(found.gpu, found.instance) for found in node.used}
     for held in node.placed:
         # Without a compute instance nothing can run; the screen and the XML list only instances with one.
-        computes = ("-lci" not in node.kinds or (held.gpu, held.instance) in node.computing) and (
+        computes = ("Compute instances" not in node.kinds or (held.gpu, held.instance) in node.computing) and (
             not node.kinds & {"-q -x", "screen"} or (held.gpu, held.instance) in in_use
         )
         held.idle = held.idle if computes else True
@@ -229,7 +287,7 @@ def _join(node: _Node, seen: Sightings) -> None:
 def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
     """Add what the list of devices tells."""
     indices = {(found.gpu, found.index): found.instance for found in node.used}
-    parts: dict[tuple[int, str], list[_Device]] = defaultdict(list)  # compute instances by GPU and whole profile
+    parts: dict[tuple[int, str], list[SeenDevice]] = defaultdict(list)  # compute instances by GPU and whole profile
     for device in node.devices:
         instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
         held = by_id.get((device.gpu, instance)) if instance is not None else None
@@ -250,7 +308,7 @@ def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
         _add_parts(group, node, by_id, seen)
 
 
-def _without_place(device: _Device, node: _Node) -> bool:
+def _without_place(device: SeenDevice, node: _Node) -> bool:
     """Return True if a GPU has more devices, up to this one, than instances; parts of instances may share one."""
     before = [other for other in node.devices if other.gpu == device.gpu and other.index <= device.index]
     whole = sum(_whole(other.profile) == other.profile for other in before)
@@ -274,7 +332,7 @@ def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sighting
         held.name = held.name or (", ".join(found.processes) if held.start is not None else "")
 
 
-def _add_parts(parts: list[_Device], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+def _add_parts(parts: list[SeenDevice], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
     """Add the instances of a profile on a GPU of which the list shows compute instances, if it is clear how many."""
     gpu, profile = parts[0].gpu, _whole(parts[0].profile)
     kinds = kinds_of(seen.gpus[node.name, gpu].product) or catalogue()

@@ -118,7 +118,8 @@ def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[See
         if total and units is not None and at["index"] is not None and at["gpu_instance_id"] is not None:
             instance = at["gpu_instance_id"]
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
-            found.append(SeenDevice(index, at["index"], instance, (units, float(total[1])), running, device.where))
+            size = units, float(total[1])
+            found.append(SeenDevice(index, at["index"], device.where, instance, size=size, processes=running))
     return found
 
 

@@ -91,14 +91,16 @@ class SeenInstance:
 
 @dataclass(frozen=True, slots=True)
 class SeenDevice:
-    """MIG device as nvidia-smi shows it; ``processes`` is None if it does not show them."""
+    """MIG device as nvidia-smi lists or shows it; what the output does not tell is None or empty."""
 
     gpu: int
     index: int
-    instance: int  # id of the GPU instance
-    size: tuple[int, float]  # multiprocessors and memory in MiB
-    processes: tuple[str, ...] | None
     where: str
+    instance: int | None  # id of the GPU instance
+    profile: str = ""
+    uuid: str = ""
+    size: tuple[int, float] | None = None  # multiprocessors and memory in MiB
+    processes: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

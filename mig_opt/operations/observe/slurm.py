@@ -43,11 +43,6 @@ class _Node:
     shown: bool = False
 
 
-def looks_like_slurm(text: str) -> bool:
-    """Return True if a text has a line of ``gres.conf`` or the begin of a node or job."""
-    return bool(re.search(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", text, re.MULTILINE | re.IGNORECASE))
-
-
 def read_slurm(sources: Iterable[Source], seen: Sightings) -> None:
     """Add what texts of Slurm tell."""
     nodes: dict[str, _Node] = {}

@@ -13,21 +13,29 @@ from mig_opt.files.documents import read_text
 from mig_opt.files.values import Findings
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.driver import MigInstance, Nvml
 from mig_opt.operations.observe.assembly import assemble
 from mig_opt.operations.observe.device_plugin import has_labels, read_labels
 from mig_opt.operations.observe.dra import read_dra
 from mig_opt.operations.observe.hami import ALLOCATIONS, REGISTER, read_hami
-from mig_opt.operations.observe.kubernetes import Part, items, read_documents
-from mig_opt.operations.observe.manifests import looks_like_yaml
-from mig_opt.operations.observe.nvidia_smi import looks_like_nvidia_smi, read_nvidia_smi
-from mig_opt.operations.observe.nvml import read_nvml
+from mig_opt.operations.observe.kubernetes import Part, items, looks_like_yaml, read_documents
+from mig_opt.operations.observe.nvidia_smi import read_nvidia_smi
 from mig_opt.operations.observe.pasted import outputs
-from mig_opt.operations.observe.sightings import Sightings, Source
-from mig_opt.operations.observe.slurm import looks_like_slurm, read_slurm
+from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source
+from mig_opt.operations.observe.slurm import read_slurm
 from mig_opt.rules import wrong_flag
 
 Format = Literal["nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_SIGNS: dict[Format, re.Pattern[str]] = {
+    "nvidia-smi": re.compile(
+        r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
+        r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
+        re.MULTILINE,
+    ),
+    "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
+}
+"""What a text of a form has."""
 _OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}
 
 
@@ -187,10 +195,40 @@ def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Finding
             return "hami"
         if any(map(has_labels, parts)):
             return "device-plugin"
-    elif looks_like_nvidia_smi(text):
-        return "nvidia-smi"
-    elif looks_like_slurm(text):
-        return "slurm"
+    else:
+        for form, sign in _SIGNS.items():
+            if sign.search(text):
+                return form
     findings.add("", f"is in no form that is known ({', '.join(FORMATS)}); say which it is with --format")
     findings.check()
     raise AssertionError
+
+
+def read_nvml(seen: Sightings) -> None:
+    """Add what NVML tells of this machine.
+
+    Raises
+    ------
+    InputError, DriverError
+        Without the bindings, and if the driver cannot be asked.
+    """
+    with Nvml() as driver:
+        for device in driver.devices():
+            where = f"GPU {device.index}"
+            seen.gpu("", device.index, where, product=device.name, uuid=device.uuid, mig=bool(device.mig))
+            if device.mig is not None and device.mig_pending != device.mig:
+                seen.pending("", device.index, mig=device.mig)
+            if device.mig:
+                seen.instances += (_instance(device.index, held) for held in driver.instances(device.uuid))
+
+
+def _instance(gpu: int, held: MigInstance) -> SeenInstance:
+    return SeenInstance(
+        *("", gpu, f"instance {held.number} of GPU {gpu}", held.profile),
+        start=held.start,
+        slices=held.size,
+        instance=held.number,
+        uuid=held.uuid,
+        name=", ".join(f"pid {process}" for process in held.processes),
+        idle=not held.processes,
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from mig_opt import InputError
 from mig_opt.files.values import Findings
-from mig_opt.operations.observe.manifests import read_yaml
+from mig_opt.operations.observe.kubernetes import read_yaml
 from mig_opt.operations.observe.sightings import Source
 from mig_opt.operations.observe.state_import import state_from_text
 

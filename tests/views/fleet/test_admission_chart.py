@@ -11,8 +11,8 @@ from mig_opt.errors import InputError
 from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.views import plot
-from mig_opt.views.fleet.comparisons import ASKED_SIGN, UPPER_SIGN, comparisons
-from mig_opt.views.fleet.series import acceptance_steps
+from mig_opt.views.fleet.fleets import acceptance_steps
+from mig_opt.views.fleet.simulations import ASKED_SIGN, UPPER_SIGN, comparisons
 
 
 def rejecting() -> list[Simulation]:

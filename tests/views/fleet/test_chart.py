@@ -16,7 +16,7 @@ from mig_opt import Trace, generate_trace
 from mig_opt.errors import InputError
 from mig_opt.simulation import Policy, Simulation, simulate
 from mig_opt.views import plot
-from mig_opt.views.fleet.series import (
+from mig_opt.views.fleet.fleets import (
     StepFunction,
     busy_shares,
     fragmentation_steps,
