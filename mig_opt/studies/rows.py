@@ -30,37 +30,18 @@ CRASHED = "crashed"
 class Outcome:
     """Result and measurements of a run.
 
-    Attributes
-    ----------
-    status : str
-        A :class:`~mig_opt.Status`, ``crashed``, or ``unfinished`` after a simulation in which jobs wait for ever.
-    seconds : float
-        Wall-clock time that the caller waited.
-    makespan : float or None
-        Seconds; None without a schedule.
-    lower_bound : float or None
-        Seconds; None where there is no schedule at all, and where nothing is known.
-    tolerance : float
-        Makespans and bounds that differ by no more than these seconds are the same.
-    seconds_to_gap : mapping of str to float
-        Seconds until the gap was as small as each of some values, for those that were reached.
-    peak_bytes : int or None
-        Most memory of the process, where a run had one of its own.
-    error : str
-        Reason why a run has no result or its schedule is not valid; else empty.
-    figures : mapping of str to object
-        More that was measured; of a simulation its :class:`~mig_opt.simulation.Metrics`, ``unfinished`` jobs, the
-        ``lower_bounds`` of the trace and the ``gaps`` to them.
+    ``figures`` are more that was measured; of a simulation its :class:`~mig_opt.simulation.Metrics`, ``unfinished``
+    jobs, the ``lower_bounds`` of the trace and the ``gaps`` to them.
     """
 
-    status: str
-    seconds: float
-    makespan: float | None = None
-    lower_bound: float | None = None
-    tolerance: float = 0.0
-    seconds_to_gap: Mapping[str, float] = field(default_factory=dict, hash=False)
-    peak_bytes: int | None = None
-    error: str = ""
+    status: str  # a Status, ``crashed``, or ``unfinished`` after a simulation in which jobs wait for ever
+    seconds: float  # wall-clock time that the caller waited
+    makespan: float | None = None  # seconds; None without a schedule
+    lower_bound: float | None = None  # seconds; None where there is no schedule at all, and where nothing is known
+    tolerance: float = 0.0  # makespans and bounds that differ by no more than these seconds are the same
+    seconds_to_gap: Mapping[str, float] = field(default_factory=dict, hash=False)  # for the gaps that were reached
+    peak_bytes: int | None = None  # most memory of the process, where a run had one of its own
+    error: str = ""  # why a run has no result or its schedule is not valid
     figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property

@@ -26,33 +26,19 @@ Source = BatchSource | TraceSource
 
 @dataclass(frozen=True, slots=True)
 class StudyRun(ABC):
-    """A run of a study: of a method on a batch, or of a scheduler on a trace.
+    """A run of a study: of a method on a batch, or of a scheduler on a trace."""
 
-    Attributes
-    ----------
-    source : mapping
-        The batch or trace: settings of the generator, or name of an instance or file with a digest.
-    arguments : mapping
-        Name of the method or scheduler, its arguments, and ``fresh``: True if the run has a process of its own.
-    cell, column : str
-        Names in tables of the group of batches or traces, and of the method or scheduler with its arguments; no part of
-        the key.
-    subject : Batch, Trace or None
-        The batch or trace, where ``source`` alone does not bring it back; no part of the key.
-    """
-
-    source: Mapping[str, Any]
-    arguments: Mapping[str, Any]
+    source: Mapping[str, Any]  # settings of the generator, or name of an instance or file with a digest
+    arguments: Mapping[str, Any]  # of the method or scheduler, its name, and whether it has a ``fresh`` process
+    # Names in tables of the group of batches or traces, and of the method or scheduler with its arguments
     cell: str = field(default="", compare=False)
     column: str = field(default="", compare=False)
+    # The batch or trace, where the source alone does not bring it back
     subject: Any = field(default=None, compare=False, repr=False)
 
-    KIND: ClassVar[str]
-    """Key of the source in a row."""
-    ARGUMENTS: ClassVar[frozenset[str]]
-    """Arguments that each run has."""
-    ALWAYS_NAMED: ClassVar[tuple[str, ...]]
-    """Settings of the generator that cells name even if all have the same."""
+    KIND: ClassVar[str]  # key of the source in a row
+    ARGUMENTS: ClassVar[frozenset[str]]  # that each run has
+    ALWAYS_NAMED: ClassVar[tuple[str, ...]]  # settings of the generator that cells name even if all have the same
 
     @property
     def key(self) -> str:

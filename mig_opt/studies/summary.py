@@ -28,18 +28,10 @@ J = TypeVar("J", bound=Row[Any])
 
 @dataclass(frozen=True)
 class Judged(Row[StudyRun]):
-    """A row of a method beside the best of all rows of its batch.
+    """A row of a method beside the best of all rows of its batch, in seconds."""
 
-    Attributes
-    ----------
-    best_bound : float or None
-        The greatest lower bound that any run found, in seconds.
-    best_known : float or None
-        The shortest makespan that any run found, or that is on record, in seconds.
-    """
-
-    best_bound: float | None = None
-    best_known: float | None = None
+    best_bound: float | None = None  # the greatest lower bound that any run found
+    best_known: float | None = None  # the shortest makespan that any run found, or that is on record
 
     @property
     def gap(self) -> float | None:

@@ -11,30 +11,14 @@ from mig_opt.gpu.model import Placement
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU of this machine.
+    """A GPU of this machine."""
 
-    Attributes
-    ----------
-    uuid : str
-        The only name of the GPU that stays: numbers change with every start of the machine.
-    index : int
-        Its number at the moment.
-    name : str
-        Name of the board.
-    bus : str
-        PCI address.
-    mig : bool or None
-        True if MIG mode is enabled; None if the GPU has no MIG.
-    mig_pending : bool
-        MIG mode after the next reset of the GPU.
-    """
-
-    uuid: str
-    index: int
-    name: str
-    bus: str
-    mig: bool | None
-    mig_pending: bool
+    uuid: str  # the only name of the GPU that stays: numbers change with every start of the machine
+    index: int  # its number at the moment
+    name: str  # of the board
+    bus: str  # PCI address
+    mig: bool | None  # true if MIG mode is enabled; None if the GPU has no MIG
+    mig_pending: bool  # MIG mode after the next reset of the GPU
 
     def trouble(self) -> str:
         """Return why instances cannot be created on this GPU and how to mend it, empty if they can."""
@@ -54,34 +38,16 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class MigInstance:
-    """A GPU instance that exists.
+    """A GPU instance that exists."""
 
-    Attributes
-    ----------
-    gpu : str
-        UUID of the GPU.
-    number : int
-        The number that the driver has given to the GPU instance; it is used again after a destruction.
-    profile : str
-        Name of the profile, as the driver spells it.
-    start, size : int
-        First memory slice, and number of memory slices.
-    uuid : str
-        UUID of the MIG device, for ``CUDA_VISIBLE_DEVICES``; empty if there is no compute instance, or more than one.
-    computes : int
-        Number of compute instances.
-    processes : tuple of int
-        Process numbers of what computes on it.
-    """
-
-    gpu: str
-    number: int
-    profile: str
-    start: int
-    size: int
-    uuid: str = ""
-    computes: int = 1
-    processes: tuple[int, ...] = ()
+    gpu: str  # UUID of the GPU
+    number: int  # that the driver has given to the GPU instance; it is used again after a destruction
+    profile: str  # as the driver spells it
+    start: int  # first memory slice
+    size: int  # number of memory slices
+    uuid: str = ""  # of the MIG device, for CUDA_VISIBLE_DEVICES; empty unless there is just one compute instance
+    computes: int = 1  # number of compute instances
+    processes: tuple[int, ...] = ()  # process numbers of what computes on it
 
     def at(self, placement: Placement) -> bool:
         """Return True if the instance has just the memory and compute slices of a placement."""
@@ -102,18 +68,7 @@ class MigInstance:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Waits between tries of what a driver refuses for a while.
-
-    Attributes
-    ----------
-    first : float
-        Seconds before the second try.
-    growth : float
-        The factor from each wait to the next.
-    longest : float
-        The longest single wait in seconds.
-    limit : float
-        Seconds of waiting after which the last refusal counts.
+    """Waits between tries of what a driver refuses for a while, in seconds.
 
     Examples
     --------
@@ -121,10 +76,10 @@ class Patience:
     [1, 2, 3, 1]
     """
 
-    first: float = 0.1
-    growth: float = 1.6
-    longest: float = 5.0
-    limit: float = 60.0
+    first: float = 0.1  # before the second try
+    growth: float = 1.6  # the factor from each wait to the next
+    longest: float = 5.0  # single wait
+    limit: float = 60.0  # of waiting, after which the last refusal counts
 
     def waits(self) -> Iterator[float]:
         """Yield the waits, in seconds; all of them together are the limit."""

@@ -44,17 +44,7 @@ def bindings() -> Any:
 
 
 class Nvml:
-    """The driver of this machine, for ``with`` statements.
-
-    Parameters
-    ----------
-    patience : Patience
-        How long to wait for what the driver refuses for a while.
-    sleep : callable
-        Waits so many seconds.
-    root : Path
-        The root of the file system in which other processes are looked for.
-    """
+    """The driver of this machine, for ``with`` statements; other processes are looked for below the folder ``root``."""
 
     def __init__(
         self,
@@ -309,14 +299,7 @@ class Nvml:
         return DriverError("in the way", message)
 
     def destroy(self, gpu: str, number: int) -> None:
-        """Destroy a GPU instance with its compute instances, and wait until it is gone.
-
-        Parameters
-        ----------
-        gpu : str
-            UUID of the GPU.
-        number : int
-            Number of the GPU instance.
+        """Destroy a GPU instance, by its number, with its compute instances, and wait until it is gone.
 
         Raises
         ------

@@ -38,18 +38,10 @@ _TICK = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a try.
+    """The end of a try."""
 
-    Attributes
-    ----------
-    time : float
-        Seconds since 1970.
-    code : int or None
-        Exit code; None if it died without one.
-    """
-
-    time: float
-    code: int | None
+    time: float  # seconds since 1970
+    code: int | None  # exit code; None if it died without one
 
 
 def name_of_try(batch: Batch, task: str, attempt: int) -> str:
@@ -58,15 +50,7 @@ def name_of_try(batch: Batch, task: str, attempt: int) -> str:
 
 
 class Attempts:
-    """The tries at tasks of an execution.
-
-    Parameters
-    ----------
-    folder : Path
-        Where their files are; made when the first one begins.
-    working : Path
-        The folder in which commands run.
-    """
+    """The tries at tasks of an execution: commands run in the folder ``working``, their files are in the other one."""
 
     def __init__(self, folder: Path, working: Path) -> None:
         self.folder, self._working = folder.absolute(), working

@@ -32,17 +32,7 @@ _DIED = 137
 
 
 class Executor:
-    """The execution of one plan, from wherever its journal ends.
-
-    Parameters
-    ----------
-    journal : JournalFile
-        The plan and everything so far.
-    machines : Machines
-        Do things beside each other.
-    observe : callable, optional
-        Is told each event.
-    """
+    """The execution of one plan, from wherever its journal ends."""
 
     def __init__(self, journal: JournalFile, machines: Machines, observe: Observer | None = None) -> None:
         self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
@@ -125,13 +115,7 @@ class Executor:
             self._note("ran", index, outcome.time, task=task, attempt=attempt, code=outcome.code)
 
     def undo(self) -> list[str]:
-        """End tasks that run, and destroy the instances that the execution has made, and no others.
-
-        Returns
-        -------
-        list of str
-            Why some of them are still there.
-        """
+        """End tasks that run, destroy what the execution has made, and nothing else; return why some is still there."""
         self._note("resume")
         self._stop_tasks()
         refusals = []

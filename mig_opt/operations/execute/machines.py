@@ -33,18 +33,9 @@ class Done:
 
 
 class Machines:
-    """Drivers and tries at tasks, by the host of a machine; this one is called by an empty text.
+    """Drivers and tries at tasks of an execution, by the host of a machine; this one is called by an empty text.
 
-    Parameters
-    ----------
-    run : str
-        A name of the execution.
-    folder : Path
-        For the files of tries on this machine.
-    working : str
-        The folder in which commands run.
-    patience : Patience
-        How long to wait for what drivers refuse for a while.
+    Commands run in the folder ``working``; tries on this machine have their files in ``folder``.
     """
 
     def __init__(self, run: str, folder: Path, working: str, patience: Patience | None) -> None:

@@ -40,16 +40,7 @@ _TASKS = Patience(first=0.2, longest=30, limit=30 * 24 * 3600)
 class Remote:
     """The driver of another machine, and the tries at tasks there.
 
-    Parameters
-    ----------
-    host : str
-        What ssh takes for the machine.
-    run : str
-        Name of the execution, for the folder of its files there.
-    working : str
-        The folder in which commands run, if it exists there.
-    patience : Patience
-        How long to wait for a connection that is lost during an operation.
+    The files of the execution ``run`` have a folder of their own there; commands run in ``working``, if that exists.
     """
 
     def __init__(self, host: str, run: str, working: str, patience: Patience) -> None:

@@ -18,36 +18,16 @@ StepKind = Literal["create", "run", "destroy"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutedStep:
-    """A task or an operation as it was planned and as it was.
-
-    Attributes
-    ----------
-    kind : str
-        ``run``, ``create`` or ``destroy``.
-    task : str
-        Name of the task; empty for operations.
-    gpu : int
-        Index of the GPU.
-    profile : str
-        Profile of the instance.
-    start : int
-        Start slice of the instance.
-    planned : tuple of float
-        Begin and end in the plan, in seconds.
-    measured : tuple of float
-        Begin and end as they were, in seconds after the beginning of the execution.
-    code : int
-        Exit code of the task.
-    """
+    """A task or an operation as it was planned and as it was."""
 
     kind: StepKind
-    task: str
+    task: str  # empty for operations
     gpu: int
     profile: str
     start: int
-    planned: tuple[float, float]
-    measured: tuple[float, float]
-    code: int = 0
+    planned: tuple[float, float]  # begin and end in the plan, in seconds
+    measured: tuple[float, float]  # as they were, in seconds after the beginning of the execution
+    code: int = 0  # exit code of the task
 
     @property
     def longer(self) -> float:
@@ -61,18 +41,11 @@ class Difference:
 
     All that is on the measured critical path counts: what took longer than planned (less than 0: shorter), and the
     waits between, compared with those of the plan.
-
-    Attributes
-    ----------
-    tasks, operations : float
-        By how much tasks, and operations, took longer.
-    waits : float
-        By how much more there was to wait for: the driver, starts of programs, another order.
     """
 
-    tasks: float
+    tasks: float  # by how much they took longer
     operations: float
-    waits: float
+    waits: float  # by how much more there was to wait for: the driver, starts of programs, another order
 
 
 @dataclass
