@@ -12,7 +12,7 @@ from typing import Literal
 
 from bench import report
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
-from mig_opt.cli.outcome import say
+from mig_opt.cli.errors import say
 
 A100 = get_gpu("A100")
 GPUS, PER_NODE, OWNERS, SEEDS, SECONDS = 200, 8, 40, 3, 10.0

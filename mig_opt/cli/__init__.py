@@ -12,8 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mig_opt.cli.interruption import interrupted
-from mig_opt.cli.streams import open_streams
+from mig_opt.cli.streams import interrupted, open_streams
 
 __all__ = ["main"]
 
@@ -30,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
         from mig_opt.cli.app import command_line
-        from mig_opt.cli.completing import PROGRAM, VARIABLE, asked_of, know_shells
+        from mig_opt.cli.completion import PROGRAM, VARIABLE, asked_of, know_shells
 
         arguments = list(sys.argv[1:] if arguments is None else arguments)
         asked = asked_of(os.environ)
@@ -41,6 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command
-        from mig_opt.cli.outcome import report
+        from mig_opt.cli.errors import report
 
         sys.exit(report(error))

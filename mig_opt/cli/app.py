@@ -1,4 +1,4 @@
-"""The commands put together."""
+"""The commands put together, and the one way in which each is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import importlib
 import inspect
 import itertools
-import keyword
 from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -16,9 +15,10 @@ from typer.core import TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from mig_opt._version import __version__
-from mig_opt.cli.commands import COMMANDS, GROUPS, epilog, heading
+from mig_opt.cli.answers import Answer, Call
+from mig_opt.cli.commands import COMMANDS, GROUPS, heading
+from mig_opt.cli.errors import report
 from mig_opt.cli.logs import begin_log
-from mig_opt.cli.outcome import report
 from mig_opt.cli.streams import prepare_streams
 from mig_opt.texts import number_in
 
@@ -31,14 +31,17 @@ _SETTINGS: dict[str, Any] = {
 _MARGIN = 4
 """Columns of a list in the help that no text is in."""
 
-LogLevel = Annotated[
-    str | None,
-    typer.Option(
-        "--log-level",
-        metavar="LEVEL",
-        help="Tell what goes on, on standard error: debug, info or warning. After any command, too.",
-    ),
-]
+_COMMON = {
+    "as_json": Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
+    "log_level": Annotated[str | None, typer.Option("--log-level", hidden=True)],
+}
+"""The options that commands have without saying so."""
+
+_FILES = {
+    *("BATCH", "[BATCH]", "SCHEDULE", "[SCHEDULE]", "CERTIFICATE", "SERVICES", "DEPLOYMENT", "OLD", "TRACE", "STATE"),
+    *("SOURCE", "STUDY", "JOURNAL", "FILE", "NAME|FILE"),
+}
+"""Words of the help for what names a file that is read or written."""
 
 
 class Sections(TyperGroup):
@@ -68,19 +71,25 @@ def command_line(first: str = "") -> typer.Typer:
     first : str
         First word of the command that is wanted: the modules of other commands are not imported. If no command begins
         with it, all are there.
+
+    Examples
+    --------
+    mig-opt solve rodinia-a30
+    mig-opt init batch my-batch.json
+    mig-opt solve my-batch.json
     """
     app = typer.Typer(
         name="mig-opt",
         help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
         "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for "
         "standard input.",
-        epilog=epilog(("mig-opt solve rodinia-a30", "mig-opt init batch my-batch.json", "mig-opt solve my-batch.json")),
+        epilog=_help(command_line)["epilog"],
         cls=Sections,
         add_completion=False,
         pretty_exceptions_enable=False,
         **_SETTINGS,
     )
-    app.callback()(guarded(_options))
+    app.callback()(called(_options))
     groups = {"": app}
     for name in [name for name in COMMANDS if name.split()[0] == first] or COMMANDS:
         group, _, last = name.rpartition(" ")
@@ -88,9 +97,17 @@ def command_line(first: str = "") -> typer.Typer:
             groups[group] = typer.Typer(help=GROUPS[group], **_SETTINGS)
             app.add_typer(groups[group], name=group)
         module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name].module}")
-        function = getattr(module, f"{last}_" if keyword.iskeyword(last) else last)
-        groups[group].command(last, epilog=epilog(COMMANDS[name].examples))(guarded(function))
+        function = getattr(module, name.replace(" ", "_"))
+        groups[group].command(last, **_help(function))(called(function))
     return app
+
+
+def _help(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the text of a help, and its end: the examples of the docstring, one on each line."""
+    text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples\n--------\n")
+    lines = [f"  {line}" for line in examples.splitlines()]
+    # The mark keeps the lines as they are.
+    return {"help": text, "epilog": "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *lines])}
 
 
 def _show_version(wanted: bool) -> None:
@@ -103,53 +120,80 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
-    log_level: LogLevel = None,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help="Tell what goes on, on standard error: debug, info or warning. After any command, too.",
+        ),
+    ] = None,
 ) -> None:
     pass
 
 
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command so that whatever it raises becomes a message on standard error and an exit code.
+def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Wrap a command so that its answer, or whatever it raises, becomes output and an exit code.
 
-    A parameter whose type is a dataclass becomes one option for each field of it. ``--log-level`` is an option of
-    everything; the help of commands does not repeat it.
+    A parameter whose type is a dataclass becomes one option for each field of it. A :class:`Call` is no option; the
+    command gets it. Commands with an :class:`Answer` have ``--json``. ``--log-level`` is an option of everything; the
+    help of commands does not repeat it.
     """
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
     hints = get_type_hints(command, include_extras=True)
-    for parameter in inspect.signature(command).parameters.values():
-        kind = hints[parameter.name]
-        if not dataclasses.is_dataclass(kind):
-            parameters.append(parameter.replace(annotation=kind))
-            continue
-        groups[parameter.name] = kind
-        fields = get_type_hints(kind, include_extras=True)
-        parameters += [
-            parameter.replace(name=field.name, default=field.default, annotation=fields[field.name])
-            for field in dataclasses.fields(kind)
-        ]
-
-    for parameter in parameters:
-        _read_plainly(parameter)
-    if "log_level" not in hints:
-        kind = Annotated[str | None, typer.Option("--log-level", hidden=True)]
-        parameters.append(inspect.Parameter("log_level", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
+    wants_call = hints.pop("call", None) is Call
+    groups: dict[str, Any] = {
+        name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind) and name != "return"
+    }
+    common = [name for name in _COMMON if name not in hints and (name != "as_json" or hints["return"] is Answer)]
+    parameters = _parameters(command, hints, common)
+    names = {parameter.name: _shown_name(parameter) for parameter in parameters}
+    files = [parameter.name for parameter in parameters if _info(parameter).metavar in _FILES]
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
         prepare_streams()
         try:
-            begin_log(values["log_level"] if "log_level" in hints else values.pop("log_level"))
+            begin_log(values["log_level"])
+            named = [values[name] if isinstance(values[name], list) else [values[name]] for name in files]
+            read = [value for several in named for value in several if value is not None]
+            call = Call(read, as_json=values.get("as_json", False), quiet=values.get("quiet", False))
+            given = {name: value for name, value in values.items() if name not in common}
             for name, kind in groups.items():
-                values[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
-            command(**values)
+                given[name] = kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
+            answer = command(**given, **({"call": call} if wants_call else {}))
+            code = 0 if answer is None else call.end(answer)
         except typer.Exit:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            raise typer.Exit(report(error, {entry.name: _shown_name(entry) for entry in parameters})) from None
+            code = report(error, names)
+        if code:
+            raise typer.Exit(code)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return run
+
+
+def _parameters(command: Callable[..., Any], hints: dict[str, Any], common: list[str]) -> list[inspect.Parameter]:
+    """Return the arguments and options of a command."""
+    found: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints.get(parameter.name)
+        if not dataclasses.is_dataclass(kind):
+            found += [] if kind is None else [parameter.replace(annotation=kind)]
+            continue
+        fields = get_type_hints(kind, include_extras=True)
+        found += [
+            parameter.replace(name=field.name, default=field.default, annotation=fields[field.name])
+            for field in dataclasses.fields(kind)
+        ]
+    for name in common:
+        kind = _COMMON[name]
+        default = False if name == "as_json" else None
+        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    for parameter in found:
+        _read_plainly(parameter)
+    # What is said about the progress stands last.
+    return sorted(found, key=lambda parameter: parameter.name == "quiet")
 
 
 def _read_plainly(parameter: inspect.Parameter) -> None:

@@ -1,4 +1,4 @@
-"""The batches, traces and states that the arguments of a command name, and the files that it is to write."""
+"""The batches, traces and states that the arguments of a command name, and the figures of its options."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mig_opt.cli.outcome import Checks, options_named, refuse, say
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.errors import say
+from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
@@ -19,7 +21,6 @@ from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
-    from mig_opt.batch.schedule import Schedule
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
@@ -74,28 +75,21 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
     return False
 
 
-def load_batch(
-    name: str,
-    gpu: str | None,
-    gpus: int | None,
-    *,
-    costs: str | None = None,
-    cost_free: bool = False,
-    document: bytes | None = None,
-) -> Batch:
-    """Return the batch that BATCH, ``--gpu``, ``--gpus``, ``--costs`` and ``--cost-free`` stand for.
+def load_batch(name: str, given: BatchOptions | CostOptions, document: bytes | None = None) -> Batch:
+    """Return the batch that BATCH and its options stand for.
 
     Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard
     input, if it has been read.
     """
-    _check_gpus(gpu, gpus)
-    if costs is not None and cost_free:
+    _check_gpus(given.gpu, given.gpus)
+    cost_free = isinstance(given, CostOptions) and given.cost_free
+    if given.costs is not None and cost_free:
         refuse("--costs", "and --cost-free exclude each other; give one of them")
-    batch = _load_batch(name, gpu, document)
-    if gpus is not None:
-        batch = batch.replace(gpus=gpus)
-    if costs is not None:
-        batch = batch.replace(operations=load_costs(costs, batch.gpu))
+    batch = _load_batch(name, given.gpu, document)
+    if given.gpus is not None:
+        batch = batch.replace(gpus=given.gpus)
+    if given.costs is not None:
+        batch = batch.replace(operations=load_costs(given.costs, batch.gpu))
     return batch.cost_free() if cost_free else batch
 
 
@@ -159,21 +153,14 @@ def _own_gpu(document: str | bytes) -> str | None:
     return named
 
 
-def load_schedule(path: Path) -> Schedule:
-    """Return the schedule in a file."""
-    from mig_opt.files.batch.schedules import read_schedule
-
-    return read_schedule(path)
-
-
-def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
+def load_trace(name: str, gpu: str | None = None, gpus: int | None = None) -> Trace:
     """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
     from mig_opt.files.fleet.traces import read_trace, trace_from_json
 
     return _load_for_fleet(name, gpu, gpus, read_trace, trace_from_json)
 
 
-def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
+def load_state(name: str, gpu: str | None = None, gpus: int | None = None) -> FleetState:
     """Return the state of a fleet that STATE, ``--gpu`` and ``--gpus`` stand for."""
     from mig_opt.files.fleet.states import read_state, state_from_json
 
@@ -196,7 +183,7 @@ def is_state(path: Path) -> bool:
     """Return True if a file says that it is a state of a fleet."""
     from mig_opt.files.documents import parsed, read_text
 
-    if path.suffix.lower() == ".csv":
+    if is_table(path):
         return False
     try:
         raw, _ = parsed(read_text(path), "")
@@ -269,58 +256,3 @@ def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     names = [name.strip() for name in devices.split(",")]
     addresses(len(names) if count is None else count, names)
     return names
-
-
-def written(
-    noun: str, content: T | None, path: Path | None, write: Callable[[T, Path], object], purpose: str = ""
-) -> list[str]:
-    """Write a file that is wanted if there is something to write; return the remark about it, with ``purpose``."""
-    if path is None:
-        return []
-    if content is None:
-        return [f"There is no {noun} to write to {path}."]
-    write(content, path)
-    return [f"{noun.capitalize()} written to {path}{purpose}."]
-
-
-def plotted(noun: str, content: T | None, path: Path | None, draw: Callable[[T, Path], object]) -> list[str]:
-    """Draw a chart that is wanted if there is something to draw; return the remark about it."""
-    if path is not None and content is None:
-        return [f"There is no {noun} to draw in {path}."]
-    return written("chart", content, path, draw)
-
-
-def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **outputs: Path | None) -> None:
-    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
-
-    The name of a chart has to end like that of an image; ``outputs`` are other files, by the words for their content.
-    """
-    from mig_opt.files.documents import check_writable
-
-    if chart is not None:
-        from mig_opt.views import check_plot_path
-    checks, wanted = Checks(), {**outputs, "chart": chart}
-    earlier: dict[str, Path] = {}
-    for purpose, path in wanted.items():
-        if path is None:
-            continue
-        with checks.step():
-            # One folder that cannot be written to is one problem, however many files it is to hold.
-            new = [other for other in earlier.values() if not other.exists()]
-            together = not path.exists() and path.parent in {other.parent for other in new}
-            earlier[purpose] = path
-            said = {problem.message for error in checks.errors for problem in error.problems if together}
-            try:
-                (check_plot_path if path is chart else check_writable)(path)
-            except InputError as error:
-                problems = [problem for problem in error.problems if problem.message not in said]
-                if problems:
-                    raise InputError(problems, error.source) from None
-                continue
-            for name in inputs:
-                if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
-                    refuse("", f"is read as well ({name}); write to another file", path)
-            for other, same in earlier.items():
-                if other != purpose and path.resolve() == same.resolve():
-                    refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
-    checks.finish()

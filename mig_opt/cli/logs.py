@@ -13,7 +13,7 @@ def begin_log(level: str | None) -> None:
         return
     import logging
 
-    from mig_opt.cli.outcome import refuse
+    from mig_opt.cli.checks import refuse
     from mig_opt.errors import nearest
 
     if level.casefold() not in _LEVELS:

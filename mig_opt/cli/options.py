@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from mig_opt.cli import completing
-from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT
-
-_PROBLEM_HELP = "JSON or CSV file, bundled instance, or -."
+from mig_opt.cli import completion
+from mig_opt.cli.answers import DEFAULT_TIME_LIMIT
 
 
 def file(explanation: str, *names: str) -> Any:
@@ -29,10 +27,20 @@ def plot(subject: str) -> Any:
     return file(f"Draw {subject} as .png, .pdf, .svg, or .html to explore.", "--plot")
 
 
+def quiet(explanation: str) -> Any:
+    """Return the declaration of the option ``--quiet``."""
+    return Option("--quiet", "-q", help=explanation)
+
+
+def needed(metavar: str, explanation: str, complete: Any = None) -> Any:
+    """Return the declaration of an argument without a default."""
+    return Argument(metavar=metavar, help=explanation, show_default=False, autocompletion=complete)
+
+
 def in_place_of_gpu(subject: str) -> Any:
     """Return the declaration of the option ``--gpu``, for what names a GPU (or several) itself."""
     explanation = f"In place of the {subject} names; CSV files need it."
-    return Option("--gpu", metavar="GPU", help=explanation, autocompletion=completing.gpus)
+    return Option("--gpu", metavar="GPU", help=explanation, autocompletion=completion.gpus)
 
 
 def in_place_of_gpus(subject: str) -> Any:
@@ -40,29 +48,21 @@ def in_place_of_gpus(subject: str) -> Any:
     return Option("--gpus", metavar="N", help=f"In place of {subject}'s number of GPUs.")
 
 
-BatchArgument = Annotated[
-    str, Argument(metavar="BATCH", help=_PROBLEM_HELP, show_default=False, autocompletion=completing.batches)
-]
-ScheduleArgument = Annotated[Path, Argument(metavar="SCHEDULE", help="JSON file.", show_default=False)]
-ServicesArgument = Annotated[
-    str,
-    Argument(
-        metavar="SERVICES",
-        help="JSON or CSV file, bundled demand, or -.",
-        show_default=False,
-        autocompletion=completing.demands,
-    ),
-]
-DeploymentArgument = Annotated[Path, Argument(metavar="DEPLOYMENT", help="JSON or CSV file.", show_default=False)]
-PictureArgument = Annotated[Path, Argument(metavar="OUT", help=".png, .pdf, .svg or .html file.", show_default=False)]
-ScriptArgument = Annotated[Path, Argument(metavar="OUT", help="File for bash.", show_default=False)]
-TraceArgument = Annotated[str, Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)]
+BatchArgument = Annotated[str, needed("BATCH", "JSON or CSV file, bundled instance, or -.", completion.batches)]
+ScheduleArgument = Annotated[Path, needed("SCHEDULE", "JSON file.")]
+ServicesArgument = Annotated[str, needed("SERVICES", "JSON or CSV file, bundled demand, or -.", completion.demands)]
+DeploymentArgument = Annotated[Path, needed("DEPLOYMENT", "JSON or CSV file.")]
+PictureArgument = Annotated[Path, needed("OUT", ".png, .pdf, .svg or .html file.")]
+ScriptArgument = Annotated[Path, needed("OUT", "File for bash.")]
+TraceArgument = Annotated[str, needed("TRACE", "JSON or CSV file, or -.")]
+StateArgument = Annotated[str, needed("STATE", "JSON or CSV file, or -.")]
 ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
 
 Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
 Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]
 TraceGpu = Annotated[str | None, in_place_of_gpu("GPU that TRACE")]
 TraceGpus = Annotated[int | None, in_place_of_gpus("TRACE")]
+TraceOutput = Annotated[Path | None, output("Write to a .json or .csv file, not to standard output.")]
 CostFree = Annotated[bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")]
 Costs = Annotated[
     str | None,
@@ -73,17 +73,20 @@ Costs = Annotated[
         "of mig-opt run --measured-costs.",
     ),
 ]
+Start = Annotated[
+    str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
+]
 
 Method = Annotated[
-    str, Option(metavar="NAME", help="One of: mig-opt methods.", autocompletion=completing.methods_of_command)
+    str, Option(metavar="NAME", help="One of: mig-opt methods.", autocompletion=completion.methods_of_command)
 ]
+Partition = Annotated[str | None, Option(metavar="P", help="For --method fixpart: instances in order, such as 4+2+1.")]
 TimeLimit = Annotated[float, Option(metavar="S", help="Seconds.")]
 ExactTimeLimit = Annotated[
     float | None, Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]")
 ]
 Seed = Annotated[int, Option(metavar="N", help="For what is random.")]
 Workers = Annotated[int | None, Option(metavar="N", help="Threads.  [default: one per core]")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Devices = Annotated[
     str | None,
     Option(
@@ -109,30 +112,51 @@ MaxProcesses = Annotated[int | None, Option(metavar="N", help="Most processes th
 
 
 @dataclass(frozen=True, slots=True)
-class ServicesOptions:
-    """Options that complete or override services; None (or False) where they were not given."""
+class BatchOptions:
+    """Options that complete or override a batch; None where they were not given."""
+
+    gpu: Gpu = None
+    gpus: Gpus = None
+    costs: Costs = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Options that complete services; None where they were not given."""
 
     gpu: Annotated[str | None, in_place_of_gpu("GPUs that SERVICES")] = None
     profiles: Profiles = None
     scenario: Scenario = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesOptions(TableOptions):
+    """Options that complete or override services; None where they were not given."""
+
     slo_share: SloShare = None
     whole_ms: WholeMs = None
     max_processes: MaxProcesses = None
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemOptions:
-    """Options of commands for batches that take services too; None (or False) where they were not given.
-
-    Those up to ``costs`` have a meaning for batches; of these, ``gpu`` has one for services, as all others. The help
-    does not show those, since services have commands of their own.
-    """
+class CostOptions:
+    """Options that complete or override a batch, or take its costs away; None (or False) where they were not given."""
 
     gpu: Gpu = None
     gpus: Gpus = None
     cost_free: CostFree = False
     costs: Costs = None
-    profiles: Annotated[list[Path] | None, Option("--profiles", hidden=True)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemOptions(CostOptions):
+    """Options of commands for batches that take services too.
+
+    Of those for batches, ``gpu`` has a meaning for services, as all others. The help does not show these, since
+    services have commands of their own.
+    """
+
+    profiles: Annotated[list[Path] | None, Option("--profiles", metavar="FILE", hidden=True)] = None
     scenario: Annotated[str | None, Option("--scenario", hidden=True)] = None
     slo_share: Annotated[float | None, Option("--slo-share", hidden=True)] = None
     whole_ms: Annotated[bool | None, Option("--whole-ms/--no-whole-ms", hidden=True)] = None
@@ -140,6 +164,4 @@ class ProblemOptions:
 
     def for_services(self) -> ServicesOptions:
         """Return those that services have."""
-        return ServicesOptions(
-            self.gpu, self.profiles, self.scenario, self.slo_share, self.whole_ms, self.max_processes
-        )
+        return ServicesOptions(*(getattr(self, field.name) for field in fields(ServicesOptions)))

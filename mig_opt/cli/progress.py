@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 from rich.text import Text
 
+from mig_opt.cli.figures import seconds as spelled
 from mig_opt.cli.logs import log_is_shown
-from mig_opt.cli.screens import seconds as spelled
 from mig_opt.method.options import Callbacks
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable

@@ -1,6 +1,7 @@
-"""The standard streams. What one lacks or refuses becomes a message and an exit code, whatever the command.
+"""The standard streams, and the message of Ctrl-C.
 
-Loads next to nothing: closed streams are replaced before other modules open files.
+What a stream lacks or refuses becomes a message and an exit code, whatever the command. Loads next to nothing: closed
+streams are replaced before other modules open files, and Ctrl-C works while these are still being loaded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import contextlib
 import errno
 import io
 import os
+import signal
 import sys
 from typing import IO
 
@@ -17,6 +19,9 @@ _CLOSED = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr",
 
 To read input or to write output fails then, as it should; error messages go nowhere.
 """
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 def open_streams() -> None:
@@ -45,3 +50,16 @@ def silence(stream: IO[str]) -> None:
 def refusal(error: OSError) -> str:
     """Return why a stream cannot be used."""
     return "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+
+
+def interrupted() -> int:
+    """Say that the program was interrupted; return the exit code.
+
+    Another Ctrl-C has nothing left to stop: it is ignored, so that it cannot disturb the end of the program.
+    """
+    with contextlib.suppress(ValueError):  # outside of the main thread, which no Ctrl-C reaches
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+    return INTERRUPTED

@@ -17,7 +17,7 @@ from command_line import Command, called
 from study_jobs import cluster_of_two
 
 from mig_opt.cli.progress import Bar
-from mig_opt.cli.study_screens import StudyBar
+from mig_opt.cli.study import StudyBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study
 from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.running import runs_of

@@ -12,7 +12,7 @@ import pytest
 from command_line import MODULE, Command, refuses
 
 from mig_opt.cli.commands import COMMANDS
-from mig_opt.cli.completing import asked_of
+from mig_opt.cli.completion import asked_of
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.instances.bundled import instance_names
 from mig_opt.method.registry import DEPLOY_METHODS, METHODS

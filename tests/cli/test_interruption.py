@@ -47,7 +47,7 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.batch.solving.show"):
+    for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.screens.show_report"):
         with monkeypatch.context() as patch:
             patch.setattr(target, interrupted)
             assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt.cli.pointing import MOST_PLACES, error_text
+from mig_opt.cli.errors import MOST_PLACES, error_text
 from mig_opt.errors import InputError, Problem
 
 

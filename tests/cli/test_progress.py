@@ -9,7 +9,7 @@ import pytest
 from command_line import Command
 
 from mig_opt import Job, Trace, get_gpu, simulate
-from mig_opt.cli.fleet.simulating import _watched
+from mig_opt.cli.fleet.simulate import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.bundled import load_instance
@@ -41,7 +41,7 @@ def test_runs_of_methods(bar: Bar) -> None:
 
 
 def test_jobs_of_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.cli.fleet.simulating._REFRESH_S", 0.0)
+    monkeypatch.setattr("mig_opt.cli.fleet.simulate._REFRESH_S", 0.0)
     jobs = tuple(Job(name, 0.0, {3: 10.0}, "3g.20gb") for name in "abc")
     bar = Bar("jobs", 6)
     simulate(Trace(jobs, get_gpu("A100")), "first-fit", observer=_watched(bar, "first-fit", 3))

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from mig_opt.cli.app import command_line
 from mig_opt.cli.commands import COMMANDS, GROUPS
-from mig_opt.cli.screens import seconds
+from mig_opt.cli.figures import seconds
 from mig_opt.gpu.catalogue import catalogue
 
 
@@ -36,8 +36,6 @@ def test_every_help_has_an_example(run, monkeypatch, command):
     _, _, examples = re.split(r"\n\n  (Examples?:)\n", outcome.out) if "Example" in outcome.out else ("", "", "")
     name = " ".join(command)
     assert f"mig-opt {name}" in examples or name in GROUPS
-    if name in COMMANDS:
-        assert tuple(line.strip() for line in examples.splitlines()) == COMMANDS[name].examples
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 
@@ -46,7 +44,7 @@ def test_examples_have_options_that_there_are(name):
     command = get_command(command_line(name.split()[0]))
     for word in name.split():
         command = command.commands[word]
-    for example in COMMANDS[name].examples:
+    for example in command.epilog.splitlines()[2:]:
         words = shlex.split(example.partition(" > ")[0].rpartition("mig-opt ")[2])
         assert words[: len(name.split())] == name.split()
         with command.make_context(name, words[len(name.split()) :], resilient_parsing=True) as context:

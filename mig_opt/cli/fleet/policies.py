@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.cli.outcome import Checks, options_named, refuse
+from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace

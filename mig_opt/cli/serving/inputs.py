@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_state, is_table, piped, running_in_state
-from mig_opt.cli.options import ServicesOptions
-from mig_opt.cli.outcome import Checks, options_named, refuse
+from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.rules import wrong_integer
@@ -18,7 +18,7 @@ from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import ProfileTable
 
 
-def load_services(name: str, options: ServicesOptions, document: bytes | None = None) -> Demand:
+def load_services(name: str, options: TableOptions, document: bytes | None = None) -> Demand:
     """Return the demand that SERVICES and its options stand for; all that is wrong about them is refused at once.
 
     ``document`` is the content of standard input, if it has been read.
@@ -27,7 +27,8 @@ def load_services(name: str, options: ServicesOptions, document: bytes | None = 
     if options.gpu is not None:
         checks.attempt(get_gpu, options.gpu)
     wrong_gpu = bool(checks.errors)
-    checks.attempt(_check_rule, options)
+    rule = options if isinstance(options, ServicesOptions) else ServicesOptions()
+    checks.attempt(_check_rule, rule)
     source = checks.attempt(_Source.of, name, document)
     if source is None or wrong_gpu:
         checks.finish()
@@ -43,9 +44,9 @@ def load_services(name: str, options: ServicesOptions, document: bytes | None = 
             if problems:
                 raise InputError(problems, error.source) from None
     checks.finish()
-    share = demand.rule.share if options.slo_share is None else options.slo_share
-    whole_ms = demand.rule.whole_ms if options.whole_ms is None else options.whole_ms
-    most = demand.max_processes if options.max_processes is None else options.max_processes
+    share = demand.rule.share if rule.slo_share is None else rule.slo_share
+    whole_ms = demand.rule.whole_ms if rule.whole_ms is None else rule.whole_ms
+    most = demand.max_processes if rule.max_processes is None else rule.max_processes
     return demand.replace(rule=SloRule(share, whole_ms), max_processes=most)
 
 
@@ -124,7 +125,7 @@ class _Source:
         # A JSON document has a key of that name.
         return names if self.document is not None else names | {"gpu": "--gpu"}
 
-    def demand(self, options: ServicesOptions, tables: list[ProfileTable]) -> Demand:
+    def demand(self, options: TableOptions, tables: list[ProfileTable]) -> Demand:
         """Return the demand with these tables."""
         from mig_opt.files.serving.demands import demand_from_json, read_demand
 

@@ -78,7 +78,7 @@ def test_ctrl_c_before_anything_is_done(compare: Command, small: Path, monkeypat
 
 
 def test_contradictions_are_loud(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.cli.batch.comparing._on_record", lambda batches, arguments: {"small": 0.001})
+    monkeypatch.setattr("mig_opt.cli.batch.compare._on_record", lambda batches, arguments: {"small": 0.001})
     ending = compare(small, "--methods", "far")
     assert ending.code == 70
     assert "contradict each other" in ending.err

@@ -10,7 +10,7 @@ import pytest
 from command_line import BATCH, TASKS, method_that
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.cli.batch import solving as cli_solving
+from mig_opt.cli.batch import solve as cli_solving
 from mig_opt.files.batch.batches import write_batch
 from mig_opt.gpu.catalogue import get_gpu
 
@@ -89,7 +89,7 @@ def test_a_gap_is_a_share_or_a_percentage(run, batch_file, monkeypatch, options,
 
 @pytest.mark.parametrize(("gap", "cut_short"), [("50%", False), ("0", True)])
 def test_a_plan_that_is_good_enough_is_not_cut_short(run, monkeypatch, gap, cut_short):
-    monkeypatch.setattr("mig_opt.cli.outcome.DEFAULT_TIME_LIMIT", 1e-3)
+    monkeypatch.setattr("mig_opt.cli.answers.DEFAULT_TIME_LIMIT", 1e-3)
     outcome = run("solve", "miso-a100-32", "--gap", gap, "-q")
     assert (outcome.code, "status       feasible" in outcome.out) == (0, True)
     assert ("Stopped after the default of 0.001 s" in outcome.out) == cut_short

@@ -47,7 +47,7 @@ def test_options_reach_the_method(run, monkeypatch):
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--time-limit", 5], False)])
 def test_a_run_that_is_cut_short_says_how_to_go_on(run, monkeypatch, options, told):
     method_that(monkeypatch, first_fit)
-    monkeypatch.setattr("mig_opt.cli.outcome.DEFAULT_TIME_LIMIT", 1e-9)
+    monkeypatch.setattr("mig_opt.cli.answers.DEFAULT_TIME_LIMIT", 1e-9)
     outcome = run("deploy", "parvagpu-s2", "-q", *options)
     assert (outcome.code, outcome.err) == (0, "")
     assert "status         feasible" in outcome.out

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Iterable
+import os
+from collections.abc import Sequence
+from unittest import mock
 
 import pytest
 from demands import A100, flat_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
 from serving_files import names
 
 from mig_opt.api.change import align, plan_change
-from mig_opt.cli.screens import shortened
-from mig_opt.cli.serving.screens import change_parts, deployment_table, figure, services_table
+from mig_opt.cli.figures import rate
+from mig_opt.cli.screens import shortened, show_report
+from mig_opt.cli.serving.reports import change_report, deployment_table, services_table
+from mig_opt.method.report import Part, Report
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 
 STRANGE = "\x1b[31m日本語の長い名前\n strange and [bold]very[/] long, Supercalifragilisticexpialidocious-42"
 
 
-def lines(parts: Iterable[RenderableType], width: int = 80) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    for part in parts:
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+def lines(parts: Sequence[Part], width: int = 80) -> list[str]:
+    shown = io.StringIO()
+    with mock.patch.dict(os.environ, COLUMNS=str(width)), contextlib.redirect_stdout(shown):
+        show_report(Report(parts=parts))
+    return shown.getvalue().splitlines()
 
 
 def demand(*services: str) -> Demand:
@@ -56,7 +59,7 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
     fleet = lines([deployment_table(deployment)], width)
     table = lines([services_table(demand(*services), deployment)], width)
     plan = plan_change(deployment.replace(segments=held[:1]), deployment) if gpus < 20 else None
-    change = [] if plan is None else lines(change_parts(plan), width)
+    change = [] if plan is None else lines([change_report(plan)], width)
     for shown in (fleet, table, change or fleet):
         fits(shown, width)
     assert table[0].split()[-4:] == ["latency", "s", "limit", "s"]
@@ -121,7 +124,7 @@ def test_what_a_switch_does() -> None:
     old = Deployment(("A100-80GB",), (segment("a", 0), segment("b", 0, start=1)))
     new = old.replace(segments=(segment("c", 0), segment("b", 0, start=1, batch=16)))
     plan = plan_change(old, align(old, new))
-    shown = lines(change_parts(plan), 120)
+    shown = lines([change_report(plan)], 120)
     assert "switched     2 instances to another service, batch size or processes" in shown
     assert any(line.endswith("switch  a -> c") for line in shown)
     assert any(line.endswith("switch  interrupts b 8 x 2 -> 16 x 2") for line in shown)
@@ -130,7 +133,7 @@ def test_what_a_switch_does() -> None:
 def test_steps_beyond_the_first_are_counted() -> None:
     held = tuple(segment("a", gpu, start=start) for gpu in range(10) for start in range(7))
     plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held))
-    shown = lines(change_parts(plan))
+    shown = lines([change_report(plan)])
     assert shown[-1] == "The first 40 of 70 steps are shown; --export nvidia-smi has all of them."
     assert sum("create" in line.split() for line in shown) == 40
 
@@ -139,7 +142,7 @@ def test_steps_beyond_the_first_are_counted() -> None:
     ("value", "text"), [(0.0, "0.0"), (0.05, "5.000e-02"), (0.1, "0.1"), (1234.56, "1234.6"), (1e7, "1.000e+07")]
 )
 def test_rates_of_any_magnitude_stay_short(value: float, text: str) -> None:
-    assert figure(value) == text
+    assert rate(value) == text
 
 
 def test_shortened() -> None:

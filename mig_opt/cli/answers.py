@@ -1,0 +1,279 @@
+"""The answer of a command, and the one way in which commands begin and end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mig_opt.cli.checks import Checks, refuse
+from mig_opt.cli.errors import DEFECT, REQUEST, say
+from mig_opt.cli.streams import INTERRUPTED
+from mig_opt.errors import InputError
+from mig_opt.method.report import Report
+from mig_opt.method.result import Status
+
+if TYPE_CHECKING:
+    from mig_opt.cli.progress import Bar
+    from mig_opt.method.options import Callbacks
+    from mig_opt.method.registry import Method
+    from mig_opt.method.result import Result
+
+ANSWER_IS_NO = 1
+
+EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
+"""The exit code by the status of a run, if it is not 0."""
+
+DEFAULT_TIME_LIMIT = 60.0
+"""Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a command is to write, if it is wanted (has a path) and there is something to write.
+
+    Attributes
+    ----------
+    noun : str
+        The word for the content.
+    path : Path or None
+        The file.
+    content : object
+        What to write, a text or anything that :func:`mig_opt.write` takes; None for nothing.
+    purpose : str
+        What is said of it behind the path.
+    advice : str
+        What else is to be known about it.
+    absent : str
+        What is said where there is nothing to write.
+    writer : callable, optional
+        Writes the content to the path, if nothing else can.
+    """
+
+    noun: str
+    path: Path | None
+    content: Any
+    purpose: str = "."
+    advice: str = ""
+    absent: str = ""
+    writer: Callable[[Any, Path], object] | None = None
+
+    def written(self) -> list[str]:
+        """Write it; return the remarks about it."""
+        from mig_opt.files.documents import write_text
+        from mig_opt.verbs.files import write
+
+        if self.path is None:
+            return []
+        advice = [self.advice] if self.advice else []
+        if self.content is None:
+            return [self.absent or f"There is no {self.noun} to write to {self.path}.", *advice]
+        if self.writer is not None:
+            self.writer(self.content, self.path)
+        elif isinstance(self.content, str):
+            write_text(self.path, self.content)
+        else:
+            write(self.content, self.path)
+        return [f"{self.noun[0].upper()}{self.noun[1:]} written to {self.path}{self.purpose}", *advice]
+
+
+def chart_of(noun: str, path: Path | None, *content: Any, **options: Any) -> File:
+    """Return the chart of what :func:`mig_opt.plot` takes; there is none if a part of it is None."""
+    from mig_opt.verbs.pictures import plot
+
+    there = None if any(part is None for part in content) else content
+    absent = f"There is no {noun} to draw in {path}."
+    return File("chart", path, there, absent=absent, writer=lambda parts, to: plot(*parts, to=to, **options))
+
+
+def script_of(path: Path | None, text: str | None, hooks: str) -> File:
+    """Return a script for bash, which is called with hooks."""
+    absent = f"There is no plan to write to {path}."
+    return File("script", path, text, f". Usage: bash {path} {hooks}", absent=absent)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a command, which has the option ``--json`` for its report.
+
+    Attributes
+    ----------
+    report : Report
+        What there is to tell.
+    code : int
+        The exit code.
+    files : sequence of File
+        What is to be written and drawn.
+    why : str
+        Why the answer is no: for standard error, where the report is not shown.
+    said : sequence of str
+        Messages for standard error at the end.
+    text : str or None
+        What is printed in place of the report.
+    """
+
+    report: Report = field(default_factory=Report)
+    code: int = 0
+    files: Sequence[File] = ()
+    why: str = ""
+    said: Sequence[str] = ()
+    text: str | None = None
+
+
+class Product(Answer):
+    """The answer of a command that makes a file, for which there is no ``--json``."""
+
+    __slots__ = ()
+
+
+def made(noun: str, content: Any, path: Path | None, text: Callable[[Any], str]) -> Product:
+    """Return what a command makes: a file, or without a path the text that a function makes of it."""
+    return Product(text=text(content)) if path is None else Product(files=[File(noun, path, content)])
+
+
+class Call(Checks):
+    """The call of a command: checks of what was given, and the way in which it is answered.
+
+    Parameters
+    ----------
+    inputs : sequence of str or Path
+        The files that were named.
+    as_json : bool
+        True if the report is wanted as JSON.
+    quiet : bool
+        True if no progress is wanted.
+    """
+
+    def __init__(self, inputs: Sequence[str | Path], *, as_json: bool = False, quiet: bool = False) -> None:
+        super().__init__()
+        self.inputs, self.as_json, self.quiet = inputs, as_json, quiet or as_json
+
+    def begin(self, **outputs: Path | None) -> None:
+        """Refuse all that is wrong, before the work: outputs (by the words for their content) that cannot be, too."""
+        self.check_outputs(**outputs)
+        self.finish()
+
+    def check_outputs(self, **outputs: Path | None) -> None:
+        """Note all that is wrong with outputs."""
+        read = [name for name in self.inputs if not any(name is path for path in outputs.values())]
+        self.attempt(check_outputs, read, **outputs)
+
+    @contextlib.contextmanager
+    def progress(self, method: str = "") -> Iterator[list[Callbacks]]:
+        """Show the progress of a method; of one that reports nothing the name is given, and its time is shown."""
+        from mig_opt.cli.progress import shown_progress
+
+        with shown_progress(method, quiet=self.quiet) as callbacks:
+            yield callbacks
+
+    @contextlib.contextmanager
+    def bar(self, text: str, total: int | None = None) -> Iterator[Bar | None]:
+        """Show a bar of the work that is done."""
+        from mig_opt.cli.progress import shown_bar
+
+        with shown_bar(text, total, quiet=self.quiet) as bar:
+            yield bar
+
+    def end(self, answer: Answer) -> int:
+        """Write the files of an answer, show it, and return the exit code."""
+        remarks: list[str] = [*answer.report.remarks]
+        for file in answer.files:
+            with self.step():
+                remarks += file.written()
+        if answer.text is not None:
+            print_text(answer.text)
+        elif self.as_json:
+            from mig_opt.files.documents import rendered
+
+            print_text(rendered(answer.report.data))
+        else:
+            from mig_opt.cli.screens import show_report
+
+            show_report(answer.report, remarks)
+        unshown = [answer.why] if answer.why and (self.as_json or answer.text is not None) else []
+        for message in (*unshown, *answer.said):
+            say(message)
+        self.finish()
+        return answer.code
+
+
+def check_outputs(inputs: Sequence[str | Path], **outputs: Path | None) -> None:
+    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
+
+    The outputs are named by the words for their content. The name of a chart has to end like that of an image.
+    """
+    from mig_opt.files.documents import check_writable
+
+    if outputs.get("chart") is not None:
+        from mig_opt.views import check_plot_path
+    checks = Checks()
+    earlier: dict[str, Path] = {}
+    for purpose, path in outputs.items():
+        if path is None:
+            continue
+        with checks.step():
+            # One folder that cannot be written to is one problem, however many files it is to hold.
+            new = [other for other in earlier.values() if not other.exists()]
+            together = not path.exists() and path.parent in {other.parent for other in new}
+            earlier[purpose] = path
+            said = {problem.message for error in checks.errors for problem in error.problems if together}
+            try:
+                (check_plot_path if purpose == "chart" else check_writable)(path)
+            except InputError as error:
+                problems = [problem for problem in error.problems if problem.message not in said]
+                if problems:
+                    raise InputError(problems, error.source) from None
+                continue
+            for name in inputs:
+                if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
+                    refuse("", f"is read as well ({name}); write to another file", path)
+            for other, same in earlier.items():
+                if other != purpose and path.resolve() == same.resolve():
+                    refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
+    checks.finish()
+
+
+def print_text(text: str) -> None:
+    """Print a file on standard output: in UTF-8, as JSON has to be, whatever the terminal uses."""
+    # A lone surrogate becomes an escape, which in JSON stands for just that.
+    typer.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+
+
+def code_of(*, good: bool, interrupted: bool = False) -> int:
+    """Return the exit code of an answer that is yes or no, unless the command was interrupted."""
+    return INTERRUPTED if interrupted else 0 if good else ANSWER_IS_NO
+
+
+def infeasible(reasons: Sequence[str]) -> str:
+    """Return the message that says why there is no plan at all."""
+    return "\n  ".join(["infeasible:", *reasons])
+
+
+def contradicting(answer: Answer, contradictions: Sequence[str]) -> Answer:
+    """Return an answer, or that it cannot be, since bounds and schedules contradict each other."""
+    if not contradictions:
+        return answer
+    said = "\n".join(["error: bounds and schedules contradict each other:", *contradictions, REQUEST])
+    return Answer(answer.report, DEFECT, answer.files, said=[said])
+
+
+def limit_of(method: Method, time_limit: float | None) -> float | None:
+    """Return the seconds that a method gets: without ``--time-limit`` exact ones have a limit too."""
+    return DEFAULT_TIME_LIMIT if time_limit is None and method.kind == "exact" else time_limit
+
+
+def hints_on_time(
+    method: Method, result: Result[Any], time_limit: float | None, *, deterministic: bool = False
+) -> list[str]:
+    """Return the hint that more time might help, if that was the default and all of it was needed."""
+    undecided = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
+    # Seconds of work, as in a deterministic run, may be shorter than those of the clock.
+    long = result.runtime_s > (0.3 if deterministic else 0.9) * DEFAULT_TIME_LIMIT
+    if time_limit is None and method.kind == "exact" and undecided and long:
+        return [f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more."]
+    return []

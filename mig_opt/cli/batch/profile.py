@@ -1,0 +1,109 @@
+"""The command profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.journal import Commands
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer, Call, File, code_of
+from mig_opt.cli.batch.execution import shown_execution
+from mig_opt.cli.checks import refuse
+from mig_opt.cli.figures import seconds
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.method.report import Part, Points, Report, Table
+from mig_opt.texts import number_in, plural
+from mig_opt.verbs.files import read
+
+
+def profile(
+    call: Call,
+    *,
+    commands: Annotated[Path, options.file("Programs: mig-opt schema commands.", "--commands")],
+    gpu: Annotated[str, Option("--gpu", metavar="NAME", help="The kind of GPU: mig-opt gpus.")],
+    output: Annotated[Path, options.output("Write the batch of the tasks; of models, the profiles.")],
+    device: Annotated[str, Option("--device", metavar="GPU", help="Index, UUID or PCI address of the GPU.")] = "0",
+    sizes: Annotated[str, Option(metavar="LIST", help="Compute slices, such as 1,2,7.  [default: all]")] = "",
+    repetitions: Annotated[int, Option(metavar="N", help="Runs that count.")] = 3,
+    warm_up: Annotated[int, Option(metavar="N", help="Runs before them.")] = 1,
+    isolated: Annotated[bool, Option("--isolated", help="One run at a time, nothing beside it.")] = False,
+    batches: Annotated[str, Option(metavar="LIST", help="Batch sizes of models.")] = "1,2,4,8,16,32,64,128",
+    processes: Annotated[str, Option(metavar="LIST", help="Processes of models.")] = "1,2,3",
+    journal: Annotated[
+        Path | None, Option(metavar="FILE", help="File for everything that happens.  [default: OUTPUT.journal]")
+    ] = None,
+    quiet: Annotated[bool, options.quiet("No progress.")] = False,
+) -> Answer:
+    """Measure each task on each size of instance of a GPU.
+
+    It is a GPU of this machine, and the batch of the tasks is written. The same command goes on where an earlier one
+    was interrupted. A size on which a task runs out of memory is left
+    out. Exits with 0 if all is measured, 1 if a task has failed otherwise or something could not be done.
+
+    Examples
+    --------
+    mig-opt profile --commands commands.json --gpu A100 -o batch.json
+    mig-opt profile --commands commands.json --gpu A30 -o b.json --sizes 1,2
+    """
+    from mig_opt.operations.execute.profiles import ProfilePlan, profile_tasks
+
+    words = call.attempt(read, Commands, commands)
+    model = call.attempt(get_gpu, gpu)
+    call.check_outputs(output=output)
+    lists = [
+        call.attempt(_numbers, option, text)
+        for option, text in (("--sizes", sizes), ("--batches", batches), ("--processes", processes))
+    ]
+    if words is not None:
+        one = bool(words.tasks) != bool(words.models)
+        call.require(one, "--commands", "has tasks and models, which are different files; split it into two")
+    call.finish()
+    plan = ProfilePlan(model, lists[0], repetitions, warm_up, isolated, lists[1], lists[2])
+    path = journal or output.with_name(f"{output.name}.journal")
+    with shown_execution(quiet=quiet or call.as_json) as observe:
+        found = profile_tasks(words, plan, journal=path, device=device, observe=observe)
+    complete, journal_of, batch = found.execution.complete, found.execution.journal, found.batch
+    facts = [("GPU", model.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]
+    troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()] + found.execution.refusals
+    parts: list[Part] = [] if batch is None else [_times(batch)]
+    parts += [f"{entry.model}: {plural(len(entry.points), 'point')}" for entry in found.tables]
+    parts += [Points(troubles)] if troubles else []
+    data = {
+        "complete": complete,
+        "times": {}
+        if batch is None
+        else {task.name: {str(n): s for n, s in task.times.items()} for task in batch.tasks},
+        "points": {entry.model: len(entry.points) for entry in found.tables},
+        "left_out": found.left_out,
+        "refusals": found.execution.refusals,
+    }
+    more = "" if complete else f"Not everything could be measured; the same command goes on, {path} has what is known."
+    none = f"Nothing written to {output}."
+    file = File(
+        "profiles" if found.tables else "batch", output, batch or found.tables or None, advice=more, absent=none
+    )
+    return Answer(Report(facts, parts, data=data), code_of(good=complete and not found.failed), [file])
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    """Return the numbers of a list such as ``1,2,7``."""
+    numbers = [number_in(word.strip()) for word in text.split(",") if word.strip()]
+    whole = [number for number in numbers if isinstance(number, int) and number >= 0]
+    if len(whole) < len(numbers):
+        refuse(option, f"must be whole numbers with commas between them, is {text!r}")
+    return tuple(whole)
+
+
+def _times(batch: Batch) -> Table:
+    """Return the times by size, each with its spread."""
+    sizes = sorted({size for task in batch.tasks for size in task.times})
+    rows = []
+    for task in batch.tasks:
+        spread = batch.spread.get(task.name, {})
+        cells = {size: f"{seconds(time)} ±{spread.get(size, 0) / 2:.3f}" for size, time in task.times.items()}
+        rows.append([task.name, *(cells.get(size, "-") for size in sizes)])
+    return Table(["/task", *(f">{size}g s" for size in sizes)], rows)

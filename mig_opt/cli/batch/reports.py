@@ -1,0 +1,101 @@
+"""Reports of batches and their schedules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.lifetimes import lifetimes_with_runs
+from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.cli.figures import MOST_ROWS, in_seconds, runtime, seconds, verdict
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.method.report import Facts, Points, Report, Table, dim, spelled_status
+from mig_opt.texts import plural
+from mig_opt.validation import Validation
+
+
+def batch_facts(batch: Batch) -> Facts:
+    """Return the facts about a batch."""
+    source = re.split("[:;] ", batch.operations.source)[0]
+    return [
+        ("batch", f"{batch.name} ({plural(len(batch.tasks), 'task')})"),
+        ("GPU", f"{batch.gpus} x {batch.gpu.name}"),
+        ("costs", None if batch.operations == batch.gpu.operation_costs else source or None),
+    ]
+
+
+def result_report(batch: Batch, result: ScheduleResult, remarks: Sequence[str], *, tables: bool) -> Report:
+    """Return the report of a result, with tables if they are wanted."""
+    from mig_opt.files.batch.schedules import result_summary
+
+    schedule, gap = result.schedule, result.gap
+    facts = [
+        *batch_facts(batch),
+        ("status", spelled_status(result.status)),
+        ("method", result.method),
+        ("makespan", in_seconds(result.makespan)),
+        ("lower bound", in_seconds(result.lower_bound)),
+        ("gap", None if gap is None else "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"),
+        ("utilisation", None if schedule is None else f"{schedule.utilisation(batch):.1%}"),
+        ("runtime", runtime(result)),
+    ]
+    parts = [Points(unplaceable(batch))] if result.status == "infeasible" else []
+    shown = [schedule_table(batch, schedule)] if schedule is not None and tables else []
+    return Report(facts, [*parts, *shown], remarks, result_summary(result))
+
+
+def validation_facts(batch: Batch, validation: Validation) -> Facts:
+    """Return the facts about a validation."""
+    valid = verdict(len(validation.violations), "valid")
+    return [*batch_facts(batch), ("schedule", valid), ("makespan", f"{seconds(validation.makespan)} s")]
+
+
+def unplaceable(batch: Batch) -> list[str]:
+    """Return a line for each task that fits no instance of the GPU."""
+    profiles, lines = batch.gpu.profiles_of("double-memory"), []
+    for task in (batch.tasks[index] for index in batch.unplaceable()):
+        most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
+        sizes = " or ".join(map(str, task.times))
+        # Every size of a task exists on the GPU of its batch: only memory can stand in the way.
+        lines.append(
+            f"task {task.name!r} fits nowhere on {batch.gpu.name}: it needs {task.memory_gb:.12g} GB, but instances of "
+            f"{sizes} compute slices have at most {most:g} GB"
+        )
+    return lines
+
+
+def schedule_table(batch: Batch, schedule: Schedule) -> Table:
+    """Return the schedule by GPU and instance; a long one has one row for each instance, with a note that says so."""
+    instances, several = lifetimes_with_runs(batch, schedule), batch.gpus > 1
+    columns = [">GPU", "instance"] if several else ["instance"]
+    places = [
+        [gpu_name(batch.devices, instance.gpu), str(instance)] if several else [str(instance)] for instance in instances
+    ]
+    if sum(len(instance.steps) for instance in instances) <= MOST_ROWS:
+        steps = [
+            [
+                *([""] * len(place) if index else place),
+                step.label if step.is_run else dim(step.label),
+                seconds(step.begin),
+                seconds(step.end),
+            ]
+            for place, instance in zip(places, instances, strict=True)
+            for index, step in enumerate(instance.steps)
+        ]
+        return Table([*columns, "~task", ">begin s", ">end s"], steps)
+    rows = [
+        [
+            *place,
+            seconds(instance.begin),
+            seconds(instance.last),
+            str(len(instance.runs)),
+            ", ".join(run.task for run in instance.runs),
+        ]
+        for place, instance in zip(places[:MOST_ROWS], instances, strict=False)
+    ]
+    note = "One line for each instance"
+    if len(instances) > MOST_ROWS:
+        note = f"The first {MOST_ROWS} of {len(instances)} instances, one line for each"
+    notes = [f"{note}: -o FILE or --json gives every run and operation."]
+    return Table([*columns, ">begin s", ">end s", ">runs", "/tasks"], rows, notes)

@@ -1,0 +1,229 @@
+"""The command run."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.journal import Commands, Journal
+from mig_opt.batch.lifetimes import lifetimes_with_runs
+from mig_opt.batch.schedule import Schedule
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
+from mig_opt.cli.batch.execution import shown_execution
+from mig_opt.cli.batch.reports import batch_facts
+from mig_opt.cli.checks import refuse
+from mig_opt.cli.figures import in_seconds, seconds
+from mig_opt.cli.inputs import load_batch, parsed_devices
+from mig_opt.errors import DriverError, InputError
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.method.report import Part, Points, Report, Table, bad, good
+from mig_opt.texts import plural
+from mig_opt.verbs.files import read
+
+if TYPE_CHECKING:
+    from mig_opt.operations.execute import Execution
+
+_JOURNAL = "run.journal"
+
+
+def run(
+    call: Call,
+    batch: Annotated[
+        str | None, Argument(metavar="[BATCH]", help="The batch that was planned.", show_default=False)
+    ] = None,
+    schedule: Annotated[
+        Path | None, Argument(metavar="[SCHEDULE]", help="A schedule of it, or a result.", show_default=False)
+    ] = None,
+    *,
+    given: options.BatchOptions,
+    commands: Annotated[
+        Path | None, options.file("The command of each task: mig-opt schema commands.", "--commands")
+    ] = None,
+    devices: Annotated[
+        str | None,
+        Option(
+            "--devices",
+            metavar="LIST",
+            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
+        ),
+    ] = None,
+    journal: Annotated[
+        Path | None, options.file(f"New file for everything that happens.  [default: {_JOURNAL}]", "--journal")
+    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Check everything and show the steps; change nothing.")] = False,
+    resume: Annotated[Path | None, Option("--resume", metavar="JOURNAL", help="Go on with an execution.")] = None,
+    undo: Annotated[
+        Path | None, Option("--undo", metavar="JOURNAL", help="End its tasks; destroy the instances that it made.")
+    ] = None,
+    measured: Annotated[
+        Path | None, options.file("Write the batch with the times and costs as measured.", "--measured")
+    ] = None,
+    measured_costs: Annotated[
+        Path | None, options.file("Write the costs of operations as measured, for --costs.", "--measured-costs")
+    ] = None,
+    chart: Annotated[Path | None, options.plot("plan and execution")] = None,
+    quiet: Annotated[bool, options.quiet("No progress, and no table of the steps.")] = False,
+) -> Answer:
+    """Run a schedule on the GPUs of this machine.
+
+    It creates instances, runs tasks on them, and destroys instances. Killed at any moment, it goes on with --resume
+    JOURNAL, which needs no other argument.
+    Exits with 0 if all is done, 1 if tasks have failed or something could not be done, 130 after Ctrl-C.
+
+    Examples
+    --------
+    mig-opt run batch.json plan.json --commands commands.json --dry-run
+    mig-opt run batch.json plan.json --commands commands.json
+    mig-opt run --resume run.journal
+    """
+    from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
+
+    call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
+    call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
+    earlier = resume or undo
+    if earlier is not None:
+        fresh = {"--commands": commands, "--devices": devices, "--journal": journal, "--dry-run": dry_run or None}
+        for name, value in fresh.items():
+            call.require(value is None, name, "is for a new execution; the journal has all of that")
+        call.attempt(_check_same, earlier, batch, given, schedule)
+        call.finish()
+        if undo is not None:
+            return _undone(undo_schedule(undo), undo)
+        with shown_execution(quiet=call.quiet) as observe:
+            execution = resume_schedule(earlier, observe=observe)
+    else:
+        for name, there in (("BATCH", batch), ("SCHEDULE", schedule), ("--commands", commands)):
+            call.require(there is not None, name, "is missing; see: mig-opt run --help")
+        call.finish()
+        problem = call.attempt(load_batch, str(batch), given)
+        plan, words = call.attempt(read, Schedule, str(schedule)), call.attempt(read, Commands, str(commands))
+        names = call.attempt(parsed_devices, devices, None if problem is None else problem.gpus)
+        call.finish()
+        if dry_run:
+            return Answer(_rehearsal(problem, plan, words, names))
+        with shown_execution(quiet=call.quiet) as observe:
+            path = journal or Path(_JOURNAL)
+            execution = run_schedule(problem, plan, words, journal=path, devices=names, observe=observe)
+    return _answer(execution, earlier or journal or Path(_JOURNAL), measured, measured_costs, chart, quiet=quiet)
+
+
+def _rehearsal(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> Report:
+    """Return the steps; everything that is in their way is refused."""
+    from mig_opt.operations.driver import Patience
+    from mig_opt.operations.execute.machines import Machines
+    from mig_opt.operations.execute.schedules import check_machines, check_plan, device_names
+
+    plan, problems = check_plan(batch, schedule, commands, devices)
+    remark = "Everything is ready for it; nothing was changed."
+    try:
+        with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
+            if any("/" not in name for name in device_names(batch, devices) or [""]):
+                machines.driver("")
+            problems += check_machines(machines, batch, plan, devices)[1]
+    except (InputError, DriverError) as error:
+        remark = f"The GPUs were not checked: {error}"
+    if problems:
+        raise InputError(problems)
+    steps = [(step, each) for each in lifetimes_with_runs(batch, plan) for step in each.steps]
+    rows = [
+        [
+            seconds(step.begin),
+            gpu_name(batch.devices, each.gpu),
+            f"{each.profile}@{each.start}",
+            step.label.strip("()"),
+            " ".join(commands.tasks[step.label]) if step.is_run else "",
+        ]
+        for step, each in sorted(steps, key=lambda entry: entry[0].begin)
+    ]
+    table = Table([">at s", "GPU", "instance", "step", "/command"], rows)
+    data = {"steps": [dict(zip(table.headers, row, strict=True)) for row in rows], "remark": remark}
+    return Report(batch_facts(batch), [table], [remark], data)
+
+
+def _check_same(journal: Path, batch: str | None, given: options.BatchOptions, schedule: Path | None) -> None:
+    """Refuse a batch or a schedule that is not the one of the journal."""
+    found = read(Journal, journal)
+    if batch is not None and load_batch(batch, given) != found.batch:
+        refuse("BATCH", f"is not the batch of {journal}; leave it out: the journal has the plan")
+    if schedule is not None and read(Schedule, schedule).runs != found.schedule.runs:
+        refuse("SCHEDULE", f"is not the schedule of {journal}; leave it out: the journal has the plan")
+
+
+def _undone(refusals: list[str], journal: Path) -> Answer:
+    data = {"undone": not refusals, "refusals": refusals}
+    if refusals:
+        said = ["\n  ".join(["error: some instances are still there:", *refusals])]
+        return Answer(Report(data=data), code_of(good=False), said=said)
+    return Answer(
+        Report(parts=[f"What the execution of {journal} had made is gone; nothing else was touched."], data=data)
+    )
+
+
+def _answer(
+    execution: Execution,
+    journal: Path,
+    measured: Path | None,
+    measured_costs: Path | None,
+    chart: Path | None,
+    *,
+    quiet: bool,
+) -> Answer:
+    from mig_opt.files.costs import write_costs
+
+    batch, plan = execution.journal.batch, execution.journal.schedule
+    troubles = [f"task {task!r} has failed with exit code {code}" for task, code in execution.failed.items()]
+    troubles += execution.refusals
+    parts: list[Part] = [] if quiet else [_steps(execution)]
+    parts += [Points(troubles)] if troubles else []
+    remarks = [f"Everything that happened is in {journal}; what the tasks printed is in {journal}.tasks."]
+    if not execution.complete:
+        remarks.append(f"Go on with: mig-opt run --resume {journal}; take it back with: mig-opt run --undo {journal}")
+    files = [
+        File("batch", measured, execution.journal.measured_batch(), " with measured times and costs."),
+        File("table of costs", measured_costs, execution.costs(), writer=partial(write_costs, gpu=batch.gpu)),
+        chart_of("execution", chart, batch, plan, execution.measured()[1] if chart else None),
+    ]
+    report = Report(_facts(execution), parts, remarks, execution.document())
+    return Answer(report, code_of(good=execution.complete and not execution.failed), files)
+
+
+def _facts(execution: Execution) -> list[tuple[str, str | None]]:
+    journal, difference = execution.journal, execution.difference()
+    done, total = len(journal.runs()), len(journal.batch.tasks)
+    okay = execution.complete and not execution.failed
+    status = "complete" if okay else "complete, tasks have failed" if execution.complete else "not complete"
+    late = execution.makespan - execution.planned_makespan
+    share = f" ({late / execution.planned_makespan:+.1%})" if execution.planned_makespan else ""
+    parts = {"tasks": difference.tasks, "operations": difference.operations, "waits": difference.waits}
+    because = ", ".join(f"{name} {value:+.3f} s" for name, value in parts.items()) + ", on the critical path"
+    costs = execution.costs()
+    return [
+        *batch_facts(journal.batch),
+        ("status", good(status) if okay else bad(status)),
+        ("tasks", f"{done} of {plural(total, 'task')} ended"),
+        ("planned", in_seconds(execution.planned_makespan)),
+        ("measured", in_seconds(execution.makespan)),
+        ("difference", f"{late:+.3f} s{share}" if execution.complete else None),
+        ("of that", because if execution.complete else None),
+        ("create s", ", ".join(f"{size}g {cost:.3f}" for size, cost in costs.create.items())),
+        ("destroy s", ", ".join(f"{size}g {cost:.3f}" for size, cost in costs.destroy.items())),
+    ]
+
+
+def _steps(execution: Execution) -> Table:
+    batch = execution.journal.batch
+    rows = [
+        [
+            f"{step.profile}@{step.start}" + (f" of {gpu_name(batch.devices, step.gpu)}" if batch.gpus > 1 else ""),
+            step.task or step.kind,
+            *(f"{value:.3f}" for value in (*step.planned, *step.measured)),
+            f"{step.longer:+.3f}",
+        ]
+        for step in execution.steps
+    ]
+    return Table(["instance", "/step", ">plan s", ">to", ">measured s", ">to", ">longer"], rows)

@@ -1,0 +1,305 @@
+"""The command defragment: the fewest migrations that make room, or that leave least fragmentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, Answer, Call, File, script_of
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.figures import MOST_ROWS, joined, runtime
+from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
+from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.method.report import Part, Report, Table, spelled_status
+from mig_opt.method.result import Status
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.gpu.model import OperationCosts
+
+_MOST_WANTED = 10_000
+_GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
+_OWNERS = {"dra": "NVIDIA's DRA driver", "hami": "HAMi", "device-plugin": "the device plugin", "slurm": "Slurm"}
+
+
+def defragment(
+    call: Call,
+    state: options.StateArgument,
+    *,
+    wanted: Annotated[
+        str | None,
+        Option(
+            "--for", metavar="PROFILES", help="Make room for these, e.g. 3g.20gb or 2x3g.20gb,1g.5gb: all together."
+        ),
+    ] = None,
+    fragmentation: Annotated[
+        str | None, Option(metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%.")
+    ] = None,
+    free: Annotated[
+        str | None, Option(metavar="WHAT", help="gpus or nodes: as many of them as possible are to be free.")
+    ] = None,
+    within_gpus: Annotated[bool, Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
+    most_migrations: Annotated[int | None, Option(metavar="K", help="How many migrations there may be.")] = None,
+    per_owner: Annotated[
+        int | None, Option(metavar="N", help="How many instances of one owner may migrate at a time.")
+    ] = None,
+    gpu: Annotated[str | None, options.in_place_of_gpu("GPU that STATE")] = None,
+    gpus: Annotated[int | None, options.in_place_of_gpus("STATE")] = None,
+    costs: options.Costs = None,
+    time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
+    seed: options.Seed = 0,
+    output: Annotated[Path | None, options.output("Write the state afterwards as JSON.")] = None,
+    script: Annotated[Path | None, options.file("Write the migrations as a script for bash.")] = None,
+    devices: options.Devices = None,
+    slurm: Annotated[
+        Path | None, options.file("Write Slurm's gres.conf lines before and after, with drain and resume.")
+    ] = None,
+) -> Answer:
+    """Move instances to make room, with the fewest migrations.
+
+    Without --for, --free and --fragmentation the goal is the least mean fragmentation. A replica runs before its old
+    instance ends, so nothing is interrupted. The migrations of a round can be done together; disruption budgets of
+    STATE and --per-owner limit how many of an owner are in a round.
+
+    Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
+
+    Examples
+    --------
+    mig-opt defragment fleet.json --for 3g.20gb
+    mig-opt defragment fleet.json --free gpus --script moves.sh
+    """
+    from mig_opt.api.defragment import defragment as plan
+    from mig_opt.api.defragment.defragmentation import defragment_problems
+    from mig_opt.method.options import run_options
+
+    room = None if wanted is None else call.attempt(_profiles, wanted)
+    share = None if fragmentation is None else call.attempt(parsed_share, "--fragmentation", fragmentation)
+    one_goal = wanted is None or fragmentation is None
+    call.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
+    also = defragment_problems(free=free, most_migrations=most_migrations, per_owner=per_owner)
+    call.attempt(run_options, time_limit=time_limit, seed=seed, also=also)
+    found = call.attempt(load_state, state, gpu, gpus)
+    if free is not None:
+        with call.step(), options_named({"free": "--free", "within_gpus": "--within-gpus"}):
+            other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
+            run_options(also=[problem for problem in other if problem not in also])
+    if found is not None:
+        call.attempt(_check_owned, found, script)
+        unnamed = slurm is not None and not found.nodes
+        call.require(not unnamed, "--slurm", "the state does not say which GPUs are on which node; add its nodes")
+    if room is not None and found is not None:
+        with call.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
+            run_options(also=defragment_problems(found, room))
+    with call.step():
+        if devices is not None and script is None:
+            refuse("--devices", "is for --script; leave it out")
+        names = parsed_devices(devices, None if found is None else found.gpus)
+    seconds = None if costs is None or found is None else call.attempt(load_costs, costs, found.gpu)
+    call.begin(state=output, script=script, lines=slurm)
+    with call.progress("defragment"):
+        result = plan(
+            found,
+            room,
+            fragmentation=share,
+            free=cast("Literal['gpus', 'nodes'] | None", free),
+            within_gpus=within_gpus,
+            most_migrations=most_migrations,
+            per_owner=per_owner,
+            time_limit=time_limit,
+            seed=seed,
+        )
+    none = result.migrations is None
+    return Answer(
+        _report(found, result, seconds, costs),
+        EXIT_CODES.get(result.status, 0),
+        _files(found, result, output=output, script=script, devices=names, slurm=slurm),
+        _why_not(result) if none else "",
+    )
+
+
+def _check_owned(state: FleetState, script: Path | None) -> None:
+    """Refuse a script for GPUs whose partitions belong to a program that would undo it."""
+    if script is not None and state.manager in ("dra", "hami"):
+        owner = _OWNERS[state.manager]
+        message = f"{owner} owns the partitions of this fleet and destroys those that others create"
+        refuse("--script", f"{message}; leave the script out, and let the pods move in the order of the steps")
+
+
+def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
+    """Return remarks on what whoever carries out the plan has to see to."""
+    remarks = []
+    if state.idle and result.migrations is not None:
+        idle = plural(len(state.idle), "idle instance")
+        remarks.append(f"{idle} of the state count as free slices: destroy those that are in the way.")
+    if state.manager in _OWNERS and result.migrations:
+        remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
+    return remarks
+
+
+def _profiles(text: str) -> list[str]:
+    """Return the profiles of a list such as ``2x3g.20gb,1g.5gb``."""
+    names: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        several = re.fullmatch(r"([1-9][0-9]{0,5}) ?[x*] ?(\S+)", part)
+        names += [several[2]] * int(several[1]) if several else [part]
+    if not names or len(names) > _MOST_WANTED:
+        refuse("--for", f"must name 1 to {_MOST_WANTED} instances, e.g. 3g.20gb or 2x3g.20gb,1g.5gb, is {text!r:.60}")
+    return names
+
+
+def _files(
+    state: FleetState,
+    result: DefragmentationResult,
+    *,
+    output: Path | None,
+    script: Path | None,
+    devices: Sequence[str] | None,
+    slurm: Path | None,
+) -> list[File]:
+    """Return the files of a plan, if there is one."""
+    from mig_opt.operations.rollout import migration_script, slurm_change
+
+    after = moves = lines = None
+    if result.plan is not None and result.migrations is not None:
+        cleared = state.without_idle_in_the_way(result.migrations, result.plan.room)
+        after = cleared.after(result.migrations) if output else None
+        moves = migration_script(result.state, result.migrations, devices=devices) if script else None
+        lines = slurm_change(state, result.migrations, room=result.plan.room) if slurm else None
+    return [
+        File("state afterwards", output, after, absent=f"There is no plan to write to {output}."),
+        script_of(script, moves, "HOOKS"),
+        File("lines for Slurm", slurm, lines, absent=f"There is no plan to write to {slurm}."),
+    ]
+
+
+def _why_not(result: DefragmentationResult) -> str:
+    if result.status is Status.INFEASIBLE:
+        return f"infeasible: {result.reason}"
+    if result.status is Status.INTERRUPTED:
+        return "interrupted before a plan was found"
+    return "no plan was found; more time (--time-limit) or other limits may help"
+
+
+def _report(
+    state: FleetState, result: DefragmentationResult, costs: OperationCosts | None, named: str | None
+) -> Report:
+    """Return the report of a result, with the seconds of its operations if there are costs for them."""
+    from mig_opt.api.defragment.rounds import seconds_of
+    from mig_opt.files.fleet.states import defragmentation_document
+
+    facts, lasting = list(_facts(result)), {}
+    if costs is not None and result.migrations is not None:
+        seconds = seconds_of(result.state, result.rounds, costs)
+        lasting = {"operations_s": seconds, "operations_source": costs.source}
+        facts.append(("operations", f"{seconds:.1f} s ({named})"))
+    parts: list[Part] = [_why_not(result)] if result.migrations is None else []
+    if result.migrations:
+        parts += [_maps(result), _steps(result)]
+    return Report(facts, parts, _left_to_do(state, result), {**defragmentation_document(result), **lasting})
+
+
+def _facts(result: DefragmentationResult) -> Iterator[tuple[str, str]]:
+    state = result.state
+    yield "state", f"{state.name} ({plural(len(state.instances), 'instance')})"
+    yield "fleet", f"{state.gpus} x {state.gpu.name}"
+    yield "status", spelled_status(result.status)
+    if result.migrations is not None:
+        yield "migrations", str(len(result.migrations))
+        weighed = result.objective != len(result.migrations)
+        if weighed:
+            yield "weight", str(result.objective)
+        yield "lower bound", f"a weight of {result.lower_bound}" if weighed else plural(result.lower_bound, "migration")
+        if len(result.rounds) > 1:
+            yield "rounds", str(len(result.rounds))
+        if result.freeing:
+            before, after = len(result.free_before), len(result.free)
+            of = len(set(state.nodes)) if result.freeing == "nodes" else state.gpus
+            yield f"free {result.freeing}", f"{before} before, {after} after, at most {result.most_free} of {of}"
+        yield "fragmentation", f"{result.fragmentation_before:.4f} before, {result.fragmentation:.4f} after"
+    if result.room:
+        room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in result.room)
+        yield "room for", ", ".join(room)
+    if result.proven:
+        yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
+    yield "runtime", runtime(result)
+
+
+def _maps(result: DefragmentationResult) -> Table:
+    """Return the GPUs that change, slice by slice, before and after."""
+    before, after = result.state, result.after
+    assert after is not None
+    maps = [
+        [gpu_name(before.devices, gpu), gpu_map(before, held), gpu_map(after, later)]
+        for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
+    ]
+    changed = [row for row in maps if row[1] != row[2]]
+    same = len(maps) - len(changed)
+    notes = []
+    if len(changed) > MOST_ROWS:
+        notes.append(f"The first {MOST_ROWS} of {len(changed)} GPUs that change are shown.")
+    if same:
+        notes.append(f"{plural(same, 'GPU')} stay{'s' * (same == 1)} alike.")
+    notes.append("One column for each memory slice, .. is free, * must stay.")
+    return Table([">GPU", "before", "after"], changed[:MOST_ROWS], joined(notes))
+
+
+def _by_gpu(state: FleetState) -> list[list[HeldInstance]]:
+    found: list[list[HeldInstance]] = [[] for _ in range(state.gpus)]
+    for held in state.instances:
+        found[held.gpu].append(held)
+    return found
+
+
+def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
+    """Return the instances of a GPU as a line, with three characters for each memory slice.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import FleetState, HeldInstance
+    >>> instances = HeldInstance(0, "2g.10gb", 2, pinned=True), HeldInstance(0, "1g.5gb", 6)
+    >>> state = FleetState(get_gpu("A100"), 1, instances)
+    >>> gpu_map(state, state.instances)
+    '|..|..|2g*  |..|..|1g|..|'
+    """
+    cells = [".."] * state.gpu.memory_slices
+    for held in instances:
+        profile = state.gpu.profile(held.profile)
+        label = f"{profile.compute_slices}g"
+        mark = "~" if held.idle else "*" if held.pinned else ""
+        if mark:
+            label = f"{label}{mark}" if profile.memory_slices > 1 else f"{profile.compute_slices}{mark}"
+        cells[held.start] = label.ljust(3 * profile.memory_slices - 1)
+        cells[held.start + 1 : held.start + profile.memory_slices] = [""] * (profile.memory_slices - 1)
+    return f"|{'|'.join(filter(None, cells))}|"
+
+
+def _steps(result: DefragmentationResult) -> Table:
+    """Return the migrations in order."""
+    migrations = result.migrations or ()
+    owners = any(migration.owner for migration in migrations)
+    rounds = result.plan.rounds if result.plan else ()
+    devices = result.state.devices
+
+    def place(gpu: int, start: int) -> str:
+        node, index = (devices[gpu].node, devices[gpu].index) if devices else ("", gpu)
+        return f"{node} {index}@{start}".lstrip()
+
+    rows = [
+        [
+            *(str(number), *([str(rounds[number - 1])] if len(result.rounds) > 1 else []), migration.profile),
+            *(place(migration.gpu, migration.start), place(migration.to_gpu, migration.to_start)),
+            *([migration.owner] if owners else []),
+            migration.name,
+        ]
+        for number, migration in enumerate(migrations[:MOST_ROWS], 1)
+    ]
+    columns = [">step", *([">round"] if len(result.rounds) > 1 else []), "instance", ">from GPU@slice", ">to GPU@slice"]
+    remark = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
+    return Table([*columns, *(["owner"] if owners else []), "/name"], rows, [remark] * (len(migrations) > MOST_ROWS))

@@ -1,0 +1,195 @@
+"""The command simulate: schedulers on jobs that arrive over time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from mig_opt.cli import completion, options
+from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
+from mig_opt.cli.checks import options_named
+from mig_opt.cli.fleet.references import AdmissionReferences, QueueReferences, References
+from mig_opt.cli.inputs import load_costs, load_state, load_trace
+from mig_opt.method.options import run_options
+from mig_opt.method.report import Report
+from mig_opt.texts import number_in, plural
+
+if TYPE_CHECKING:
+    from mig_opt.cli.progress import Bar
+    from mig_opt.fleet.trace import Trace
+    from mig_opt.simulation import Simulation
+    from mig_opt.simulation.fleet.cluster import Cluster
+    from mig_opt.simulation.fleet.simulator import Observer
+
+_EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
+"""Policies that run if none are named: those that need no options to do what they are for."""
+
+_MOST_NAMED = 5
+"""Jobs waiting for ever that are named."""
+
+_REFRESH_S = 0.25
+
+_DECLARED = {"knowledge": "--declared", "seed": "--seed"}
+_START = {"state": "--from", "busy_until": "--busy-until"}
+
+
+def simulate(
+    call: Call,
+    trace: options.TraceArgument,
+    *,
+    policy: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAMES",
+            help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
+            f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
+            autocompletion=completion.policies,
+        ),
+    ] = None,
+    gpu: options.TraceGpu = None,
+    gpus: options.TraceGpus = None,
+    costs: options.Costs = None,
+    start: options.Start = None,
+    busy_until: Annotated[
+        float | None, Option(metavar="S", help="For --from: seconds after which the instances in use are free.")
+    ] = None,
+    declared: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
+            "jobs that ask for the same), or one (the same for all).",
+        ),
+    ] = None,
+    seed: Annotated[int | None, Option(metavar="N", help="For --declared.  [default: 0]")] = None,
+    optimum: Annotated[
+        bool,
+        Option(
+            "--optimum",
+            help=f"Find the best in hindsight too; for up to {QueueReferences.most_optimal} jobs, "
+            f"{AdmissionReferences.most_optimal} with --reject.",
+        ),
+    ] = False,
+    reject: Annotated[
+        bool, Option("--reject", help="Turn jobs away that find no place when they arrive: no job waits.")
+    ] = False,
+    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each goal of --optimum.")] = 30.0,
+    chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
+    log: Annotated[
+        Path | None, options.file("Write every run and operation, one JSON object on a line.", "--save-log")
+    ] = None,
+) -> Answer:
+    """Simulate schedulers on the jobs of a trace.
+
+    They are compared with each other and with lower bounds; with --reject by their acceptance ratios, and with upper
+    bounds. Exits with 1 if a scheduler leaves jobs waiting for ever.
+
+    Examples
+    --------
+    mig-opt simulate trace.json
+    mig-opt simulate trace.json --policy planner:patience=600,first-fit
+    mig-opt simulate jobs.csv --gpu A100 --gpus 4 --plot fleet.png
+    """
+    from mig_opt.cli.fleet.policies import read_policies
+    from mig_opt.files.fleet.traces import write_log
+
+    kind: type[References] = AdmissionReferences if reject else QueueReferences
+    chosen = read_policies(",".join(policy or _EXPECTED), call)
+    call.attempt(run_options, time_limit=time_limit)
+    call.check_outputs(log=log, chart=chart)
+    with call.step():
+        found = load_trace(trace, gpu, gpus)
+        if costs is not None:
+            found = found.replace(operations=load_costs(costs, found.gpu))
+        if declared is not None:
+            found = _declared(found, declared, seed or 0)
+        for choice in chosen:
+            call.attempt(choice.check, found, reject=reject)
+        message = f"is for traces of up to {kind.most_optimal} jobs, this one has {len(found.jobs)}; leave it out"
+        call.require(not optimum or len(found.jobs) <= kind.most_optimal, "--optimum", message)
+    call.require(seed is None or declared is not None, "--seed", "is for --declared; leave it out")
+    call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
+    call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
+    state = None if start is None else call.attempt(load_state, start)
+    call.finish()
+    done: list[Simulation] = []
+    with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named(_START):
+        for choice in chosen:
+            observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
+            done.append(choice.run(found, state, busy_until, reject=reject, observer=observer))
+    references = kind.of(call, done, time_limit if optimum else None)
+    files = [
+        File("log", log, done, writer=write_log),
+        chart_of("simulation", chart, done, bounds=references.drawn),
+    ]
+    code = code_of(good=not any(simulation.unfinished for simulation in done))
+    return Answer(_report(done, references), code, files)
+
+
+def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
+    """Return a trace of whose run times schedulers know no more than an option says."""
+    from mig_opt.fleet.declared_times import declare_times
+
+    with options_named(_DECLARED):
+        return declare_times(trace, number_in(knowledge.strip()), seed=seed)
+
+
+def _watched(bar: Bar, policy: str, before: int) -> Observer:
+    """Return an observer that shows how many jobs are finished, ``before`` of them with the policies before."""
+    bar.show(f"jobs, now: {policy}", completed=before)
+    due = 0.0
+
+    def observe(cluster: Cluster) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            due = now + _REFRESH_S
+            finished = sum(not math.isnan(seconds) for seconds in cluster.log.finished)
+            bar.show(completed=before + finished)
+
+    return observe
+
+
+def _report(done: Sequence[Simulation], references: References) -> Report:
+    """Return the report of simulations of one trace."""
+    trace = done[0].trace
+    left = []
+    for simulation in done:
+        if simulation.unfinished:
+            names = ", ".join(simulation.unfinished[:_MOST_NAMED])
+            more = ", ..." if len(simulation.unfinished) > _MOST_NAMED else ""
+            count = plural(len(simulation.unfinished), "job")
+            left.append(f"{simulation.label} leaves {count} waiting for ever: {names}{more}")
+    facts = [
+        ("trace", f"{trace.name} ({plural(len(trace.jobs), 'job')})"),
+        ("fleet", f"{trace.gpus} x {trace.gpu.name}{references.fleet}"),
+        ("declared", references.declared),
+    ]
+    data = {
+        "trace": trace.name,
+        "gpu": trace.gpu.name,
+        "gpus": trace.gpus,
+        **references.data(),
+        "policies": [_policy(simulation, references) for simulation in done],
+    }
+    return Report(facts, references.tables(done), left, data)
+
+
+def _policy(simulation: Simulation, references: References) -> dict[str, Any]:
+    rejected = {"turned_away": list(simulation.rejected)} if simulation.reject else {}
+    return {
+        "policy": simulation.policy,
+        "options": {name: list(v) if isinstance(v, tuple) else v for name, v in simulation.options.items()},
+        "label": simulation.label,
+        **dataclasses.asdict(simulation.metrics),
+        "gaps": references.gaps(simulation),
+        "unfinished": list(simulation.unfinished),
+        **rejected,
+        "runtime_s": simulation.runtime_s,
+    }

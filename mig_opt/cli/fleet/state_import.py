@@ -1,0 +1,113 @@
+"""The command state import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+from typer import Argument, Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import Call, File, Product
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined
+from mig_opt.cli.fleet.defragment import gpu_map
+from mig_opt.cli.inputs import STANDARD_INPUT, piped
+from mig_opt.fleet.state import FleetState
+from mig_opt.method.report import Report, Table
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.operations.observe.state_import import Format, StateImport
+
+
+def state_import(
+    call: Call,
+    source: Annotated[
+        list[str] | None,
+        Argument(metavar="SOURCE", help="Files of one form, or - for standard input.", show_default=False),
+    ] = None,
+    *,
+    form: Annotated[
+        str | None,
+        Option(
+            "--format",
+            metavar="NAME",
+            help="nvidia-smi, nvml, dra, device-plugin, hami or slurm.",
+            show_default="guessed",
+        ),
+    ] = None,
+    nvml: Annotated[bool, Option("--nvml", help="Ask the GPUs of this machine: short for --format nvml.")] = False,
+    gpu: Annotated[str | None, Option(metavar="GPU", help="Kind of GPU: the others are left out.")] = None,
+    assume_places: Annotated[
+        bool, Option("--assume-places", help="Take any places for instances whose places SOURCE does not tell.")
+    ] = False,
+    output: Annotated[Path | None, options.output("Write the state to a file, not to standard output.")] = None,
+) -> Product:
+    """Make a state of what a GPU, a node or a cluster says about its instances.
+
+    SOURCE is the output of nvidia-smi, alone or with -L, mig -lgi, mig -lci or -q -x, joined in one file (of several
+    nodes with "node: " before each line), of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or
+    yaml), or Slurm's gres.conf with scontrol show node -d and show job -d. With --nvml the GPUs of this machine are
+    asked. What is left out, or not in SOURCE, is said on standard error.
+
+    Examples
+    --------
+    (nvidia-smi; nvidia-smi mig -lgi) | mig-opt state import - -o fleet.json
+    mig-opt state import --format nvml -o fleet.json
+    """
+    from mig_opt.files.fleet.states import state_to_json
+
+    if nvml:
+        if form not in (None, "nvml"):
+            refuse("--nvml", f"and --format {form} exclude each other; give one of them")
+        form = "nvml"
+    found = call.attempt(_imported, source or [], form, gpu=gpu, assume_places=assume_places)
+    call.begin(state=output)
+    said = [f"note: {note}" for note in found.notes]
+    if output is None:
+        return Product(text=state_to_json(found.state), said=said)
+    return Product(_report(found), files=[File("state", output, found.state)], said=said)
+
+
+def _imported(names: list[str], form: str | None, *, gpu: str | None, assume_places: bool) -> StateImport:
+    from mig_opt.files.documents import decoded
+    from mig_opt.operations.observe.sightings import Source
+    from mig_opt.operations.observe.state_import import import_state, state_from_text
+
+    known = cast("Format | None", form)
+    with options_named({"paths": "SOURCE"}):
+        if STANDARD_INPUT not in names:
+            return import_state(*names, format=known, gpu=gpu, assume_places=assume_places)
+        if len(names) > 1:
+            refuse("SOURCE", "standard input stands alone; leave the files out")
+        text, label = decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input"
+        return state_from_text([Source(text)], known, gpu=gpu, assume_places=assume_places, label=label)
+
+
+def _report(found: StateImport) -> Report:
+    state = found.state
+    nodes = f" on {plural(len(set(state.nodes)), 'node')}" if state.nodes else ""
+    idle = f", {len(state.idle)} of them idle" if state.idle else ""
+    facts = [
+        ("format", found.format),
+        ("fleet", f"{state.gpus} x {state.gpu.name}{nodes}"),
+        ("instances", f"{len(state.instances)}{idle}"),
+        ("owned by", state.manager or None),
+        ("budgets", ", ".join(f"{owner} {most}" for owner, most in state.budgets.items()) or None),
+    ]
+    return Report(facts, [_gpus(state)])
+
+
+def _gpus(state: FleetState) -> Table:
+    """Return the GPUs slice by slice, with those who use them."""
+    rows = []
+    for index in range(min(state.gpus, MOST_ROWS)):
+        held = state.on(index)
+        users = ", ".join(dict.fromkeys(one.owner or one.name for one in held if one.owner or one.name))
+        node = [state.nodes[index]] if state.nodes else []
+        number = state.devices[index].index if state.devices else index
+        rows.append([str(number), *node, gpu_map(state, held), users])
+    columns = [">GPU", *(["node"] if state.nodes else []), "slices", "/in use by"]
+    meaning = "One column for each memory slice, .. is free" + (", ~ is idle." if state.idle else ".")
+    return Table(columns, rows, joined([*first_of(state.gpus, "GPUs"), meaning]))

@@ -1,0 +1,52 @@
+"""The command init: files to begin with."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from mig_opt.cli import completion, options
+from mig_opt.cli.answers import File, Product
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.inputs import STANDARD_INPUT
+
+_KINDS = "batch, services, profiles, deployment, rates, requests, commands, trace, state or study."
+
+
+def init(
+    kind: Annotated[str, options.needed("KIND", _KINDS, completion.template_kinds)],
+    file: Annotated[
+        str | None,
+        Argument(metavar="FILE", help="Where to write it, - for standard output.  [default: KIND.json, .csv or .toml]"),
+    ] = None,
+    *,
+    force: Annotated[bool, Option("--force", help="Replace a file that exists.")] = False,
+) -> Product:
+    """Write an example of a kind of file, with comments.
+
+    The end of FILE chooses the format: batch, services and trace are there as .json and as .csv.
+
+    Examples
+    --------
+    mig-opt init batch
+    mig-opt init services my-services.json
+    mig-opt init rates -
+    """
+    from mig_opt.files.documents import check_writable
+    from mig_opt.files.templates import TEMPLATES, template
+
+    path = Path(f"{kind}.{TEMPLATES[kind][0]}" if kind in TEMPLATES and file is None else file or "")
+    with options_named({"kind": "KIND", "file": "FILE"}):
+        text = template(kind, "" if file is None or file == STANDARD_INPUT else path.suffix[1:].lower())
+        if file == STANDARD_INPUT:
+            return Product(text=text)
+        if not force and path.exists():
+            refuse("", "exists already; name another file, or replace it with --force", path)
+        check_writable(path)
+    # The commands in the comments name the file as it is called.
+    text = re.sub(rf"(?<= ){kind}{path.suffix}\b", lambda _: shlex.quote(str(path)), text)
+    return Product(files=[File(kind, path, text)])

@@ -1,0 +1,271 @@
+"""The options and the answer of ``deploy --rates``: a deployment for each step of a table of rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible
+from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
+from mig_opt.cli.inputs import parsed_share
+from mig_opt.cli.serving.exports import exported
+from mig_opt.cli.serving.promise import promise_data, promise_facts
+from mig_opt.cli.serving.reports import demand_facts
+from mig_opt.errors import InputError
+from mig_opt.method.registry import get_deploy_method
+from mig_opt.method.report import Report, Table, good, spelled_status, unclear
+from mig_opt.method.result import Status
+from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
+from mig_opt.serving.demand import Demand
+from mig_opt.texts import number_in, plural
+
+if TYPE_CHECKING:
+    from mig_opt.simulation.serving.capacity import Promise
+
+_SUFFIXES = {"json": ".json", "csv": ".csv", "nvidia-smi": ".sh", "mig-parted": ".yaml", "kubernetes": ".yaml"}
+_PRICES = (0.01, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DayOptions:
+    """Options of ``deploy`` about rates that change over time; None (or False) where they were not given."""
+
+    rates: Annotated[
+        Path | None,
+        options.file("CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."),
+    ] = None
+    margin: Annotated[
+        str | None, Option(metavar="SHARE", help="With --rates: forecast error by which rates may be higher, e.g. 10%.")
+    ] = None
+    prices: Annotated[
+        str | None,
+        Option(
+            metavar="NEW,CUT",
+            help="With --rates: GPU-hours for each segment that is created, and interrupted.  [default: 0.01,1]",
+        ),
+    ] = None
+    step_by_step: Annotated[
+        bool, Option("--step-by-step", help="With --rates: plan each step for itself, without lookahead.")
+    ] = False
+
+    def check(self, others: Mapping[str, object]) -> None:
+        """Refuse options that need a table of rates where there is none, and ``others`` that do not go with one."""
+        checks = Checks()
+        own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
+        for name, value in own.items():
+            message = "is for --rates; give a table of rates, or leave it out"
+            checks.require(self.rates is not None or not value, name, message)
+        for name, given in others.items():
+            message = (
+                "does not go with --rates: the first deployment of the day is there already; leave out one of them"
+            )
+            checks.require(self.rates is None or not given, name, message)
+        checks.finish()
+
+    def read(self, demand: Demand | None, headroom: float = 0.0) -> Day | None:
+        """Return the day, if there is a table of rates, with all rates raised by the headroom.
+
+        All that is wrong is refused at once.
+        """
+        from mig_opt.files.serving.arrivals import read_rates
+        from mig_opt.serving.rates import wrong_services
+
+        if self.rates is None:
+            return None
+        checks = Checks()
+        rates = checks.attempt(read_rates, self.rates)
+        margin = 0.0 if self.margin is None else checks.attempt(parsed_share, "--margin", self.margin)
+        prices = checks.attempt(_parsed_prices, self.prices)
+        if demand is not None and rates is not None:
+            problems = list(wrong_services(demand, list(rates.rates), "service"))
+            if problems:
+                checks.errors.append(InputError(problems, str(self.rates)))
+        checks.finish()
+        if demand is None:
+            return None
+        with options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
+            return Day(demand, rates, (1 + margin) * (1 + headroom) - 1 if headroom else margin, *prices)
+
+
+def _parsed_prices(text: str | None) -> tuple[float, float]:
+    """Return the figures of ``0.01,1``."""
+    if text is None:
+        return _PRICES
+    first, *others = [number_in(part.strip()) for part in text.split(",")]
+    if isinstance(first, str) or len(others) != 1 or isinstance(others[0], str):
+        refuse("--prices", f"must be two figures such as 0.01,1, is {text!r}")
+    return first, others[0]
+
+
+def check_day_outputs(call: Call, folder: Path | None, export: str | None, chart: Path | None) -> None:
+    """Note a folder or a chart that cannot be written, and an export without a folder."""
+    call.check_outputs(chart=chart)
+    if export is not None:
+        call.require(folder is not None, "--export", "writes a file for each change; give a folder with -o FOLDER")
+    if folder is not None:
+        call.require(not folder.is_file(), str(folder), "is a file; with --rates -o names a folder")
+        call.require(folder.parent.is_dir(), str(folder), "its folder does not exist; make it first")
+
+
+def run_day(day: Day, method: str, promise: Promise | None, *, lookahead: bool, **given: Any) -> DayResult:
+    """Return what the method finds for a day, with the promise if there is one."""
+    from mig_opt.api.deploy.day_promises import deploy_day_with_promise
+    from mig_opt.api.deploy.days import deploy_day
+
+    run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
+    return run(
+        day.demand,
+        day.rates,
+        method=method,
+        margin=day.margin,
+        creation_price=day.creation_price,
+        interruption_price=day.interruption_price,
+        lookahead=lookahead,
+        **given,
+    )
+
+
+def day_answer(
+    result: DayResult,
+    *,
+    time_limit: float | None,
+    folder: Path | None,
+    export: str | None,
+    devices: Sequence[str] | None,
+    chart: Path | None,
+    tables: bool,
+) -> Answer:
+    """Return the answer of ``deploy`` for a day."""
+    plan = result.plan
+    remarks = [] if time_limit is not None else hints_on_time(get_deploy_method(result.method), result, None)
+    if plan is not None and plan.interrupted:
+        remarks.append("More GPUs, or a higher price for interruptions, may save services from them.")
+    noun = "script" if export == "nvidia-smi" else "deployment"
+    files = File(
+        "" if plan is None else plural(1 + len(plan.changed), noun),
+        folder,
+        plan,
+        ", each named after the time when it begins.",
+        absent=f"There is no plan to write to {folder}.",
+        writer=partial(_write, export or "json", devices),
+    )
+    if plan is not None:
+        why = ""
+    elif result.status is Status.INFEASIBLE:
+        why = infeasible([result.reason])
+    elif promise_facts(result) and result.reason:
+        why = f"no plan was found: {result.reason}"
+    else:
+        why = "no plan was found in time; --time-limit S allows for more"
+    return Answer(
+        Report(
+            _facts(result),
+            [_changes(result, plan)] if plan is not None and plan.changed and tables else [],
+            remarks,
+            _data(result) | promise_data(result),
+        ),
+        EXIT_CODES.get(result.status, 0),
+        [files, chart_of("plan", chart, None if plan is None else result)],
+        said=[why] if why else [],
+    )
+
+
+def _write(form: str, devices: Sequence[str] | None, plan: DayPlan, folder: Path) -> None:
+    """Write a file for the first step and for each change."""
+    from mig_opt.files.documents import make_folder, write_text
+
+    make_folder(folder)
+    for step in (0, *plan.changed):
+        change = plan.changes[step - 1] if step else None
+        name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
+        write_text(folder / f"{name}{_SUFFIXES[form]}", exported(form, plan.deployments[step], change, devices))
+
+
+def _facts(result: DayResult) -> list[tuple[str, str | None]]:
+    day, plan, cost = result.day, result.plan, result.objective
+    assert day is not None
+    hours = float(sum(day.hours))
+    begin, end = day.rates.times[0], day.rates.times[-1]
+    facts: list[tuple[str, str | None]] = [
+        *demand_facts(day.demand),
+        ("rates", f"{plural(day.steps, 'step')}, {clock_text(begin)} to {clock_text(end)} ({hours:g} h)"),
+        ("margin", f"{100 * day.margin:g} %" if day.margin else None),
+        ("status", spelled_status(result.status)),
+        ("method", result.method),
+    ]
+    if plan is not None and cost is not None:
+        gap = result.gap or 0.0
+        facts += [
+            ("GPUs", f"{min(plan.gpus)} to {max(plan.gpus)}"),
+            ("GPU-hours", f"{plan.gpu_hours:.6g}; at least {result.gpu_hours_bound:.6g} (fewest GPUs of each step)"),
+            ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
+            ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
+            ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
+            ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {100 * gap:.2f} %"),
+            *promise_facts(result),
+        ]
+    return [*facts, ("runtime", runtime(result))]
+
+
+def _changes(result: DayResult, plan: DayPlan) -> Table:
+    rows = []
+    for step in plan.changed[:MOST_ROWS]:
+        change = plan.changes[step - 1]
+        services = dict.fromkeys(one.service for entry in change.steps for one in (entry.begins, entry.ends) if one)
+        rows.append(
+            [
+                clock_text(plan.times[step]),
+                f"{plan.gpus[step - 1]} -> {plan.gpus[step]}",
+                str(result.fewest_gpus[step]),
+                str(sum(one.begins is not None for one in change.steps)),
+                str(sum(one.ends is not None for one in change.steps)),
+                str(len(change.interrupted)),
+                seconds(change.duration),
+                ", ".join(services),
+            ]
+        )
+    columns = ["time", ">GPUs", ">least", ">begin", ">end", ">cut", ">seconds", "/services"]
+    notes = ["begin, end, cut: segments that begin, end, and are interrupted."]
+    if len(plan.changed) > MOST_ROWS:
+        notes.append(f"The first {MOST_ROWS} of {len(plan.changed)} changes are shown; --json has all.")
+    return Table(columns, rows, joined(notes))
+
+
+def _data(result: DayResult) -> dict[str, Any]:
+    from mig_opt.files.serving.deployment_results import change_document
+    from mig_opt.files.serving.deployments import DEPLOYMENT
+
+    plan = result.plan
+    return {
+        "status": result.status.value,
+        "method": result.method,
+        "cost": result.objective,
+        "lower_bound": result.lower_bound,
+        "gap": result.gap,
+        "gpu_hours": None if plan is None else plan.gpu_hours,
+        "gpu_hours_bound": result.gpu_hours_bound,
+        "changes": None if plan is None else len(plan.changed),
+        "created": None if plan is None else plan.created,
+        "interrupted": None if plan is None else plan.interrupted,
+        "runtime_s": result.runtime_s,
+        "steps": []
+        if plan is None
+        else [
+            {
+                "begin_s": plan.times[step],
+                "end_s": plan.times[step + 1],
+                "gpus": deployment.used_gpus,
+                "fewest_gpus": result.fewest_gpus[step],
+                "change": change_document(plan.changes[step - 1]) if step else None,
+                "deployment": DEPLOYMENT.document(deployment),
+            }
+            for step, deployment in enumerate(plan.deployments)
+        ],
+    }

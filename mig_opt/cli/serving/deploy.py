@@ -1,0 +1,275 @@
+"""The command deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
+from mig_opt.cli.checks import options_named
+from mig_opt.cli.inputs import load_costs, parsed_devices
+from mig_opt.cli.serving.day import DayOptions, check_day_outputs, day_answer, run_day
+from mig_opt.cli.serving.exports import FORMATS, check_export, exported
+from mig_opt.cli.serving.inputs import (
+    check_deployment_names,
+    check_names,
+    load_services,
+    read_deployment_for,
+    read_running,
+)
+from mig_opt.cli.serving.promise import PromiseOptions, promise_data, promise_facts
+from mig_opt.cli.serving.reports import change_report, deployment_table, result_facts, services_table
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.method.options import run_options
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
+from mig_opt.method.report import Part, Points, Report
+from mig_opt.method.result import Status
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult
+
+if TYPE_CHECKING:
+    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
+    from mig_opt.simulation.serving.capacity import Promise
+
+_CHANGE_TIME_LIMIT = 10.0
+"""Seconds for the order of the steps from what is running."""
+
+
+def deploy(
+    call: Call,
+    services: options.ServicesArgument,
+    room: PromiseOptions,
+    over_time: DayOptions,
+    given: options.ServicesOptions,
+    *,
+    method: options.Method = AUTO,
+    time_limit: options.ExactTimeLimit = None,
+    seed: options.Seed = 0,
+    running: Annotated[
+        Path | None,
+        Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
+    ] = None,
+    initial: Annotated[
+        Path | None, options.file("Deployment to begin with; the result is no worse.", "--initial")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        Option(
+            "--only",
+            metavar="SERVICE",
+            help="With --from: only its segments change, by ParvaGPU's way to update a service; may be repeated.",
+        ),
+    ] = None,
+    costs: options.Costs = None,
+    export: Annotated[
+        str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
+    ] = None,
+    devices: options.Devices = None,
+    output: Annotated[Path | None, options.output("Write the deployment (.json or .csv), or what is exported.")] = None,
+    chart: Annotated[Path | None, options.plot("the deployment")] = None,
+    quiet: Annotated[bool, options.quiet("No progress, and no tables.")] = False,
+) -> Answer:
+    """Find the fewest GPUs that serve all services in time.
+
+    With --rates the rates change over time: there is a deployment for each row, and a change between two of them.
+    --headroom raises them, and --promise is kept in each row.
+
+    With --promise each segment has the rate up to which so many of its requests are in time, in place of its
+    throughput, and what is found is simulated.
+
+    With --export nvidia-smi the script makes the deployment, or with --from changes what is running into it.
+
+    Exits with 0 if there is a deployment, 1 if there is none, and 130 after Ctrl-C, which ends the run but keeps the
+    best deployment found so far.
+
+    Examples
+    --------
+    mig-opt deploy parvagpu-s3
+    mig-opt deploy services.json -o fleet.json --plot fleet.png
+    mig-opt deploy services.json --promise 99% -o fleet.json
+    mig-opt deploy services.json --from fleet.json --export nvidia-smi -o go.sh
+    """
+    from mig_opt.api.deploy import updating
+
+    only = only or None
+    method = method if only is None else updating(method)
+    call.attempt(run_options, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
+    call.attempt(check_export, export, devices)
+    call.attempt(over_time.check, {"--from": running, "--only": only})
+    daily = over_time.rates is not None
+    to_stdout = export is not None and output is None and not daily
+    message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
+    call.require(not (call.as_json and to_stdout), "--json", message)
+    names = call.attempt(parsed_devices, devices, None)
+    demand = call.attempt(_load, services, given, export)
+    promise, headroom = call.attempt(room.read) or (None, 0.0)
+    call.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
+    day, old = call.attempt(over_time.read, demand, headroom), None
+    if daily:
+        check_day_outputs(call, output, export, chart)
+    else:
+        call.check_outputs(deployment=output, chart=chart)
+        old = call.attempt(_what_runs, running, demand, export, only, method)
+    begun = None if initial is None else call.attempt(read_deployment_for, demand, initial)
+    plain = only is None and room.promise is None and not daily
+    call.require(initial is None or plain, "--initial", "is not for --only, --promise or --rates; leave it out")
+    call.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
+    kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
+    seconds = call.attempt(_costs, costs, kinds)
+    call.finish()
+
+    entry = get_deploy_method(method)
+    limit = limit_of(entry, time_limit)
+    if day is not None:
+        with call.progress(entry.name):
+            found = run_day(day, method, promise, lookahead=not over_time.step_by_step, time_limit=limit, seed=seed)
+        return day_answer(
+            found, time_limit=limit, folder=output, export=export, devices=names, chart=chart, tables=not quiet
+        )
+    demand = demand.with_headroom(headroom) if headroom else demand
+    with call.progress(entry.name):
+        result = _run(demand, method, promise, running=old, only=only, initial=begun, time_limit=limit, seed=seed)
+        change = _change(demand, old, result, seconds)
+
+    hints, status = _hints(result, time_limit), result.status
+    if change is not None and change.status is Status.INTERRUPTED and status is not Status.INTERRUPTED:
+        hints, status = [*hints, "Interrupted while the steps were planned; better ones may exist."], change.status
+    steps = None if change is None else change.plan
+    text = None if export is None or result.plan is None else exported(export, result.plan, steps, names)
+    return Answer(
+        _report(demand, result, steps, hints, from_running=old is not None, tables=not quiet),
+        EXIT_CODES.get(status, 0),
+        [
+            File("deployment", output, result.plan if export is None else text, f" for {export}." if export else "."),
+            chart_of("deployment", chart, result.plan, demand=demand),
+        ],
+        _why_not(demand, result),
+        text=(text or "") if to_stdout else None,
+    )
+
+
+def _run(
+    demand: Demand,
+    method: str,
+    promise: Promise | None,
+    *,
+    only: Sequence[str] | None,
+    initial: Deployment | None,
+    **given: Any,
+) -> DeploymentResult:
+    """Return what the method finds, with the promise if there is one."""
+    from mig_opt.api.deploy import deploy as run_method
+    from mig_opt.api.deploy.promises import deploy_with_promise
+
+    if promise is None:
+        return run_method(demand, method, only=only, initial=initial, **given)
+    return deploy_with_promise(demand, promise, method, **given)
+
+
+def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
+    """Return the demand, if a method and the export can work with it."""
+    from mig_opt.api.deploy import check_size
+
+    demand = load_services(services, given)
+    if not demand.unservable():
+        try:
+            check_size(demand)
+        except InputError as error:
+            raise InputError(error.problems, services) from None
+    names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
+    check_names(export, names, services)
+    return demand
+
+
+def _what_runs(
+    running: Path | None, demand: Demand | None, export: str | None, only: Sequence[str] | None, method: str
+) -> Deployment | None:
+    """Return what is running; refuse it if more has to change than the services that may."""
+    from mig_opt.api.deploy import what_stays
+
+    old = None
+    if running is not None:
+        old = read_running(running, demand)
+        check_deployment_names(export, old, running)
+    if only is not None and demand is not None:
+        with options_named({"only": "--only", "running": f"--from {running}"}):
+            what_stays(get_deploy_method(method), old, only, demand)
+    return old
+
+
+def _costs(costs: str | None, kinds: Iterable[str]) -> dict[str, OperationCosts] | None:
+    """Return the operation costs that are to count, by kind of GPU; None for those of the catalogue."""
+    return None if costs is None else {name: load_costs(costs, get_gpu(name)) for name in sorted(kinds)}
+
+
+def _change(
+    demand: Demand,
+    running: Deployment | None,
+    result: DeploymentResult,
+    costs: Mapping[str, OperationCosts] | None,
+) -> ChangeResult | None:
+    """Plan the steps from what is running to the deployment, if there are both."""
+    if running is None or result.deployment is None:
+        return None
+    from mig_opt.api.change import plan_change
+
+    # Who has pressed Ctrl-C does not want to wait much longer.
+    limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
+    return plan_change(running, result.deployment, demand=demand, operations=costs, time_limit=limit)
+
+
+def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:
+    """Return what might lead to a better answer."""
+    method = get_deploy_method(result.method)
+    if method.kind == "heuristic" and result.status is Status.NO_SOLUTION:
+        return [f"{method.name} finds no deployment; that there is none, only --method exact can tell."]
+    return hints_on_time(method, result, time_limit)
+
+
+def _report(
+    demand: Demand,
+    result: DeploymentResult,
+    change: ChangePlan | None,
+    hints: Sequence[str],
+    *,
+    from_running: bool,
+    tables: bool,
+) -> Report:
+    from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
+
+    parts: list[Part] = []
+    if result.plan is None and (reasons := _reasons(demand, result)):
+        parts.append(Points(reasons))
+    if result.plan is not None and tables:
+        parts += [deployment_table(result.plan), services_table(demand, result.plan)]
+        parts += [] if change is None else [change_report(change)]
+    steps = {"change": None if change is None else change_document(change)} if from_running else {}
+    data = deployment_result_summary(result, demand) | promise_data(result) | steps
+    return Report(result_facts(demand, result, promise_facts(result)), parts, hints, data)
+
+
+def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:
+    """Return why there is no deployment: a line for each service that cannot be served, or what was proven or tried."""
+    from mig_opt.api.deploy import why_unservable
+    from mig_opt.api.deploy.promises import PromiseResult
+    from mig_opt.api.deploy.unkept import why_unkept
+
+    promise = result.promise if isinstance(result, PromiseResult) else None
+    lines = why_unservable(demand) if promise is None else why_unkept(demand, promise)
+    tried = result.status is Status.INFEASIBLE or promise is not None
+    return lines or ([result.reason] if tried and result.reason else [])
+
+
+def _why_not(demand: Demand, result: DeploymentResult) -> str:
+    if result.plan is not None:
+        return ""
+    reasons = _reasons(demand, result)
+    if result.status is Status.INFEASIBLE:
+        return infeasible(reasons)
+    return "\n".join(["no deployment was found", *reasons, *_hints(result, None)])

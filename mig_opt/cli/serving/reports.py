@@ -1,0 +1,240 @@
+"""Reports of demands, deployments and changes of deployments."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, runtime, seconds, verdict
+from mig_opt.cli.screens import shortened
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device, gpu_name, gpu_names
+from mig_opt.method.report import Facts, Report, Table, good, spelled_status, unclear
+from mig_opt.method.result import Status
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
+from mig_opt.texts import plural
+from mig_opt.validation import DeploymentValidation
+
+_WIDEST_RANGES = 12
+"""Columns for the numbers of GPUs that are cut and filled alike."""
+
+_WIDEST_NAME = 20
+"""Columns for the name of a service that shares a line with others."""
+
+_GOALS = {"gpus": "fewest GPUs", "compute slices": "fewest compute slices", "changes": "fewest changes"}
+_CHANGE_GOALS = {"interruptions": "fewest interruptions", "duration": "shortest"}
+
+
+def demand_facts(demand: Demand) -> Facts:
+    """Return the facts about a demand."""
+    pools = (
+        f"{pool.gpu.name}, as many as it takes" if pool.count is None else f"{pool.count} x {pool.gpu.name}"
+        for pool in demand.pools
+    )
+    return [
+        ("services", f"{demand.name} ({plural(len(demand.services), 'service')})"),
+        ("fleet", "; ".join(pools)),
+    ]
+
+
+def result_facts(demand: Demand, result: DeploymentResult, more: Facts = ()) -> Facts:
+    """Return the facts about a result, with more of them."""
+    deployment, bound = result.deployment, result.lower_bound
+    known = bound > 0 and result.status is not Status.INFEASIBLE
+    return [
+        *demand_facts(demand),
+        ("status", spelled_status(result.status)),
+        ("method", result.method),
+        ("GPUs", None if deployment is None else _kinds(deployment)),
+        ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
+        *([] if deployment is None else _shares(demand, deployment)),
+        ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
+        *more,
+        ("runtime", runtime(result)),
+    ]
+
+
+def validation_facts(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Facts:
+    """Return the facts about a validation."""
+    facts = [*demand_facts(demand), ("deployment", verdict(len(validation.violations), "valid"))]
+    if validation.valid:
+        return [*facts, ("GPUs", _kinds(deployment)), *_shares(demand, deployment)]
+    return [*facts, ("GPUs", str(validation.gpus))]
+
+
+def _kinds(deployment: Deployment) -> str:
+    used = {segment.gpu for segment in deployment.segments}
+    kinds = Counter(get_gpu(deployment.gpus[gpu]).name for gpu in used)
+    shown = str(len(used))
+    if len(kinds) > 1:
+        shown += f" ({', '.join(f'{count} x {kind}' for kind, count in kinds.items())})"
+    idle = len(deployment.gpus) - len(used)
+    return f"{shown}; {idle} more without segments" if idle else shown
+
+
+def _shares(demand: Demand, deployment: Deployment) -> Facts:
+    whole = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
+    return [
+        ("slices", f"{deployment.compute_slices} of {whole} compute slices"),
+        ("fragmentation", f"{deployment.external_fragmentation:.1%} external"),
+        ("slack", f"{deployment.internal_slack(demand):.1%} internal"),
+    ]
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """GPUs of one kind with the same segments."""
+
+    kind: str
+    gpus: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    devices: tuple[Device, ...]
+
+    @property
+    def numbers(self) -> str:
+        """Their names, cut off where there are too many."""
+        shown = gpu_names(self.devices, self.gpus)
+        if len(self.gpus) == 1 or len(shown) <= _WIDEST_RANGES:
+            return shown
+        return f"{gpu_name(self.devices, self.gpus[0])} + {len(self.gpus) - 1} more"
+
+
+def deployment_table(deployment: Deployment) -> Table:
+    """Return the segments GPU by GPU.
+
+    Of many GPUs those with the same segments stand together, of very many each such group is one line.
+    """
+    ordered = sorted(deployment.segments, key=attrgetter("gpu", "start"))
+    held = itertools.groupby(ordered, attrgetter("gpu"))
+    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments), deployment.devices) for gpu, segments in held]
+    notes = []
+    if len(deployment.segments) > MOST_ROWS:
+        groups = _together(groups)
+        if any(len(group.gpus) > 1 for group in groups):
+            notes.append("GPUs with the same segments stand together.")
+    several = len({get_gpu(name).name for name in deployment.gpus}) > 1
+    columns = ["GPU", "kind"] if several else ["GPU"]
+    if sum(len(group.segments) for group in groups) <= MOST_ROWS:
+        rows = [row for group in groups for row in _segment_rows(group, several=several)]
+        columns += ["instance", "/service", ">batch", ">procs", ">req/s", ">latency s"]
+    else:
+        rows = [_group_row(group, several=several) for group in groups[:MOST_ROWS]]
+        columns += [">slices", "/segments"]
+        notes += [*first_of(len(groups), "groups"), "-o FILE or --json gives every segment."]
+    return Table(columns, rows, joined(notes))
+
+
+def _together(groups: Iterable[_Alike]) -> list[_Alike]:
+    """Return the groups with those of the same segments as one."""
+    found: dict[tuple[object, ...], _Alike] = {}
+    for group in groups:
+        key = group.kind, *((s.service, s.profile, s.start, s.batch, s.processes) for s in group.segments)
+        known = found.get(key)
+        found[key] = group if known is None else dataclasses.replace(known, gpus=(*known.gpus, *group.gpus))
+    return list(found.values())
+
+
+def _segment_rows(group: _Alike, *, several: bool) -> Iterator[list[str]]:
+    where = [group.numbers, group.kind] if several else [group.numbers]
+    for segment in group.segments:
+        yield [
+            *where,
+            f"{segment.profile}@{segment.start}",
+            segment.service,
+            str(segment.batch),
+            str(segment.processes),
+            rate(segment.throughput),
+            seconds(segment.latency),
+        ]
+        where = [""] * len(where)
+
+
+def _group_row(group: _Alike, *, several: bool) -> list[str]:
+    model = get_gpu(group.kind)
+    slices = sum(model.profile(segment.profile).compute_slices for segment in group.segments)
+    counts = Counter((segment.service, segment.profile) for segment in group.segments)
+    names = ", ".join(
+        f"{shortened(service, _WIDEST_NAME)} {f'{count} x ' if count > 1 else ''}{profile}"
+        for (service, profile), count in counts.items()
+    )
+    return [group.numbers, *([group.kind] if several else []), f"{slices}/{model.compute_slices}", names]
+
+
+def services_table(demand: Demand, deployment: Deployment) -> Table:
+    """Return the throughput of each service beside its rate."""
+    held: dict[str, list[Segment]] = {service.name: [] for service in demand.services}
+    for segment in deployment.segments:
+        held.setdefault(segment.service, []).append(segment)
+    slack = deployment.slack(demand)
+    rows = []
+    for service in demand.services[:MOST_ROWS]:
+        segments = held[service.name]
+        rows.append(
+            [
+                service.name,
+                rate(service.rate),
+                rate(sum(segment.throughput for segment in segments)),
+                f"{100 * slack[service.name]:.1f}" if segments else "-",
+                str(len(segments)),
+                seconds(max((segment.latency for segment in segments), default=None)),
+                seconds(demand.rule.limit(service.slo)),
+            ]
+        )
+    columns = ["/service", ">req/s", ">answered", ">slack %", ">segments", ">latency s", ">limit s"]
+    return Table(columns, rows, first_of(len(demand.services), "services"))
+
+
+def change_report(plan: ChangePlan) -> Report:
+    """Return the change of a running deployment into a new one: its figures and its steps."""
+    kinds = Counter(step.kind for step in plan.steps)
+    unchanged = f"{plural(len(plan.kept), 'segment')} as {'it is' if len(plan.kept) == 1 else 'they are'}"
+    names = ", ".join(dict.fromkeys(segment.service for segment in plan.interrupted))
+    facts = [
+        ("kept", unchanged if plan.kept else "no segment"),
+        ("switched", f"{plural(kinds['switch'], 'instance')} to another service, batch size or processes"),
+        ("destroyed", plural(kinds["destroy"], "instance")),
+        ("created", plural(kinds["create"], "instance")),
+        ("interrupted", unclear(names) if names else good("no service")),
+        ("duration", f"{plan.duration:.3f} s"),
+        ("proven", ", then ".join(_CHANGE_GOALS[goal] for goal in plan.proven) or None),
+    ]
+    note = "Steps are in the order of the moments at which segments end or begin."
+    if len(plan.steps) > MOST_ROWS:
+        note = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
+    interrupted = set(plan.interrupted)
+    rows = [
+        [
+            seconds(step.begin),
+            seconds(step.end),
+            gpu_name(plan.devices, step.gpu),
+            f"{step.profile}@{step.start}",
+            step.kind,
+            _step_text(step, interrupted=step.ends in interrupted),
+        ]
+        for step in plan.steps[:MOST_ROWS]
+    ]
+    steps = [Table([">begin s", ">end s", ">GPU", "instance", "step", "/service"], rows, [note])] if rows else []
+    return Report(facts, steps, title="Change")
+
+
+def _step_text(step: ChangeStep, *, interrupted: bool) -> str:
+    ends, begins = step.ends, step.begins
+    if ends is not None and begins is not None:
+        name = shortened(ends.service, _WIDEST_NAME)
+        if ends.service != begins.service:
+            text = f"{name} -> {shortened(begins.service, _WIDEST_NAME)}"
+        else:
+            text = f"{name} {_setting(ends)} -> {_setting(begins)}"
+    else:
+        text = next(segment.service for segment in (ends, begins) if segment is not None)
+    return f"interrupts {text}" if interrupted else text
+
+
+def _setting(segment: Segment) -> str:
+    return f"{segment.batch} x {segment.processes}"

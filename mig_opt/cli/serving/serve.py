@@ -1,0 +1,260 @@
+"""The command serve: requests that arrive at a deployment."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer, Call, chart_of, code_of
+from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.figures import MOST_ROWS, joined, percent
+from mig_opt.cli.figures import seconds as seconds_text
+from mig_opt.cli.inputs import parsed_share
+from mig_opt.cli.serving.inputs import load_services, read_deployment_for
+from mig_opt.cli.serving.reports import demand_facts
+from mig_opt.errors import InputError
+from mig_opt.method.report import Report, Table, bad, good
+from mig_opt.texts import number_in, plural
+
+if TYPE_CHECKING:
+    from mig_opt.serving.arrivals import Arrivals
+    from mig_opt.serving.demand import Demand
+    from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+
+ARRIVALS = "Pattern of arrivals: even, poisson or bursty."
+_PATHS = {
+    "arrivals": "--arrivals",
+    "rates": "--rates",
+    "recorded": "--recorded",
+    "router": "--router",
+    "seconds": "--seconds",
+    "warm_up": "--warm-up",
+    "seed": "--seed",
+    "patience": "--patience",
+    "spread": "--spread",
+    "peak": "--burst",
+    "burst_share": "--burst",
+    "burst_seconds": "--burst",
+}
+
+
+def serve(
+    call: Call,
+    deployment: options.DeploymentArgument,
+    *,
+    services: Annotated[
+        str, Option(metavar="SERVICES", help="JSON or CSV file, bundled demand, or -.", show_default=False)
+    ],
+    arrivals: Annotated[str, Option(metavar="NAME", help=ARRIVALS)] = "poisson",
+    burst: Annotated[
+        str | None,
+        Option(
+            metavar="PEAK,SHARE,S",
+            help="Bursts: multiple of the mean rate, share of the time, seconds.  [default: 2,10%,0.1]",
+        ),
+    ] = None,
+    rates: Annotated[Path | None, options.file("CSV file of rates over time, in place of those of SERVICES.")] = None,
+    recorded: Annotated[Path | None, options.file("CSV file of recorded requests: columns time and service.")] = None,
+    router: Annotated[
+        str, Option(metavar="NAME", help="Where requests go: least-work, round-robin or random.")
+    ] = "least-work",
+    patience: Annotated[
+        float, Option(metavar="P", help="Share of its spare time that a request waits for its batch to fill.")
+    ] = 0.5,
+    partial: Annotated[
+        bool,
+        Option("--partial", help="Batches that are not full take the time of the next larger size of the profile."),
+    ] = False,
+    spread: Annotated[float, Option(metavar="S", help="Standard deviation of batch times, as a share of them.")] = 0.0,
+    seconds: Annotated[
+        float | None, Option(metavar="S", help="Seconds that count.  [default: 60, or all of a file]")
+    ] = None,
+    warm_up: Annotated[
+        float | None, Option(metavar="S", help="Seconds before these.  [default: a tenth; 0 with a file]")
+    ] = None,
+    seed: options.Seed = 0,
+    promise: Annotated[
+        str | None, Option(metavar="SHARE", help="Exit with 1 if a service has fewer requests in time, e.g. 99%.")
+    ] = None,
+    given: options.TableOptions,
+    chart: Annotated[Path | None, options.plot("latencies against the limits")] = None,
+) -> Answer:
+    """Let requests arrive at a deployment; count those that are late.
+
+    Exits with 1 if a promise is given and not kept.
+
+    Examples
+    --------
+    mig-opt serve fleet.json --services services.json
+    mig-opt serve fleet.json --services services.json --rates rates.csv
+    """
+    from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
+
+    share = None if promise is None else call.attempt(parsed_promise, promise)
+    demand = call.attempt(load_services, services, given)
+    plan = call.attempt(read_deployment_for, demand, deployment)
+    with call.step(), options_named(_PATHS):
+        batching = Batching(patience, partial, spread)
+    with call.step(), options_named(_PATHS):
+        if problems := list(setting_problems(router, seconds, warm_up, seed)):
+            raise InputError(problems)
+    pattern = call.attempt(arrivals_of, arrivals, burst, rates, recorded, demand)
+    call.begin(chart=chart)
+    with options_named(_PATHS):
+        try:
+            simulation = simulate_requests(
+                demand,
+                plan,
+                arrivals=pattern,
+                router=router,
+                batching=batching,
+                seconds=seconds,
+                warm_up=warm_up,
+                seed=seed,
+            )
+        except InputError as error:
+            # Services and segments are those of the deployment's file.
+            in_file = [problem for problem in error.problems if problem.path.startswith(("services[", "segments["))]
+            if len(in_file) == len(error.problems):
+                raise InputError(in_file, str(deployment)) from None
+            raise
+    code = code_of(good=share is None or simulation.keeps(share))
+    return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
+
+
+def parsed_promise(text: str, option: str = "--promise") -> float:
+    """Return the share that a promise such as ``99%`` or ``0.999`` stands for; all and nothing are no promises."""
+    share = parsed_share(option, text)
+    if not 0 < share < 1:
+        why = "no queue keeps a promise to every request" if share == 1 else "it promises nothing"
+        refuse(option, f"must be above 0 and below 100%, is {text!r}: {why}; give for example 99%")
+    return share
+
+
+def arrivals_of(
+    kind: str, burst: str | None, rates: Path | None, recorded: Path | None, demand: Demand | None
+) -> Arrivals:
+    """Return the arrivals that the options of a command stand for."""
+    from mig_opt.files.serving.arrivals import read_rates, read_recorded
+    from mig_opt.serving.arrivals import Arrivals
+    from mig_opt.serving.rates import RateTable, wrong_services
+
+    checks = Checks()
+    message = "recorded requests have times of their own; leave out --rates"
+    checks.require(rates is None or recorded is None, "--recorded", message)
+    figures: dict[str, Any] = {} if burst is None else checks.attempt(_burst, burst) or {}
+    readers: list[tuple[Path | None, str, Callable[[Path], Any]]] = [
+        (rates, "rates", read_rates),
+        (recorded, "recorded", read_recorded),
+    ]
+    for path, name, read in readers:
+        if path is not None and (found := checks.attempt(read, path)) is not None:
+            figures[name] = found
+            names = list(found.rates if isinstance(found, RateTable) else found)
+            problems = [] if demand is None else list(wrong_services(demand, names, "service"))
+            if problems:
+                checks.errors.append(InputError(problems, str(path)))
+    with checks.step(), options_named(_PATHS):
+        pattern = Arrivals(kind, **figures)
+    checks.finish()
+    return pattern
+
+
+def _burst(text: str) -> dict[str, float]:
+    """Return the figures of ``2,10%,0.1``."""
+    parts = [part.strip() for part in text.split(",")]
+    peak, length = number_in(parts[0]), number_in(parts[-1])
+    if len(parts) != 3 or isinstance(peak, str) or isinstance(length, str):
+        refuse("--burst", f"must be three figures such as 2,10%,0.1, is {text!r}")
+    return {"peak": peak, "burst_share": parsed_share("--burst", parts[1]), "burst_seconds": length}
+
+
+def _report(demand: Demand, simulation: RequestSimulation, promise: float | None) -> Report:
+    services = simulation.services
+    batches, late, slow = (
+        sum(getattr(service, name) for service in services) for name in ("batches", "late_batches", "slow_batches")
+    )
+    facts = [
+        demand_facts(demand)[0],
+        ("requests", f"{simulation.requests:,} in {simulation.seconds:g} s, {simulation.arrivals}"),
+        ("router", simulation.router),
+        ("late", f"{percent(simulation.late_share, 3)} % of all requests"),
+        ("batches", f"{batches:,}; {late:,} with a late request, {slow:,} longer than the SLO by themselves"),
+        ("promise", None if promise is None else _verdict(simulation, promise)),
+        ("runtime", f"{simulation.runtime_s:.3f} s"),
+    ]
+    tables = [_services(demand, simulation)]
+    tables += [_segments(simulation)] if len(simulation.segments) <= MOST_ROWS else []
+    data: dict[str, object] = {
+        "services": list(map(_service, services)),
+        "segments": list(map(dataclasses.asdict, simulation.segments)),
+        "requests": simulation.requests,
+        "late": simulation.late,
+        "late_share": simulation.late_share,
+        "arrivals": simulation.arrivals,
+        "router": simulation.router,
+        "seconds": simulation.seconds,
+        "warm_up_s": simulation.warm_up,
+        "seed": simulation.seed,
+        "runtime_s": simulation.runtime_s,
+    }
+    if promise is not None:
+        data |= {"promise": promise, "kept": simulation.keeps(promise)}
+    return Report(facts, tables, data=data)
+
+
+def _service(entry: ServiceLatencies) -> dict[str, object]:
+    document = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry) if field.name != "bins"}
+    return document | {"late_share_interval": list(entry.late_share_interval)}
+
+
+def _verdict(simulation: RequestSimulation, promise: float) -> str:
+    wanted = f"{100 * promise:g} % of the requests of each service in time"
+    if simulation.keeps(promise):
+        return good(f"kept: {wanted}")
+    broken = sum(service.late_share > 1 - promise for service in simulation.services)
+    return bad(f"broken by {broken} of {plural(len(simulation.services), 'service')}: {wanted}")
+
+
+def _services(demand: Demand, simulation: RequestSimulation) -> Table:
+    shown = list(simulation.services)
+    notes = ["late: % of requests, with a 95 % interval. p50, p99: seconds up to which 50 and 99 % were answered."]
+    if len(shown) > MOST_ROWS:
+        shown = sorted(shown, key=lambda service: -service.late_share)[:MOST_ROWS]
+        notes.append(f"The {MOST_ROWS} services with most late requests are shown.")
+    rates = {service.name: service.rate for service in demand.services}
+    rows = []
+    for service in shown:
+        low, high = service.late_share_interval
+        rows.append(
+            [
+                service.name,
+                f"{rates[service.name]:.1f}",
+                percent(service.late_share, 3),
+                f"{percent(low, 2)}-{percent(high, 2)}",
+                *(seconds_text(value) for value in (service.p50_s, service.p99_s, service.p999_s, service.slo_s)),
+            ]
+        )
+    columns = ["/service", ">req/s", ">late %", ">interval", ">p50 s", ">p99 s", ">p99.9 s", ">SLO s"]
+    return Table(columns, rows, joined(notes))
+
+
+def _segments(simulation: RequestSimulation) -> Table:
+    rows = [
+        [
+            str(segment.gpu),
+            f"{segment.profile}@{segment.start}",
+            segment.service,
+            str(segment.batches),
+            percent(segment.filling, 1),
+            percent(segment.utilisation, 1),
+            percent(segment.late_batches / segment.batches if segment.batches else 0.0, 2),
+        ]
+        for segment in simulation.segments
+    ]
+    return Table(["GPU", "instance", "/service", ">batches", ">filled %", ">busy %", ">late batches %"], rows)

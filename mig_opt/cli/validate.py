@@ -1,0 +1,75 @@
+"""The commands validate and services validate."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer, Call, File, code_of
+from mig_opt.cli.problems import Given, given_problem, given_services
+from mig_opt.method.report import Points, Report
+
+
+def validate(
+    call: Call,
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
+    *,
+    given: options.ProblemOptions,
+    tolerance: Annotated[
+        float | None, Option(metavar="S", help="Seconds by which times may differ.  [default: 1e-6]")
+    ] = None,
+    output: Annotated[Path | None, options.output("Write the schedule with the operations that were found.")] = None,
+) -> Answer:
+    """Check a schedule of a batch against every rule.
+
+    A schedule without operations is valid if there are operations that make it so; they are looked for.
+    Exits with 0 if it is valid, else 1. For deployments: mig-opt services validate.
+
+    Examples
+    --------
+    mig-opt validate batch.json plan.json
+    mig-opt validate batch.json plan.json --json
+    """
+    problem = given_problem(batch, schedule, given, **{"-o": output})
+    return _validated(call, problem, schedule, tolerance, output)
+
+
+def services_validate(
+    call: Call,
+    services: options.ServicesArgument,
+    deployment: options.DeploymentArgument,
+    *,
+    given: options.ServicesOptions,
+    tolerance: Annotated[
+        float | None, Option(metavar="S", help="Share by which figures may differ.  [default: 1e-9]")
+    ] = None,
+) -> Answer:
+    """Check a deployment of services against every rule.
+
+    Exits with 0 if it is valid, else 1.
+
+    Examples
+    --------
+    mig-opt services validate services.json fleet.json
+    """
+    return _validated(call, given_services(services, given), deployment, tolerance)
+
+
+def _validated(call: Call, given: Given, path: Path, tolerance: float | None, output: Path | None = None) -> Answer:
+    """Return whether a plan in a file is valid."""
+    given.read(call, path)
+    call.begin(output=output)
+    given.validate(tolerance)
+    found = given.found
+    facts, tables, remarks, more = given.validation()
+    violations = list(map(dataclasses.asdict, found.violations))
+    data = {"valid": found.valid, given.figure: getattr(found, given.figure), **more, "violations": violations}
+    parts = tables if found.valid else [Points(list(map(str, found.violations)))]
+    plan = given.valid_plan() if found.valid else None
+    file = File("schedule", output, plan, absent=f"Nothing written to {output}.")
+    return Answer(Report(facts, parts, remarks, data), code_of(good=found.valid), [file])

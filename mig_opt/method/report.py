@@ -1,0 +1,116 @@
+"""A report tells of a result once; a terminal, a notebook, JSON and a frame show it, each in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+Tone = Literal["good", "unclear", "bad", "dim", "strong"]
+
+
+class Toned(str):
+    """A text with a tone, which only renderers with colours show.
+
+    Examples
+    --------
+    >>> answer = Toned("not valid", "bad")
+    >>> answer, answer.tone
+    ('not valid', 'bad')
+    """
+
+    __slots__ = ("tone",)
+
+    tone: Tone
+
+    def __new__(cls, text: str, tone: Tone) -> Toned:
+        """Return the text with its tone."""
+        made = super().__new__(cls, text)
+        made.tone = tone
+        return made
+
+
+good, unclear, bad, dim, strong = (partial(Toned, tone=tone) for tone in Tone.__args__)  # type: ignore[attr-defined]
+
+Cell: TypeAlias = str | tuple[str, ...]
+"""A text of one line, or lines below each other."""
+
+Facts: TypeAlias = Sequence[tuple[str, str | None]]
+"""Labels with values, which are None where there is nothing to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    columns : sequence of str
+        Headers. A mark before one says how a narrow terminal shows the column: ``>`` for numbers, which stand to the
+        right; ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge.
+    rows : sequence of sequence of Cell
+        The cells.
+    notes : sequence of str
+        Lines below.
+    noun : str
+        The word for several rows.
+    heading : str
+        What stands above.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+    noun: str = "rows"
+    heading: str = ""
+
+    @property
+    def headers(self) -> list[str]:
+        """The headers without marks."""
+        return [column.lstrip(">~/") for column in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A list with a heading above and a remark below, each of which may be missing."""
+
+    lines: Sequence[str]
+    heading: str = ""
+    remark: str = ""
+
+
+Part: TypeAlias = "Table | Points | str | Report"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that there is to tell of a result.
+
+    Attributes
+    ----------
+    facts : sequence of (str, str or None)
+        Labels with values.
+    parts : sequence of Table, Points, str or Report
+        What stands below, in this order.
+    remarks : sequence of str
+        What else is to be known, at the end.
+    data : mapping
+        The same for programs: a JSON document.
+    title : str
+        The subject in one line, where the report does not follow from a command.
+    """
+
+    facts: Facts = ()
+    parts: Sequence[Part] = ()
+    remarks: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+
+
+_TONES = {"optimal": good, "feasible": unclear, "interrupted": unclear}
+
+
+def spelled_status(status: str) -> Toned:
+    """Return a status in words, in its tone."""
+    return _TONES.get(status, bad)(status.replace("_", " "))
