@@ -18,7 +18,6 @@ from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, jo
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
-from mig_opt.method.result import Status
 from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
@@ -212,9 +211,7 @@ def plan_stream(
     own = RunOptions(time_limit=time_limit, deterministic=settings.deterministic)  # of what is done around the method
 
     def solved(index: int, batch: Batch) -> Schedule:
-        result = solve(batch, method, time_limit=time_limit, **options)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        result = solve(batch, method, time_limit=time_limit, **options).uninterrupted()
         if result.schedule is None:
             message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
             raise InputError([Problem("time_limit" if settings.stop is None else "stop", message)])

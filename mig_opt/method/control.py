@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from mig_opt.errors import SolverError
-from mig_opt.method.options import Callbacks, RunOptions
+from mig_opt.method.options import Callbacks, InnerOptions, RunOptions
 from mig_opt.method.registry import Method
 from mig_opt.method.result import Plan, Result, Status, TrajectoryPoint, relative_gap, versions_with
 
@@ -69,9 +69,27 @@ class Limits:
         limit = self.options.time_limit
         return None if limit is None else max(0.0, limit - self.clock)
 
+    @property
+    def left(self) -> float:
+        """Seconds left, as :attr:`remaining`; infinite without a limit."""
+        return math.inf if self.remaining is None else self.remaining
+
+    def inner(self, share: float = 1.0, *, most: float = math.inf, least: float = 0.1) -> InnerOptions:
+        """Return options of a run inside of this one, for a share of the time that is left.
+
+        It gets at ``most`` and at ``least`` so many seconds: with none at all it could not find anything.
+        """
+        seconds = max(min(self.left * share, most), least)
+        return {
+            "time_limit": None if math.isinf(seconds) else seconds,
+            "seed": self.seed,
+            "workers": self.workers,
+            "deterministic": self.deterministic,
+        }
+
     def end_of(self, share: float) -> float:
         """Return the :attr:`clock` at the end of a share of the time that is left; infinite without a limit."""
-        return math.inf if self.remaining is None else self.clock + self.remaining * share
+        return self.clock + self.left * share
 
     def left_until(self, end: float) -> float:
         """Return the seconds until the :attr:`clock` shows ``end``; 0 if the method has to end."""

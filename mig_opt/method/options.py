@@ -85,6 +85,15 @@ class RunKeywords(TypedDict, total=False):
     deterministic: bool
 
 
+class InnerOptions(TypedDict):
+    """Options of a run inside of another one, whose receivers and ends it does not share."""
+
+    time_limit: float | None
+    seed: int
+    workers: int
+    deterministic: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Options of a run, which every entry point that runs a method takes by keyword.

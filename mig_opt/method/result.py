@@ -8,7 +8,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from mig_opt._version import __version__
 from mig_opt.method.shown import Carded
@@ -114,6 +114,18 @@ class Result(Carded, ABC, Generic[Plan]):
     def gap(self) -> float | None:
         """``(objective - lower_bound) / objective``; None without a plan."""
         return None if self.objective is None else relative_gap(self.objective, self.lower_bound)
+
+    def uninterrupted(self) -> Self:
+        """Return this result of a run inside of another one, which Ctrl-C ends as well.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If it has ended this one.
+        """
+        if self.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self
 
     def __str__(self) -> str:
         runtime = f"{self.runtime_s:.{2 if self.runtime_s >= 1 else 3}f} s"

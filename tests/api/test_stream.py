@@ -25,6 +25,7 @@ from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
+from mig_opt.method.result import Status
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -277,7 +278,7 @@ def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
 
     def nothing(batch: Batch, method: str, **options: object) -> ScheduleResult:
-        return ScheduleResult(streaming.Status.NO_SOLUTION, method, None, 0.0, 0.0)
+        return ScheduleResult(Status.NO_SOLUTION, method, None, 0.0, 0.0)
 
     monkeypatch.setattr(streaming, "solve", nothing)
     assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
@@ -293,7 +294,7 @@ def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         result = solve(batch, method)
         if next(calls) < 2:
             return result
-        return ScheduleResult(streaming.Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
+        return ScheduleResult(Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
 
     stream = [generate_batch(5, seed=seed) for seed in range(4)]
     monkeypatch.setattr(streaming, "solve", interrupted_later)

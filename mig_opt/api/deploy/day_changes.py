@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from mig_opt.api.change import plan_change
 from mig_opt.api.change.greedy import greedy
 from mig_opt.method.control import Limits
-from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem
 from mig_opt.serving.day import Day, DayPlan
@@ -79,14 +78,9 @@ class Changes:
                 running,
                 deployment,
                 demand=self._day.demands[step],
-                time_limit=_SECONDS,
-                seed=self._limits.seed,
-                workers=self._limits.workers,
                 gap=_NO_SHORTER,
-                deterministic=self._limits.deterministic,
-            )
-            if found.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
+                **self._limits.inner(most=_SECONDS, least=_SECONDS),
+            ).uninterrupted()
             self._limits.spend(found.runtime_s if not self._limits.deterministic else 0.05)
             self._known[key] = found.plan
         return self._known[key]

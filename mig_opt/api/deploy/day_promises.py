@@ -7,21 +7,19 @@ a service misses its promise, its rate in that step is raised for the plan, and 
 
 from __future__ import annotations
 
-import dataclasses
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.day_changes import Changes
-from mig_opt.api.deploy.days import deploy_day
+from mig_opt.api.deploy.days import day_method, deploy_day
 from mig_opt.api.deploy.deployment import check_size, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import refusal
-from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.method.control import Limits
-from mig_opt.method.options import RunOptions, run_options
+from mig_opt.errors import problems_of
+from mig_opt.method.control import Control, Limits, run
+from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.result import Rows, Status
 from mig_opt.rules import wrong_flag
@@ -29,7 +27,7 @@ from mig_opt.serving.day import Day, DayPlan, DayResult
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.rates import RateTable
-from mig_opt.simulation.serving.capacity import Promise
+from mig_opt.simulation.serving.capacity import Promise, as_promise
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.validation.serving.days import validate_day
 
@@ -122,82 +120,97 @@ def deploy_day_with_promise(
     >>> result.plan.gpus, all(simulation.keeps(0.99) for simulation in result.simulations)
     ((2, 3), True)
     """
-    problems: list[Problem] = []
-    day: Day | None = None
-    try:
-        day = Day(demand, rates, margin, creation_price, interruption_price)
-    except InputError as error:
-        problems += error.problems
-    if not isinstance(promise, Promise):
-        try:
-            promise = Promise(promise)
-        except InputError as error:
-            problems += error.problems
-    problems += wrong_flag("lookahead", lookahead)
-    run_options(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
-    assert day is not None
-    assert isinstance(promise, Promise)
-    return _Search(day, promise, method, lookahead=lookahead, time_limit=time_limit, seed=seed).run()
+    given = demand, rates, margin, creation_price, interruption_price
+    problems = [*problems_of(Day, *given), *problems_of(as_promise, promise), *wrong_flag("lookahead", lookahead)]
+    options = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, seed=seed)
+    day, promise, chosen = Day(*given), as_promise(promise), day_method(method, lookahead=lookahead)
+    control = Control[DayPlan](options, judge=lambda plan: (day.cost(plan),))
+    search = _Search(day, promise, method, control, lookahead=lookahead)
+
+    def conclude(*, plan: DayPlan | None, **known: Any) -> DayPromiseResult:
+        steps = () if plan is None else zip(day.demands, plan.deployments, strict=True)
+        simulations = tuple(None if asked is None else search.trials.shown(asked, own) for asked, own in steps)
+        fewest = (0,) * day.steps if search.first is None else search.first.fewest_gpus
+        return DayPromiseResult(
+            plan=plan, day=day, fewest_gpus=fewest, promise=promise, simulations=simulations, **known
+        )
+
+    return run(
+        control,
+        day,
+        chosen,
+        search.run,
+        violations=lambda plan: validate_day(day, plan).violations,
+        optimal=lambda: control.objective is not None and control.objective <= control.lower_bound * (1 + 1e-9),
+        conclude=conclude,
+    )
 
 
 class _Search:
     """One run: rates that are raised where the promise is missed, until it is kept."""
 
-    def __init__(
-        self, day: Day, promise: Promise, method: str, *, lookahead: bool, time_limit: float | None, seed: int
-    ) -> None:
-        self._day, self._promise, self._method = day, promise, method
-        self._lookahead, self._limits = lookahead, Limits(RunOptions(time_limit=time_limit, seed=seed))
-        self._trials = PromiseTrials(promise, seed)
-        self._begun = time.monotonic()
-        self._first: DayResult | None = None
+    def __init__(self, day: Day, promise: Promise, method: str, control: Control[DayPlan], *, lookahead: bool) -> None:
+        self._day, self._promise, self._method = day, promise, get_deploy_method(method).name
+        self._lookahead, self._control, self._limits = lookahead, control, Limits(control.options)
+        self.trials = PromiseTrials(promise, control.seed)
+        self.first: DayResult | None = None  # the plan with the rates of the day
 
-    def run(self) -> DayPromiseResult:
-        day, peak = self._day, self._day.at_peak
+    def run(self) -> None:
+        """Search, and report the plan or why there is none."""
+        day, peak, control = self._day, self._day.at_peak, self._control
         if peak is None:
-            plain = self._planned(day.demand, day.rates.rates)
-            return self._result(plain.status, plain.plan, plain.reason)
-        method = get_deploy_method(self._method).name
-        if refused := refusal(peak, self._promise, method):
-            status, reason = refused
-            return self._result(status, None, reason)
-        asked = usable(peak, method)
+            self._report(self._planned(day.demand, day.rates.rates))
+            return
+        if refused := refusal(peak, self._promise, self._method):
+            control.infeasible, control.reason = refused
+            return
+        asked = usable(peak, self._method)
         check_size(asked)
         tables = CapacityTables(asked, self._promise)
         if too_many := why_too_many(tables.demand()):
-            return self._result(Status.INFEASIBLE, None, f"with the capacities of the promise: {too_many}")
-        self._limits.begin()
+            control.refute(f"with the capacities of the promise: {too_many}")
+            return
+        limits = self._limits = Limits(control.options)  # from now on: capacities may have taken long to simulate
         services = {service.name: service for service in peak.services}
         rows = {name: list(day.rates.rates[name]) for name in services}
         late: dict[tuple[int, str], float] = {}
         for _ in range(_ROUNDS):
-            if self._first is not None and self._limits.expired:
+            if self.first is not None and limits.expired:
                 break
             found = self._planned(tables.demand(), {name: tuple(row) for name, row in rows.items()})
-            raised, self._first = self._first is not None, self._first or found
+            raised, self.first = self.first is not None, self.first or found
+            control.raise_bound(self.first.lower_bound)
             if found.plan is None:
                 # Raised rates prove nothing: other segments may keep the promise with fewer GPUs.
-                infeasible = found.status is Status.INFEASIBLE
-                status = Status.NO_SOLUTION if raised and infeasible else found.status
+                control.infeasible = found.status is Status.INFEASIBLE and not raised
                 reason = f"with the capacities of the promise: {found.reason}"
-                return self._result(status, None, "; ".join([reason, *tables.why_little()]))
+                control.reason = "; ".join([reason, *tables.why_little()])
+                found.uninterrupted()
+                return
             deployments = [tables.with_throughputs(deployment) for deployment in found.plan.deployments]
             late = self._late(deployments)
             if not late:
-                plan = Changes(day, self._limits).plan(deployments)
-                return self._result(found.status, plan, found.reason)
+                self._report(found, Changes(day, limits).plan(deployments))
+                return
             if found.status is Status.INTERRUPTED:
                 break
             for (step, name), share in late.items():
                 # To more than the capacities of these segments: they would be taken for enough again.
                 total = tables.total(services[name], deployments[step])
-                rows[name][step] = max(rows[name][step] / self._trials.factor(share), total * (1 + 1e-6))
+                rows[name][step] = max(rows[name][step] / self.trials.factor(share), total * (1 + 1e-6))
         missed = ", ".join(f"{name} at {day.clock(step)}" for step, name in late)
-        return self._result(Status.NO_SOLUTION, None, f"the promise was not kept in time by {missed}")
+        control.reason = f"the promise was not kept in time by {missed}"
+
+    def _report(self, found: DayResult, plan: DayPlan | None = None) -> None:
+        """Offer what is planned, and pass Ctrl-C on."""
+        if (plan := plan or found.plan) is not None:
+            self._control.offer(plan)
+        self._control.reason = found.reason
+        found.uninterrupted()
 
     def _planned(self, demand: Demand, rows: Mapping[str, tuple[float, ...]]) -> DayResult:
         """Return the plan of a day with these rates."""
-        day, remaining = self._day, self._limits.remaining
+        day = self._day
         return deploy_day(
             demand,
             RateTable(day.rates.times, rows),
@@ -206,9 +219,7 @@ class _Search:
             creation_price=day.creation_price,
             interruption_price=day.interruption_price,
             lookahead=self._lookahead,
-            # Half of it: rates may have to be raised.
-            time_limit=None if remaining is None else max(remaining / 2, 0.1),
-            seed=self._limits.seed,
+            **self._limits.inner(0.5),  # rates may have to be raised
         )
 
     def _late(self, deployments: list[Deployment]) -> dict[tuple[int, str], float]:
@@ -219,32 +230,6 @@ class _Search:
             if demand is not None:
                 key = demand, deployment
                 if key not in known:
-                    known[key] = self._trials.late(demand, deployment)
+                    known[key] = self.trials.late(demand, deployment)
                 found |= {(step, name): share for name, share in known[key].items()}
         return found
-
-    def _result(self, status: Status, plan: DayPlan | None, reason: str) -> DayPromiseResult:
-        day, first = self._day, self._first
-        simulations: tuple[RequestSimulation | None, ...] = ()
-        if plan is not None:
-            for violation in validate_day(day, plan).violations:
-                raise SolverError(f"the plan of a day with a promise is not valid: {violation}")
-            steps = zip(day.demands, plan.deployments, strict=True)
-            simulations = tuple(None if asked is None else self._trials.shown(asked, own) for asked, own in steps)
-        bound = 0.0 if first is None else first.lower_bound
-        if plan is not None and status is not Status.INTERRUPTED:
-            status = Status.OPTIMAL if day.cost(plan) <= bound * (1 + 1e-9) else Status.FEASIBLE
-        known: dict[str, Any] = {
-            "status": status,
-            "method": get_deploy_method(self._method).name,
-            "plan": plan,
-            "lower_bound": bound if plan is None else min(bound, day.cost(plan)),
-            "runtime_s": time.monotonic() - self._begun,
-            "seed": self._limits.seed,
-            "reason": reason,
-            "day": day,
-            "fewest_gpus": (0,) * day.steps if first is None else first.fewest_gpus,
-        }
-        if first is not None:
-            known |= {field.name: getattr(first, field.name) for field in dataclasses.fields(first)} | known
-        return DayPromiseResult(**known, promise=self._promise, simulations=simulations)

@@ -81,19 +81,7 @@ def run_method(
     running: Deployment | None = None,
 ) -> DeploymentResult:
     """Return what a method finds for one step, within the limits of the run."""
-    remaining = control.remaining
-    result = deploy(
-        demand,
-        method,
-        running=running,
-        time_limit=None if remaining is None else max(remaining, 0.1),
-        seed=control.seed,
-        workers=control.workers,
-        gap=gap,
-        deterministic=control.deterministic,
-    )
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
+    result = deploy(demand, method, running=running, gap=gap, **control.inner()).uninterrupted()
     control.spend(0.1)
     return result
 

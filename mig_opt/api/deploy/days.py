@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.day_search import DaySearch, run_method, serving_alone
 from mig_opt.api.deploy.deployment import check_size
-from mig_opt.errors import InputError
+from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
@@ -93,16 +93,10 @@ def deploy_day(
     >>> print(result.plan)
     8 GPU-hours, 2 changes, 3 created, 0 interrupted
     """
-    problems = list(wrong_flag("lookahead", lookahead))
-    day: Day | None = None
-    try:
-        day = Day(demand, rates, margin, creation_price, interruption_price)
-    except InputError as error:
-        problems += error.problems
+    given = demand, rates, margin, creation_price, interruption_price
+    problems = [*wrong_flag("lookahead", lookahead), *problems_of(Day, *given)]
     settings = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, **options)
-    assert day is not None
-    chosen = get_deploy_method(method)
-    together = lookahead and chosen.name == "exact"
+    day, chosen = Day(*given), day_method(method, lookahead=lookahead)
     if day.at_peak is not None and not day.at_peak.unservable():
         check_size(day.at_peak)
     control = Control[DayPlan](settings, judge=lambda plan: (day.cost(plan),))
@@ -114,7 +108,7 @@ def deploy_day(
             return
         bound = float(sum(map(operator.mul, _fewest(day, alone), day.hours)))
         control.raise_bound(bound, "the fewest GPUs of each step times its hours")
-        if together and day.at_peak is not None:
+        if chosen is _LOOKAHEAD and day.at_peak is not None:
             DaySearch(day, control, alone).run()
         else:
             found = _one_by_one(day, chosen.name, control)
@@ -127,13 +121,19 @@ def deploy_day(
     return run(
         control,
         day,
-        _LOOKAHEAD if together else chosen,
+        chosen,
         work,
         violations=lambda plan: validate_day(day, plan).violations,
         optimal=lambda: control.objective is not None and control.objective <= control.lower_bound,
         same=lambda bound, cost: math.isclose(bound, cost, rel_tol=1e-9),
         conclude=conclude,
     )
+
+
+def day_method(method: str, *, lookahead: bool) -> Method:
+    """Return what plans a day: the method for each step, or in place of ``exact`` the search with lookahead."""
+    chosen = get_deploy_method(method)
+    return _LOOKAHEAD if lookahead and chosen.name == "exact" else chosen
 
 
 def _fewest(day: Day, alone: Sequence[DeploymentResult | None]) -> tuple[int, ...]:

@@ -9,24 +9,25 @@ method runs again.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import refusal
-from mig_opt.errors import InputError
-from mig_opt.method.options import run_options
-from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
-from mig_opt.method.result import Rows, Status, versions_with
+from mig_opt.errors import InputError, problems_of
+from mig_opt.method.control import Control, run
+from mig_opt.method.options import RunOptions, run_options
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
+from mig_opt.method.result import Rows, Status
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
-from mig_opt.simulation.serving.capacity import Capacity, Promise
+from mig_opt.simulation.serving.capacity import Capacity, Promise, as_promise
 from mig_opt.simulation.serving.outcome import RequestSimulation
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
@@ -127,38 +128,41 @@ def deploy_with_promise(
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """
-    problems = list(wrong_demand(demand))
-    if not isinstance(promise, Promise):
-        try:
-            promise = Promise(promise)
-        except InputError as error:
-            problems += error.problems
+    problems = [*wrong_demand(demand), *problems_of(as_promise, promise)]
     if running is not None and not isinstance(running, Deployment):
         problems.append(wrong_type("running", running, "a Deployment (or left out)"))
     try:
         incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
     except InputError as error:
         problems += error.problems
-    run_options(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed, also=problems)
-    assert isinstance(promise, Promise)
-    search = _Search(
+    options = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, seed=seed)
+    chosen, promise = get_deploy_method(method), as_promise(promise)
+    trials = PromiseTrials(promise, options.seed)
+    search = _Search(demand, promise, chosen, trials=trials, options=options, running=running)
+
+    def conclude(*, status: Status, plan: Deployment | None, lower_bound: float, **known: Any) -> PromiseResult:
+        known["proven"] = ("gpus",) if status is Status.OPTIMAL else ()
+        return PromiseResult(
+            status=status,
+            plan=plan,
+            lower_bound=int(lower_bound),
+            demand=demand,
+            promise=promise,
+            simulation=None if plan is None else trials.shown(demand, plan),
+            capacities=() if search.tables is None else search.tables.entries(),
+            headroom=search.headroom,
+            **known,
+        )
+
+    return run(
+        search.control,
         demand,
-        promise,
-        method,
-        running=running,
-        incumbents=tuple(incumbents),
-        time_limit=time_limit,
-        seed=seed,
+        chosen,
+        lambda: search.run(tuple(incumbents)),
+        violations=lambda deployment: validate_deployment(demand, deployment).violations,
+        optimal=lambda: search.control.objective == search.control.lower_bound,
+        conclude=conclude,
     )
-    return search.run()
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A deployment that keeps the promise, and how it was found."""
-
-    deployment: Deployment
-    headroom: float | None = None
 
 
 class _Search:
@@ -168,56 +172,51 @@ class _Search:
         self,
         demand: Demand,
         promise: Promise,
-        method: str,
+        method: Method,
         *,
+        trials: PromiseTrials,
+        options: RunOptions,
         running: Deployment | None,
-        incumbents: tuple[Deployment, ...],
-        time_limit: float | None,
-        seed: int,
         fewer_than: float = math.inf,
-        trials: PromiseTrials | None = None,
     ) -> None:
-        self._fewer_than, self._trials = fewer_than, trials or PromiseTrials(promise, seed)
-        self._begun = time.monotonic()
-        self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
-        self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
-        self._tables: CapacityTables | None = None
-        self._best: _Found | None = None
+        self._demand, self._promise, self._method, self._running = demand, promise, method, running
+        self._trials, self._fewer_than = trials, fewer_than
+        self.control = Control[Deployment](options, judge=lambda deployment: deployment.goals(running))
+        self.tables: CapacityTables | None = None
+        self.headroom: float | None = None  # with which the best deployment was found
         self._last: DeploymentResult | None = None
         self._floor = 0
 
-    def run(self) -> PromiseResult:
+    def run(self, incumbents: Sequence[Deployment]) -> None:
+        """Search, and report what is known in the end, also after Ctrl-C."""
         if refused := refusal(self._demand, self._promise, self._method.name):
-            return self._result(*refused)
+            self.control.infeasible, self.control.reason = refused
+            return
         check_size(self._demand)
+        reason = ""
         try:
-            reason = self._work()
-            return self._result(None, reason)
-        except KeyboardInterrupt:
-            return self._result(Status.INTERRUPTED, "")
+            reason = self.search(incumbents)
+        finally:
+            last = self._last
+            bound = max(self._floor, 0 if last is None else last.lower_bound)
+            self.control.raise_bound(min(bound, self._best_gpus))
+            if self.control.plan is not None:
+                reason = "" if last is None else last.reason
+            self.control.infeasible = last is None or last.status is Status.INFEASIBLE
+            self.control.reason = reason
 
-    @property
-    def _remaining(self) -> float | None:
-        """Seconds left; None without a limit."""
-        return None if self._time_limit is None else self._time_limit - (time.monotonic() - self._begun)
-
-    @property
-    def _time_left(self) -> float | None:
-        """Half of them for a method, which needs some: what it finds is corrected, and others are tried."""
-        return None if self._remaining is None else max(self._remaining / 2, 0.1)
-
-    @property
-    def _expired(self) -> bool:
-        return self._remaining is not None and self._remaining <= 0
+    def _deployed(self, demand: Demand) -> DeploymentResult:
+        """Return what the method finds in half of the time that is left: that is corrected, and others are tried."""
+        return deploy(demand, self._method.name, running=self._running, **self.control.inner(0.5)).uninterrupted()
 
     @property
     def _done(self) -> bool:
         """True if there are no fewer GPUs even for the throughputs."""
         return self._best_gpus <= self._floor
 
-    def _work(self) -> str:
+    def search(self, incumbents: Sequence[Deployment] = ()) -> str:
         """Search; return why nothing was found, if that is so."""
-        self._tables = tables = CapacityTables(usable(self._demand, self._method.name), self._promise)
+        self.tables = tables = CapacityTables(usable(self._demand, self._method.name), self._promise)
         self._floor = fleet_bounds(self._demand)[0].gpus
         if too_many := why_too_many(tables.demand()):
             return f"with the capacities of the promise: {too_many}"
@@ -225,71 +224,59 @@ class _Search:
         exact = self._method.kind == "exact"
         if exact:
             self._raise_capacities(tables)
-        for incumbent in self._incumbents:
+        for incumbent in incumbents:
             if incumbent.used_gpus < self._best_gpus:
                 self._try(incumbent)
         if exact:
             self._try_rivals()
-        elif not (self._done or self._expired):
-            most = self._with_headroom(self._method.name)
+        elif not (self._done or self.control.expired):
+            most = self._with_headroom()
             reason = f"{reason}; nor is the promise kept with rates raised by {most:.0%}"
         if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
             # With capacities with which that deployment is enough there may be a better one still.
             self._raise_capacities(tables)
-        return "" if self._best is not None else reason
+        return reason
 
     def _try_rivals(self) -> None:
         """Take what a heuristic finds under the same promise, if it needs fewer GPUs; others are not simulated."""
-        for rival in (method.name for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
-            if self._done or self._expired:
+        for rival in (method for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
+            if self._done or self.control.expired:
                 return
-            if refusal(self._demand, self._promise, rival):
+            if refusal(self._demand, self._promise, rival.name):
                 continue
             search = _Search(
                 self._demand,
                 self._promise,
                 rival,
-                running=self._running,
-                incumbents=(),
-                time_limit=self._time_left,
-                seed=self._seed,
-                fewer_than=self._best_gpus,
                 trials=self._trials,
+                options=RunOptions(**self.control.inner(0.5)),
+                running=self._running,
+                fewer_than=self._best_gpus,
             )
-            search._work()
-            if search._best is not None:
-                self._keep(search._best.deployment, search._best.headroom)
+            search.search()
+            if search.control.plan is not None:
+                self._keep(search.control.plan, search.headroom)
 
     @property
     def _best_gpus(self) -> float:
         """GPUs of the best deployment, or those that it has to be below if there is none."""
-        return self._fewer_than if self._best is None else self._best.deployment.used_gpus
+        return self._fewer_than if self.control.objective is None else self.control.objective
 
     def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
         """Take a deployment that keeps the promise, if it is valid and the best so far."""
-        better = self._best is None or deployment.goals(self._running) < self._best.deployment.goals(self._running)
-        if better and validate_deployment(self._demand, deployment).valid:
-            self._best = _Found(deployment, headroom)
+        if validate_deployment(self._demand, deployment).valid and self.control.offer(deployment):
+            self.headroom = headroom
 
     def _with_capacities(self, tables: CapacityTables) -> str:
         """Let the method work with capacities, which are corrected until the promise is kept; return why it is not."""
         broken: list[str] = []
         for _ in range(_ROUNDS):
-            if self._last is not None and self._expired:
+            if self._last is not None and self.control.expired:
                 return "the time was over before the promise was kept"
             demand = tables.demand()
             if too_many := why_too_many(demand):
                 return f"with the capacities of the promise: {too_many}"
-            result = deploy(
-                demand,
-                self._method.name,
-                running=self._running,
-                time_limit=self._time_left,
-                seed=self._seed,
-            )
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            self._last = result
+            self._last = result = self._deployed(demand)
             if result.deployment is None:
                 reason = result.reason or "the method found no deployment"
                 return "; ".join([f"with the capacities of the promise: {reason}", *tables.why_little()])
@@ -312,9 +299,8 @@ class _Search:
 
         It is enough for them itself, so they prove no more GPUs than it has.
         """
-        if self._best is None or self._done or self._expired:
+        if (deployment := self.control.plan) is None or self._done or self.control.expired:
             return
-        deployment = self._best.deployment
         for service in self._demand.services:
             tables.correct(service, deployment, max)
         before = dict(tables.corrections), self._last
@@ -322,39 +308,27 @@ class _Search:
         if self._last is not None and self._last.deployment is None:
             tables.corrections, self._last = before
 
-    def _with_headroom(self, method: str) -> float:
+    def _with_headroom(self) -> float:
         """Let a heuristic work with raised rates: the least headroom that is enough; return the greatest tried."""
         low, high = -1, 0
-        while not self._enough(method, high):
-            if high == _MOST_STEPS or self._expired:
+        while not self._enough(high):
+            if high == _MOST_STEPS or self.control.expired:
                 return high / _STEPS_OF_HEADROOM
             low, high = high, min(2 * high + 1, _MOST_STEPS)
         most = high / _STEPS_OF_HEADROOM
-        while high - low > 1 and not self._expired:
+        while high - low > 1 and not self.control.expired:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._enough(method, middle) else (middle, high)
+            low, high = (low, middle) if self._enough(middle) else (middle, high)
         return most
 
-    def _enough(self, method: str, steps: int) -> bool:
+    def _enough(self, steps: int) -> bool:
         """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
         share = steps / _STEPS_OF_HEADROOM
         raised = self._demand.with_headroom(share)
         if why_too_many(raised):
             return True
-        found = deploy(
-            raised,
-            method,
-            time_limit=self._time_left,
-            seed=self._seed,
-            running=self._running,
-        )
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if found.deployment is None:
-            return True
-        if found.deployment.used_gpus >= self._best_gpus:
-            return True
-        return self._try(found.deployment, share)
+        found = self._deployed(raised).deployment
+        return found is None or found.used_gpus >= self._best_gpus or self._try(found, share)
 
     def _try(self, deployment: Deployment, headroom: float | None = None) -> bool:
         """Keep a deployment if its simulation keeps the promise; return whether it does."""
@@ -362,37 +336,6 @@ class _Search:
         if kept:
             self._keep(deployment, headroom)
         return kept
-
-    def _result(self, status: Status | None, reason: str) -> PromiseResult:
-        best, last = self._best, self._last
-        bound = max(self._floor, 0 if last is None else last.lower_bound)
-        proven: tuple[str, ...] = ()
-        if best is not None:
-            bound = min(bound, best.deployment.used_gpus)
-            if status is None:
-                optimal = bound == best.deployment.used_gpus
-                status = Status.OPTIMAL if optimal else Status.FEASIBLE
-                proven = ("gpus",) if optimal else ()
-            reason = "" if last is None else last.reason
-        elif status is None:
-            refuted = last is None or last.status is Status.INFEASIBLE
-            status = Status.INFEASIBLE if refuted else Status.NO_SOLUTION
-        return PromiseResult(
-            status=status,
-            method=self._method.name,
-            plan=None if best is None else best.deployment,
-            lower_bound=bound,
-            runtime_s=time.monotonic() - self._begun,
-            seed=self._seed,
-            versions=versions_with(self._method.packages),
-            reason=reason,
-            proven=proven,
-            demand=self._demand,
-            promise=self._promise,
-            simulation=None if best is None else self._trials.shown(self._demand, best.deployment),
-            capacities=() if self._tables is None else self._tables.entries(),
-            headroom=None if best is None else best.headroom,
-        )
 
 
 def _lowered(factor: float, old: float, new: float) -> float:

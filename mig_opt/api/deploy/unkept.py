@@ -9,7 +9,6 @@ from typing import NamedTuple
 from mig_opt.api.deploy.capacities import rounded_up, usable
 from mig_opt.api.deploy.deployment import why_unservable
 from mig_opt.gpu.model import Profile
-from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.profile_table import Point, smallest_profile
 from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
@@ -45,13 +44,13 @@ of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an S
     return lines
 
 
-def refusal(demand: Demand, promise: Promise, method: str) -> tuple[Status, str] | None:
-    """Return why a method has nothing to work with: the status of its result, and the reason; None if it has."""
+def refusal(demand: Demand, promise: Promise, method: str) -> tuple[bool, str] | None:
+    """Return whether no method has anything to work with, and why this one has not; None if it has."""
     if lines := why_unkept(demand, promise):
-        return Status.INFEASIBLE, "; ".join(lines)
+        return True, "; ".join(lines)
     # Other methods may use what this one cannot.
     if lines := why_unkept(usable(demand, method), promise):
-        return Status.NO_SOLUTION, f"for {method}: {'; '.join(lines)}"
+        return False, f"for {method}: {'; '.join(lines)}"
     return None
 
 

@@ -96,6 +96,11 @@ class Promise:
         return 1 - self.share
 
 
+def as_promise(promise: Promise | float) -> Promise:
+    """Return a promise; a number stands for that share of requests that come at random."""
+    return promise if isinstance(promise, Promise) else Promise(promise)
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """Capacity of a segment of some service.
