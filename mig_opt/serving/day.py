@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -91,29 +92,30 @@ class Day:
     @cached_property
     def demands(self) -> tuple[Demand | None, ...]:
         """For each step the services with requests, at raised rates; None where there are none."""
-
-        def at(step: int) -> Demand | None:
-            rates = {name: row[step] * (1 + self.margin) for name, row in self.rates.rates.items()}
-            services = tuple(
-                dataclasses.replace(service, rate=rates[service.name])
-                for service in self.demand.services
-                if rates[service.name] > 0
-            )
-            return self.demand.replace(services=services) if services else None
-
-        return tuple(map(at, range(self.steps)))
+        rows = self.rates.rates.items()
+        return tuple(
+            self._at({name: row[step] * (1 + self.margin) for name, row in rows}) for step in range(self.steps)
+        )
 
     @cached_property
     def at_peak(self) -> Demand | None:
         """The services that have requests at some time, each at its greatest rate; None if there are none."""
+        return self.peak(range(self.steps))
+
+    def peak(self, steps: Iterable[int]) -> Demand | None:
+        """Return the services that have requests in some of the steps, each at its greatest rate there."""
         peaks: dict[str, float] = {}
-        for demand in filter(None, self.demands):
+        for demand in filter(None, (self.demands[step] for step in steps)):
             for service in demand.services:
                 peaks[service.name] = max(peaks.get(service.name, 0.0), service.rate)
+        return self._at(peaks)
+
+    def _at(self, rates: Mapping[str, float]) -> Demand | None:
+        """Return the services that have requests at some rates; None if none has."""
         services = tuple(
-            dataclasses.replace(service, rate=peaks[service.name])
+            dataclasses.replace(service, rate=rates[service.name])
             for service in self.demand.services
-            if service.name in peaks
+            if rates.get(service.name, 0.0) > 0
         )
         return self.demand.replace(services=services) if services else None
 

@@ -7,13 +7,13 @@ segments, by their numbers alone, is found by dynamic programming.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from mig_opt.models.serving.day_counts import Counts, DayProblem
+from mig_opt.serving.covers import assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -35,18 +35,11 @@ def counts_of(problem: DayProblem, deployment: Deployment) -> Counts:
     )
 
 
-def peak_demand(problem: DayProblem, steps: Sequence[int]) -> Demand | None:
-    """Return the services that have requests in some of the steps, each at its greatest rate there."""
-    peaks: dict[str, float] = {}
-    for step in steps:
-        for service in problem.services(step):
-            peaks[service.name] = max(peaks.get(service.name, 0.0), service.rate)
-    services = (
-        dataclasses.replace(service, rate=peaks[service.name])
-        for service in problem.day.demand.services
-        if service.name in peaks
-    )
-    return problem.day.demand.replace(services=tuple(services)) if peaks else None
+def packed(problem: DayProblem, counts: Counts) -> Deployment:
+    """Return a deployment with so many segments of each service and kind, packed on few GPUs."""
+    kinds = range(problem.kinds.count)
+    rows = [[counts.get((service.name, kind), 0) for kind in kinds] for service in problem.peak.services]
+    return assembled(problem.peak, problem.kinds, np.array(rows, dtype=np.int64))
 
 
 class Pool:
@@ -79,7 +72,7 @@ class Pool:
                 row = range(begin, begin + length)
                 if row.stop > steps or enough():
                     break
-                demand = peak_demand(self._problem, row)
+                demand = self._problem.day.peak(row)
                 found = None if demand is None else fewest(demand)
                 if found is None or found.used_gpus > max(self._problem.fewest[step] for step in row):
                     break

@@ -20,14 +20,13 @@ from fractions import Fraction
 
 from mig_opt.api.change import align
 from mig_opt.api.deploy.day_changes import Changes
-from mig_opt.api.deploy.day_packing import packed
-from mig_opt.api.deploy.day_paths import Pool, counts_of
+from mig_opt.api.deploy.day_paths import Pool, counts_of, packed
 from mig_opt.api.deploy.deployment import deploy, why_unservable
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
 from mig_opt.models.serving.day_counts import Counts, DayProblem, best_counts
 from mig_opt.models.serving.day_places import Span, best_places, usable_gpus
-from mig_opt.models.serving.day_steps import fewest_new
+from mig_opt.models.serving.fewest_changes import fewest_new
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult

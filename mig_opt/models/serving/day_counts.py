@@ -17,17 +17,17 @@ from fractions import Fraction
 import numpy as np
 
 from mig_opt.batch.integer_time import as_decimal
-from mig_opt.gpu.packing import Counts as Pattern
-from mig_opt.gpu.packing import Numbers, Packer
+from mig_opt.gpu.packing import Numbers
 from mig_opt.method.control import Limits
+from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key
 from mig_opt.models.solvers.backend import ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.serving.covers import Covers, Kinds
 from mig_opt.serving.day import Day
-from mig_opt.serving.demand import NEEDED, Demand, Option, Service
+from mig_opt.serving.demand import NEEDED, Demand, Service
 
-Counts = Mapping[tuple[str, int], int]
+Counts = Mapping[Key, int]
 """Segments of each service and kind; those that are left out are 0."""
 
 _TOLERANCE = 1e-7
@@ -52,18 +52,12 @@ class DayProblem:
     def __init__(self, day: Day, fewest: Sequence[int]) -> None:
         peak = day.at_peak
         assert peak is not None
-        self.day, self.fewest, self.pools = day, tuple(fewest), peak.pools
+        self.day, self.fewest, self.peak, self.pools = day, tuple(fewest), peak, peak.pools
         self.kinds = Kinds.of(peak)
-        # Which SLO a service has, and so in which ways it can be served, is the same all day.
-        self.ways: dict[str, tuple[tuple[int, Option], ...]] = {
-            service.name: tuple((self.kinds.index(option), option) for option in options)
-            for service, options in zip(peak.services, peak.options, strict=True)
-        }
-        self.most = {
-            (service.name, kind): max(math.ceil(service.rate / option.point.throughput), service.min_replicas)
-            for service in peak.services
-            for kind, option in self.ways[service.name]
-        }
+        # Which SLO a service has, and so in which ways it can be served, is the same all day. More of a kind than are
+        # enough at the greatest rate are never needed, whatever the changes.
+        self.fleet = FleetWays(peak, self.kinds)
+        self.ways, self.most = self.fleet.options, self.fleet.most
         # of an instance of each kind, such that no GPU weighs more than 1, see ``Packer.weights``
         self.weights = _weights(self.kinds)
         self.creation_price = Fraction(as_decimal(day.creation_price))
@@ -169,33 +163,18 @@ class _CountProgram:
     def __init__(self, problem: DayProblem, steps: range, weights: Sequence[Fraction]) -> None:
         self._problem, self._steps = problem, steps
         self.linear = LinearProgram("day")
-        self._segments: list[dict[tuple[str, int], Variable]] = []
-        self._taken: list[list[tuple[Packer, slice, Pattern, Variable]]] = []
-        self._created: list[dict[tuple[str, int], Variable]] = []
+        self._fleets: list[FleetRows] = []
+        self._created: list[dict[Key, Variable]] = []
         self._objective: list[Term] = []
         for step, weight in zip(steps, weights, strict=True):
-            self._segments.append(self._serve(step))
-            self._taken.append(self._offer_instances(step, weight))
+            fleet = FleetRows(self.linear, f"{step}_", problem.fleet, problem.services(step))
+            self._cut(step, fleet)
+            fleet.offer_instances()
+            self.linear.at_least(f"fewest_{step}", fleet.gpus, problem.fewest[step])
+            self._objective += [(variable, float(weight)) for variable, _ in fleet.gpus]
+            self._fleets.append(fleet)
 
-    def _serve(self, step: int) -> dict[tuple[str, int], Variable]:
-        problem = self._problem
-        found: dict[tuple[str, int], Variable] = {}
-        for row, service in enumerate(problem.services(step)):
-            shares: list[Term] = []
-            for kind, option in problem.ways[service.name]:
-                # More of a kind than are enough at the greatest rate are never needed, whatever the changes.
-                most = problem.most[service.name, kind]
-                variable = self.linear.number(f"segments_{step}_{row}_{kind}", most)
-                found[service.name, kind] = variable
-                shares.append((variable, min(option.point.throughput / service.rate, 1.0)))
-            self.linear.at_least(f"rate_{step}_{row}", shares, NEEDED)
-            if service.min_replicas > 1:
-                segments = [(variable, 1.0) for variable, _ in shares]
-                self.linear.at_least(f"replicas_{step}_{row}", segments, service.min_replicas)
-        self._cut(step, found)
-        return found
-
-    def _cut(self, step: int, found: Mapping[tuple[str, int], Variable]) -> None:
+    def _cut(self, step: int, fleet: FleetRows) -> None:
         """Tell what the segments of a service weigh at least: the solver does not see it from the rates."""
         problem, demand = self._problem, self._problem.day.demands[step]
         if demand is None:
@@ -205,42 +184,22 @@ class _CountProgram:
             least = covers.least(weights)
             for row, service in enumerate(demand.services):
                 terms = [
-                    (found[service.name, kind], float(weights[kind]))
+                    (fleet.segments[service.name, kind], float(weights[kind]))
                     for kind, _ in problem.ways[service.name]
                     if weights[kind] > 0
                 ]
                 if terms and least[row] > 0:
                     self.linear.at_least(f"weight_{step}_{row}_{at}", terms, float(least[row]) * NEEDED)
 
-    def _offer_instances(self, step: int, weight: Fraction) -> list[tuple[Packer, slice, Pattern, Variable]]:
-        problem, kinds, segments = self._problem, self._problem.kinds, self._segments[-1]
-        every = sum(int(variable.upBound) for variable in segments.values())
-        taken: list[tuple[Packer, slice, Pattern, Variable]] = []
-        for packer, pool, part in zip(kinds.packers, kinds.pools, kinds.parts, strict=True):
-            count = problem.pools[pool].count
-            most = every if count is None else min(count, every)
-            own = [self.linear.number(f"gpus_{step}_{pool}_{at}", most) for at in range(len(packer.patterns))]
-            if count is not None:
-                self.linear.at_most(f"pool_{step}_{pool}", [(variable, 1) for variable in own], count)
-            for at, kind in enumerate(range(part.start, part.stop)):
-                terms: list[Term] = [(variable, 1) for (_, of), variable in segments.items() if of == kind]
-                terms += [(variable, -pattern[at]) for variable, pattern in zip(own, packer.patterns, strict=True)]
-                self.linear.at_most(f"instances_{step}_{kind}", terms, 0)
-            taken += [(packer, part, *entry) for entry in zip(packer.patterns, own, strict=True)]
-        every_gpu = [variable for *_, variable in taken]
-        self.linear.at_least(f"fewest_{step}", [(variable, 1) for variable in every_gpu], problem.fewest[step])
-        self._objective += [(variable, float(weight)) for variable in every_gpu]
-        return taken
-
     def compare(self, before: Counts | None, after: Counts | None) -> None:
         """Count the new segments, and make all costs the objective."""
         price = float(self._problem.creation_price)
-        for at, segments in enumerate(self._segments if price else ()):
-            own: dict[tuple[str, int], Variable] = {}
-            for row, (key, variable) in enumerate(segments.items() if at or before is not None else ()):
+        for at, fleet in enumerate(self._fleets if price else ()):
+            own: dict[Key, Variable] = {}
+            for row, (key, variable) in enumerate(fleet.segments.items() if at or before is not None else ()):
                 created = own[key] = self._new(f"{self._steps[at]}_{row}", key, price)
                 terms: list[Term] = [(variable, 1), (created, -1)]
-                earlier = self._segments[at - 1].get(key) if at else None
+                earlier = self._fleets[at - 1].segments.get(key) if at else None
                 if earlier is not None:
                     terms.append((earlier, -1))
                 self.linear.at_most(f"new_{created.name}", terms, 0 if at else (before or {}).get(key, 0))
@@ -249,13 +208,13 @@ class _CountProgram:
             own = {}
             for row, (key, number) in enumerate(after.items()):
                 created = own[key] = self._new(f"{self._steps.stop}_{row}", key, price)
-                last = self._segments[-1].get(key)
+                last = self._fleets[-1].segments.get(key)
                 terms = [(created, 1), *([] if last is None else [(last, 1)])]
                 self.linear.at_least(f"new_{created.name}", terms, number)
             self._created.append(own)
         self.linear.minimise_sum(self._objective)
 
-    def _new(self, name: str, key: tuple[str, int], price: float) -> Variable:
+    def _new(self, name: str, key: Key, price: float) -> Variable:
         created = self.linear.continuous(f"created_{name}", 0, self._problem.most[key])
         self._objective.append((created, price))
         return created
@@ -263,9 +222,9 @@ class _CountProgram:
     def values(self, known: Sequence[Counts], before: Counts | None, after: Counts | None) -> Values:
         """Return the values of all variables for known numbers of segments."""
         found: dict[str, float] = {}
-        for segments, taken, counts in zip(self._segments, self._taken, known, strict=True):
-            found |= {variable.name: counts.get(key, 0) for key, variable in segments.items()}
-            found |= _patterns_for(taken, counts)
+        for fleet, counts in zip(self._fleets, known, strict=True):
+            found |= {variable.name: counts.get(key, 0) for key, variable in fleet.segments.items()}
+            found |= _patterns_for(fleet, counts)
         steps = [*known, *([] if after is None else [after])]
         earlier = [before or {}, *known]
         for counts, old, created in zip(steps, earlier, self._created, strict=False):
@@ -275,19 +234,19 @@ class _CountProgram:
     def counts(self, values: Values) -> tuple[Counts, ...]:
         """Return the numbers of segments in a solution, without those that are 0."""
         return tuple(
-            {key: number for key, variable in found.items() if (number := round(values[variable.name]))}
-            for found in self._segments
+            {key: number for key, variable in fleet.segments.items() if (number := round(values[variable.name]))}
+            for fleet in self._fleets
         )
 
     def gpus(self, values: Values) -> tuple[int, ...]:
         """Return the number of GPUs in each step of a solution."""
-        return tuple(sum(round(values[variable.name]) for *_, variable in taken) for taken in self._taken)
+        return tuple(sum(round(values[variable.name]) for variable, _ in fleet.gpus) for fleet in self._fleets)
 
 
-def _patterns_for(taken: Sequence[tuple[Packer, slice, Pattern, Variable]], counts: Counts) -> dict[str, float]:
+def _patterns_for(fleet: FleetRows, counts: Counts) -> dict[str, float]:
     """Return how many GPUs get each pattern so that there are instances for numbers of segments."""
-    found = {variable.name: 0.0 for *_, variable in taken}
-    for packer, part in {id(packer): (packer, part) for packer, part, *_ in taken}.values():
+    found = {variable.name: 0.0 for variable, _ in fleet.gpus}
+    for packer, part in {id(packer): (packer, part) for packer, part, *_ in fleet.patterns}.values():
         asked = tuple(
             sum(number for (_, of), number in counts.items() if of == kind) for kind in range(part.start, part.stop)
         )
@@ -295,7 +254,7 @@ def _patterns_for(taken: Sequence[tuple[Packer, slice, Pattern, Variable]], coun
             held = [sum(one.profile == profile for one in placements) for profile in packer.profiles]
             variable = next(
                 variable
-                for other, _, pattern, variable in taken
+                for other, _, pattern, variable in fleet.patterns
                 if other is packer and all(more >= less for more, less in zip(pattern, held, strict=True))
             )
             found[variable.name] += 1

@@ -15,16 +15,17 @@ from dataclasses import replace
 import numpy as np
 
 from mig_opt.gpu.model import Placement
-from mig_opt.gpu.packing import Counts, Packer, Whole
+from mig_opt.gpu.packing import Whole
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
 from mig_opt.models.serving.fewest_changes import fewest_changes
+from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
-from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.covers import Kinds, filled
-from mig_opt.serving.demand import ENOUGH, MOST_SEGMENTS, NEEDED, Demand
+from mig_opt.serving.covers import filled
+from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
 _NOISE = 1e-5
@@ -135,53 +136,18 @@ class FleetProgram:
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation) -> None:
-        self._demand = demand
-        self._relaxation = relaxation
+        self._demand, self._relaxation = demand, relaxation
         self.linear = LinearProgram("fleet")  # without an objective
-        self._segments: list[tuple[int, int, Variable]] = []
-        self._patterns: list[tuple[Packer, Counts, Variable]] = []
+        ways = FleetWays(demand, relaxation.kinds)
+        self._rows = FleetRows(self.linear, "", ways, demand.services)
+        self._rows.offer_instances()
         # the number of GPUs, and of the compute slices of all segments
-        self.slices: list[Term] = []
-        self.gpus: list[Term] = []
-        used = self._serve(relaxation.kinds)
-        self._offer_instances(relaxation.kinds, used)
-
-    def _serve(self, kinds: Kinds) -> list[list[Term]]:
-        """Let each service have segments enough, and return those of each kind."""
-        covers = self._relaxation.covers
-        used: list[list[Term]] = [[] for _ in range(kinds.count)]
-        for row, (service, options) in enumerate(zip(self._demand.services, self._demand.options, strict=True)):
-            shares: list[Term] = []
-            for option in options:
-                kind = kinds.index(option)
-                share = float(covers.shares[row, kind])
-                most = min(max(math.ceil(1 / share), service.min_replicas), MOST_SEGMENTS)
-                variable = self.linear.number(f"segments_{row}_{kind}", most)
-                self._segments.append((row, kind, variable))
-                self.slices.append((variable, option.profile.compute_slices))
-                used[kind].append((variable, 1))
-                shares.append((variable, share))
-            self.linear.at_least(f"rate_{row}", shares, NEEDED)
-            if service.min_replicas > 1:
-                segments = [(variable, 1.0) for variable, _ in shares]
-                self.linear.at_least(f"replicas_{row}", segments, service.min_replicas)
-        return used
-
-    def _offer_instances(self, kinds: Kinds, used: list[list[Term]]) -> None:
-        for packer, pool, part in zip(kinds.packers, kinds.pools, kinds.parts, strict=True):
-            most = self._demand.pools[pool].count
-            enough = sum(int(variable.upBound) for terms in used[part] for variable, _ in terms)
-            taken = []
-            for at, pattern in enumerate(packer.patterns):
-                variable = self.linear.number(f"gpus_{pool}_{at}", enough if most is None else min(most, enough))
-                taken.append(variable)
-                self._patterns.append((packer, pattern, variable))
-            self.gpus += [(variable, 1.0) for variable in taken]
-            if most is not None:
-                self.linear.at_most(f"pool_{pool}", [(variable, 1) for variable in taken], most)
-            for at, terms in enumerate(used[part]):
-                offered = [(variable, -pattern[at]) for variable, pattern in zip(taken, packer.patterns, strict=True)]
-                self.linear.at_most(f"instances_{pool}_{at}", [*terms, *offered], 0)
+        self.gpus = self._rows.gpus
+        self.slices: list[Term] = [
+            (self._rows.segments[name, kind], option.profile.compute_slices)
+            for name, options in ways.options.items()
+            for kind, option in options
+        ]
 
     def minimise(self, terms: list[Term]) -> None:
         """Make a sum the objective.
@@ -193,11 +159,12 @@ class FleetProgram:
     def _read(self, values: Values) -> tuple[Whole, list[tuple[str, tuple[Placement, ...]]]]:
         """Return the segments of each kind for each service in a solution, and the instances of each GPU."""
         counts = np.zeros((len(self._demand.services), self._relaxation.kinds.count), dtype=np.int64)
-        for row, kind, variable in self._segments:
-            counts[row, kind] = round(values[variable.name])
+        rows = {service.name: row for row, service in enumerate(self._demand.services)}
+        for (name, kind), variable in self._rows.segments.items():
+            counts[rows[name], kind] = round(values[variable.name])
         packed = [
             (packer.gpu.name, packer.placed(pattern))
-            for packer, pattern, variable in self._patterns
+            for packer, _, pattern, variable in self._rows.patterns
             for _ in range(round(values[variable.name]))
         ]
         return counts, packed

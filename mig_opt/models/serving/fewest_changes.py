@@ -1,4 +1,4 @@
-"""Last goal of the method ``exact``: of deployments that are equally good, the one with the fewest changes.
+"""Fewest changes: the last goal of the method ``exact``, and the places of each step of a day after those before.
 
 Here GPUs and placements count, so the program has a choice for each running GPU - which of its placed partitions it
 gets - and for each running segment whether it stays. What is new is counted by kinds, as in
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement, ProfileSet
-from mig_opt.method.control import Control
+from mig_opt.method.control import Control, Limits
+from mig_opt.models.serving.day_counts import Counts, DayProblem
+from mig_opt.models.serving.fleet_rows import serve
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
+from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.serving.bounds import Relaxation
-from mig_opt.serving.demand import ENOUGH, NEEDED, Demand, Option
+from mig_opt.serving.demand import ENOUGH, Demand, Option
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
 _MOST_CHOICES = 60_000
@@ -55,16 +58,73 @@ def fewest_changes(
         return False
     gpus, slices, changes = map(int, control.goals)
     program.limit(gpus, slices, changes - 1)
-    outcome = solve_program(
-        program.linear.program, backend, control, on_solution=lambda values: _offer(program, values, control)
-    )
+
+    def report(values: Values) -> None:
+        if (deployment := program.deployment(values)) is not None:
+            control.offer(deployment)
+
+    outcome = solve_program(program.linear.program, backend, control, on_solution=report)
     return outcome.proves(control.goals[2])
 
 
-def _offer(program: ChangeProgram, values: Values, control: Control[Deployment]) -> None:
-    deployment = program.deployment(values)
-    if deployment is not None:
-        control.offer(deployment)
+def fewest_new(
+    problem: DayProblem,
+    step: int,
+    before: Deployment,
+    counts: Counts,
+    control: Limits,
+    *,
+    known: Deployment,
+    least: int,
+    share: float,
+) -> Deployment:
+    """Return a deployment with given numbers of segments of which as few as possible are new.
+
+    Parameters
+    ----------
+    problem : DayProblem
+        The day.
+    step : int
+        The step; it has requests.
+    before : Deployment
+        That of the step before.
+    counts : Counts
+        Numbers of segments.
+    control : Limits
+        Time and seed.
+    known : Deployment
+        A deployment with these numbers.
+    least : int
+        Number of changes that no such deployment falls below.
+    share : float
+        The part of the remaining time that the solver may take.
+    """
+    demand = problem.day.demands[step]
+    changes = before.changes_to(known)
+    assert demand is not None
+    if changes <= least or control.expired:
+        return known
+    program = ChangeProgram(demand, Relaxation(demand), before)
+    if not program.choices:
+        return known
+    program.fix(
+        {
+            (service, option.pool, option.profile.name): counts.get((service, kind), 0)
+            for service, ways in problem.ways.items()
+            for kind, option in ways
+        }
+    )
+    program.limit(known.used_gpus, known.compute_slices, changes - 1, least)
+    best = known
+
+    def report(values: Values) -> None:
+        nonlocal best
+        found = program.deployment(values)
+        if found is not None and before.changes_to(found) < before.changes_to(best):
+            best = found
+
+    solve_program(program.linear.program, highs_or_cbc(), control, share=share, on_solution=report)
+    return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +247,7 @@ class ChangeProgram:
                 shares.append((number, min(option.point.throughput / service.rate, 1.0)))
             for segment, stays in staying.get(service.name, ()):
                 shares.append((stays, min(segment.throughput / service.rate, 1.0)))
-            self.linear.at_least(f"rate_{row}", shares, NEEDED)
-            if service.min_replicas > 1:
-                self.linear.at_least(f"replicas_{row}", [(variable, 1) for variable, _ in shares], service.min_replicas)
+            serve(self.linear, str(row), service, shares)
 
     def _fill_instances(self) -> None:
         """Let the segments of each kind be no more than the instances for them."""

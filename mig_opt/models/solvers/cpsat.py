@@ -44,7 +44,9 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
             self.guard.call(self._request.on_bound, _ceil(bound))
 
 
-def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: int | None = None) -> IntegerOutcome:
+def run(
+    model: cp_model.CpModel, control: Limits, request: Request, *, workers: int | None = None, presolve: bool = False
+) -> IntegerOutcome:
     """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told
@@ -61,6 +63,9 @@ def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: 
         proves several times faster in most cases; where solutions are hard to find, they use more of it.
     workers : int, optional
         Threads, if not those of ``control``.
+    presolve : bool
+        True for models whose solutions are found several times faster so, where nothing has to be proven: that of
+        OR-Tools 9.15 loses solutions where numbers are large (that of 9.14 does not). Most models are tight already.
 
     Raises
     ------
@@ -73,9 +78,7 @@ def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: 
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
     _choose_search(solver, request)
-    # The presolve of OR-Tools 9.15 loses solutions where numbers are large (that of 9.14 does not), and saves no time:
-    # these models are tight already.
-    solver.parameters.cp_model_presolve = False
+    solver.parameters.cp_model_presolve = presolve
     # The solver must not take SIGINT for itself, or nobody else would know of it.
     solver.parameters.catch_sigint_signal = False
     if control.remaining is not None and control.deterministic:
