@@ -51,7 +51,7 @@ KINDS: Mapping[str, partial[Batch]] = {
     "A30, paper": partial(generate_batch, gpu="A30"),
     "H100, paper": partial(generate_batch, gpu="H100"),
 }
-"""Kinds of batches; each with all scalings, both ranges of times and all sizes."""
+"""InstanceTypes of batches; each with all scalings, both ranges of times and all sizes."""
 SEEDS = {
     "A100, paper": 10,
     "A100, published program": 5,

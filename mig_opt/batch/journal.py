@@ -40,7 +40,7 @@ EventKind = Literal[
     "undo",
     "end",
 ]
-"""Kinds of events.
+"""InstanceTypes of events.
 
 ``begin``, ``resume``, ``stop`` (by Ctrl-C), ``undo`` and ``end`` are of the execution; ``found`` (it exists from the
 beginning), ``create``, ``created``, ``destroy``, ``destroyed`` and ``lost`` (it was gone) are of an instance; ``run``,

@@ -1,4 +1,4 @@
-"""Kinds of files: how a document becomes what it stands for, and the other way round."""
+"""InstanceTypes of files: how a document becomes what it stands for, and the other way round."""
 
 from __future__ import annotations
 

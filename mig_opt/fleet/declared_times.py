@@ -13,7 +13,7 @@ from mig_opt.fleet.trace import Job, Trace
 from mig_opt.rules import wrong_integer, wrong_number
 
 NAMED_KNOWLEDGE = ("classes", "one")
-"""Kinds of knowledge that have names; the others are errors of some sigma."""
+"""InstanceTypes of knowledge that have names; the others are errors of some sigma."""
 
 MOST_SIGMA = 5.0
 """Largest standard deviation of the logarithm of an error: one job in six is declared 150 times too long then."""

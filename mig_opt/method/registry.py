@@ -261,7 +261,7 @@ DEPLOY_METHODS = Registry(
             "best triplets, demand matching, segment relocation, allocation optimisation",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu",
-            options=("standing",),
+            options=("retained",),
         ),
         Method(
             "parvagpu-single",
@@ -269,7 +269,7 @@ DEPLOY_METHODS = Registry(
             "parvagpu with one process in each instance",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_single",
-            options=("standing",),
+            options=("retained",),
         ),
         Method(
             "parvagpu-unoptimized",
@@ -277,7 +277,7 @@ DEPLOY_METHODS = Registry(
             "parvagpu without its last stage",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_unoptimized",
-            options=("standing",),
+            options=("retained",),
         ),
         Method(
             "mig-serving",

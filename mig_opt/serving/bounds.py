@@ -10,7 +10,7 @@ import numpy as np
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.packing import Numbers
-from mig_opt.serving.covers import Covers, Kinds
+from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.demand import Demand
 
 _NOISE = 1e-7
@@ -88,7 +88,7 @@ class Relaxation:
 
     Attributes
     ----------
-    kinds : Kinds
+    kinds : InstanceTypes
         The kinds of instances that some service can use.
     covers : Covers
         Finds cheap covers of every service.
@@ -104,7 +104,7 @@ class Relaxation:
             raise InputError(
                 Problem(f"services[{index}]", message.format(demand.services[index].name)) for index in nowhere
             )
-        self.kinds = Kinds.of(demand)
+        self.kinds = InstanceTypes.of(demand)
         self.covers = Covers.of(demand, self.kinds)
         self._sample = self.covers
         if len(demand.services) > _SAMPLE:

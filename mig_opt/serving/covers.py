@@ -34,7 +34,7 @@ _LEAST_PRICE = 0.01
 
 
 @dataclass(frozen=True)
-class Kinds:
+class InstanceTypes:
     """The kinds of instances that some service can use, pool after pool, in one numbering."""
 
     packers: tuple[Packer, ...]  # one for each pool with such a kind
@@ -43,7 +43,7 @@ class Kinds:
     count: int  # how many kinds there are
 
     @classmethod
-    def of(cls, demand: Demand) -> Kinds:
+    def of(cls, demand: Demand) -> InstanceTypes:
         """Return the kinds of a demand."""
         packers, pools, parts, at = [], [], [], 0
         for number, pool in enumerate(demand.pools):
@@ -90,7 +90,7 @@ class Covers:
         self._sizes = self._sets.sum(axis=1)
 
     @classmethod
-    def of(cls, demand: Demand, kinds: Kinds) -> Covers:
+    def of(cls, demand: Demand, kinds: InstanceTypes) -> Covers:
         """Return those of a demand, of which ``kinds`` are the kinds; every service has an option."""
         throughput = np.zeros((len(demand.services), kinds.count))
         for row, options in enumerate(demand.options):
@@ -203,7 +203,7 @@ def small_sets(kinds: int) -> Whole:
     return np.array(sets[::-1], dtype=np.int64)
 
 
-def assembled(demand: Demand, kinds: Kinds, counts: Whole) -> Deployment:
+def assembled(demand: Demand, kinds: InstanceTypes, counts: Whole) -> Deployment:
     """Return a deployment with so many segments of each kind for each service, packed on few GPUs.
 
     ``kinds`` are those of the demand, and ``counts`` is of shape (services, kinds), 0 where a service has no option.
@@ -216,7 +216,9 @@ def assembled(demand: Demand, kinds: Kinds, counts: Whole) -> Deployment:
     return filled(demand, kinds, counts, packed)
 
 
-def filled(demand: Demand, kinds: Kinds, counts: Whole, packed: list[tuple[str, tuple[Placement, ...]]]) -> Deployment:
+def filled(
+    demand: Demand, kinds: InstanceTypes, counts: Whole, packed: list[tuple[str, tuple[Placement, ...]]]
+) -> Deployment:
     """Return a deployment as :func:`assembled` does, in given instances: ``packed`` has those of each GPU, by its name.
 
     They are enough for the counts; those left over are not created.

@@ -25,7 +25,7 @@ LATER: dict[str, set[str]] = {
 }
 """Keys that kinds of files have since then, all of them optional."""
 LATER_KINDS: set[str] = set()
-"""Kinds of files that there are since then."""
+"""InstanceTypes of files that there are since then."""
 
 
 def keys_of(document: object) -> set[str]:

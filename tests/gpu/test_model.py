@@ -1,4 +1,4 @@
-"""Kinds of GPUs: everything that is derived from the footprints."""
+"""InstanceTypes of GPUs: everything that is derived from the footprints."""
 
 from __future__ import annotations
 

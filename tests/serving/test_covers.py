@@ -14,12 +14,12 @@ from demands import A30, A100, demand_of, demands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.serving.covers import Covers, Kinds, small_sets
+from mig_opt.serving.covers import Covers, InstanceTypes, small_sets
 from mig_opt.serving.demand import ENOUGH, Demand
 
 
-def covers_of(demand: Demand) -> tuple[Kinds, Covers]:
-    kinds = Kinds.of(demand)
+def covers_of(demand: Demand) -> tuple[InstanceTypes, Covers]:
+    kinds = InstanceTypes.of(demand)
     return kinds, Covers.of(demand, kinds)
 
 

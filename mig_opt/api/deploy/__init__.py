@@ -5,6 +5,7 @@ The module :mod:`.entry` has :func:`deploy`, and :mod:`.promises` has :func:`mig
 
 from __future__ import annotations
 
-from mig_opt.api.deploy.deployment import check_size, deploy, updating, what_stays, why_unservable
+from mig_opt.api.deploy.deployment import check_size, deploy, updating, why_unservable
+from mig_opt.api.deploy.retained import retained_segments
 
-__all__ = ["check_size", "deploy", "updating", "what_stays", "why_unservable"]
+__all__ = ["check_size", "deploy", "retained_segments", "updating", "why_unservable"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from mig_opt.api.change import align
-from mig_opt.api.change.retained import standing_of
+from mig_opt.api.deploy.retained import retained_segments
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
@@ -103,14 +103,14 @@ def deploy(
     if initial is not None:
         _check_initial(initial, demand, only)
     found = get_deploy_method(method)
-    standing = None if only is None else what_stays(found, running, only, demand)
+    retained = None if only is None else retained_segments(found, running, only, demand)
     unservable = why_unservable(demand)
     if not unservable:
         check_size(demand)
     control = Control[Deployment](
         settings,
         judge=lambda deployment: deployment.goals(running),
-        adjust=None if running is None or standing is not None else functools.partial(align, running),
+        adjust=None if running is None or retained is not None else functools.partial(align, running),
     )
 
     def optimal() -> bool:
@@ -124,7 +124,7 @@ def deploy(
         control,
         demand,
         found,
-        lambda: _work(demand, found, control, unservable, initial, running=running, standing=standing),
+        lambda: _work(demand, found, control, unservable, initial, running=running, retained=retained),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
         optimal=optimal,
         conclude=conclude,
@@ -170,23 +170,6 @@ def _work(
 def updating(method: str) -> str:
     """Return the method that updates some services: ``parvagpu`` in place of ``auto``."""
     return "parvagpu" if method == AUTO else method
-
-
-def what_stays(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
-    """Return what stays if only some services change, and the method can leave it there.
-
-    Raises
-    ------
-    InputError
-        If it cannot, nothing is running, or what stays breaks a rule.
-    """
-    if "standing" not in method.options:
-        able = ", ".join(one.name for one in DEPLOY_METHODS.entries if "standing" in one.options)
-        raise InputError([Problem("only", f"method {method.name!r} cannot leave segments where they are; {able} can")])
-    if running is None:
-        message = "nothing is running that could stay; give a running deployment (--from OLD), or leave this out"
-        raise InputError([Problem("only", message)])
-    return standing_of(running, only, demand)
 
 
 def check_size(demand: Demand) -> None:

@@ -191,7 +191,7 @@ def _what_runs(
     running: Path | None, demand: Demand | None, export: str | None, only: Sequence[str] | None, method: str
 ) -> Deployment | None:
     """Return what is running; refuse it if more has to change than the services that may."""
-    from mig_opt.api.deploy import what_stays
+    from mig_opt.api.deploy import retained_segments
 
     old = None
     if running is not None:
@@ -199,7 +199,7 @@ def _what_runs(
         check_deployment_names(export, old, running)
     if only is not None and demand is not None:
         with options_named({"only": "--only", "running": f"--from {running}"}):
-            what_stays(get_deploy_method(method), old, only, demand)
+            retained_segments(get_deploy_method(method), old, only, demand)
     return old
 
 

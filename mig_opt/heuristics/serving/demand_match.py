@@ -34,10 +34,12 @@ class Need:
 
     def best(self, options: Sequence[Option] | None = None) -> Option:
         """Return the option of greatest throughput per slice, of equal ones the smallest."""
-        return max(self.options if options is None else options, key=lambda option: yield_of(self.gpu, option))
+        return max(
+            self.options if options is None else options, key=lambda option: throughput_per_slice(self.gpu, option)
+        )
 
 
-def yield_of(gpu: GpuModel, option: Option) -> float:
+def throughput_per_slice(gpu: GpuModel, option: Option) -> float:
     """Return requests per second and compute slice."""
     return option.point.throughput / _blocked_slices(gpu, option.profile)
 

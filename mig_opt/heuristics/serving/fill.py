@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.heuristics.serving.demand_match import SPARE, Need, yield_of
+from mig_opt.heuristics.serving.demand_match import SPARE, Need, throughput_per_slice
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment, segment_of
@@ -41,7 +41,7 @@ def largest_first(segments: Collection[PlannedSegment]) -> list[PlannedSegment]:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingGpu:
+class RetainedGpu:
     """A GPU of a running fleet, with the instances that stay on it."""
 
     number: int  # its index in the deployment
@@ -50,7 +50,7 @@ class StandingGpu:
 
 @dataclass(slots=True)
 class _FilledGpu:
-    standing: StandingGpu | None
+    retained: RetainedGpu | None
     taken: int  # its slices as bits
     held: list[tuple[PlannedSegment, Placement]] = field(default_factory=list)
 
@@ -70,7 +70,7 @@ class FilledGpus:
         Their kind.
     most : int, optional
         Segments that a GPU may have at most; by default as many as have room.
-    standing : sequence of StandingGpu
+    retained : sequence of RetainedGpu
         GPUs of a running fleet, to be filled first. What stays on them is no segment here: it takes up room only.
 
     Examples
@@ -89,10 +89,10 @@ class FilledGpus:
     [4, 0]
     """
 
-    def __init__(self, gpu: GpuModel, *, most: int | None = None, standing: Sequence[StandingGpu] = ()) -> None:
+    def __init__(self, gpu: GpuModel, *, most: int | None = None, retained: Sequence[RetainedGpu] = ()) -> None:
         self.gpu = gpu
         self._most = math.inf if most is None else most
-        self._gpus = [_FilledGpu(one, _bits(one.placements)) for one in standing]
+        self._gpus = [_FilledGpu(one, _bits(one.placements)) for one in retained]
         # For an instance and the starts that are allowed to it the first GPU that may have room.
         self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
 
@@ -105,13 +105,13 @@ class FilledGpus:
 
     def number(self, index: int) -> int | None:
         """Return the number of a GPU in the running fleet; None if it is not part of that."""
-        standing = self._gpus[index].standing
-        return None if standing is None else standing.number
+        retained = self._gpus[index].retained
+        return None if retained is None else retained.number
 
     def staying(self, index: int) -> tuple[Placement, ...]:
         """Return the instances that stay on a GPU of the running fleet."""
-        standing = self._gpus[index].standing
-        return () if standing is None else standing.placements
+        retained = self._gpus[index].retained
+        return () if retained is None else retained.placements
 
     def used(self) -> list[int]:
         """Return the GPUs that have segments, ascending."""
@@ -160,8 +160,8 @@ class FilledGpus:
     def clear(self, index: int) -> list[PlannedSegment]:
         """Empty a GPU, but for what stays, and return what was there."""
         segments = [segment for segment, _ in self._gpus[index].held]
-        standing = self._gpus[index].standing
-        self._gpus[index] = _FilledGpu(standing, _bits(self.staying(index)))
+        retained = self._gpus[index].retained
+        self._gpus[index] = _FilledGpu(retained, _bits(self.staying(index)))
         self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
         return segments
 
@@ -241,7 +241,7 @@ def offer_plans(
     planner: Planner,
     *,
     most: int | None = None,
-    standing: Deployment | None = None,
+    retained: Deployment | None = None,
 ) -> None:
     """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
 
@@ -255,7 +255,7 @@ def offer_plans(
         Plans for one kind of GPU.
     most : int, optional
         Segments that a GPU may have at most; by default as many as have room.
-    standing : Deployment, optional
+    retained : Deployment, optional
         A running fleet with the segments that stay as they are. Only services without any are planned for.
     """
     if demand.unservable():
@@ -263,30 +263,30 @@ def offer_plans(
     for ranks in _rankings(demand):
         if control.plan is not None and control.expired:
             return
-        filled = _planned(demand, ranks, planner, most, standing)
+        filled = _planned(demand, ranks, planner, most, retained)
         if filled is not None:
             held = ((gpus.number(index), gpus.on(index)) for gpus in filled for index in gpus.used())
-            control.offer(deployment_of(demand, held, standing))
+            control.offer(deployment_of(demand, held, retained))
 
 
 def deployment_of(
     demand: Demand,
     gpus: Iterable[tuple[int | None, Sequence[tuple[PlannedSegment, Placement]]]],
-    standing: Deployment | None = None,
+    retained: Deployment | None = None,
 ) -> Deployment:
-    """Return the deployment with what is standing and these segments.
+    """Return the deployment with what is retained and these segments.
 
-    ``gpus`` are GPUs with at least one segment each, and their numbers in the standing fleet if they are part of it.
+    ``gpus`` are GPUs with at least one segment each, and their numbers in the retained fleet if they are part of it.
     """
-    names = [] if standing is None else list(standing.gpus)
-    segments = [] if standing is None else list(standing.segments)
+    names = [] if retained is None else list(retained.gpus)
+    segments = [] if retained is None else list(retained.segments)
     for number, held in gpus:
         if number is None:
             names.append(demand.pools[held[0][0].option.pool].gpu.name)
         for segment, placement in held:
             gpu = len(names) - 1 if number is None else number
             segments.append(segment_of(demand.services[segment.service].name, gpu, placement, segment.option))
-    return Deployment(tuple(names), tuple(segments), () if standing is None else standing.devices)
+    return Deployment(tuple(names), tuple(segments), () if retained is None else retained.devices)
 
 
 def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
@@ -296,7 +296,7 @@ def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
         most: defaultdict[int, float] = defaultdict(float)
         for option in options:
             gpu = demand.pools[option.pool].gpu
-            most[option.pool] = max(most[option.pool], yield_of(gpu, option) * gpu.compute_slices)
+            most[option.pool] = max(most[option.pool], throughput_per_slice(gpu, option) * gpu.compute_slices)
         own.append(tuple(sorted(most, key=lambda pool: -most[pool])))
     yield own
     seen = [own]
@@ -308,11 +308,11 @@ def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
 
 
 def _planned(
-    demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner, most: int | None, standing: Deployment | None
+    demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner, most: int | None, retained: Deployment | None
 ) -> list[FilledGpus] | None:
     """Return the filled GPUs of a plan by the order of the pools; None if the GPUs do not suffice."""
     filled: dict[int, FilledGpus] = {}
-    stays = set() if standing is None else {segment.service for segment in standing.segments}
+    stays = set() if retained is None else {segment.service for segment in retained.segments}
     # What is still to be served. The pools without a limit come last, they take everything.
     lacks = {
         index: (service.rate, service.min_replicas)
@@ -326,7 +326,7 @@ def _planned(
             for index, lack in lacks.items()
             if next((rank for rank in ranks[index] if rank not in filled), None) == number
         ]
-        gpus = filled[number] = FilledGpus(pool.gpu, most=most, standing=_standing_gpus(standing, pool.gpu))
+        gpus = filled[number] = FilledGpus(pool.gpu, most=most, retained=_retained_gpus(retained, pool.gpu))
         planner(gpus, needs)
         if pool.count is not None:
             keep(gpus, pool.count)
@@ -336,15 +336,15 @@ def _planned(
     return None if lacks else [filled[number] for number in sorted(filled)]
 
 
-def _standing_gpus(standing: Deployment | None, gpu: GpuModel) -> list[StandingGpu]:
+def _retained_gpus(retained: Deployment | None, gpu: GpuModel) -> list[RetainedGpu]:
     """Return the GPUs of one kind in a running fleet, those on which something stays first."""
-    if standing is None:
+    if retained is None:
         return []
     staying: defaultdict[int, list[Placement]] = defaultdict(list)
-    for segment in standing.segments:
-        staying[segment.gpu].append(standing.placement(segment))
-    numbers = (number for number in range(len(standing.gpus)) if standing.model(number).name == gpu.name)
-    return [StandingGpu(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
+    for segment in retained.segments:
+        staying[segment.gpu].append(retained.placement(segment))
+    numbers = (number for number in range(len(retained.gpus)) if retained.model(number).name == gpu.name)
+    return [RetainedGpu(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
 
 
 def keep(gpus: FilledGpus, count: int) -> None:

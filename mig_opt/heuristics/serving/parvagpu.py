@@ -21,32 +21,32 @@ THRESHOLD = 4
 """Compute slices of an A100 below which the last stage takes a GPU apart; the paper calls it adjustable."""
 
 
-def parvagpu(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
+def parvagpu(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
     """Offer the deployments before and after the last stage, of which the better one is kept.
 
-    With ``standing``, a running fleet with the segments that stay, only the other services get segments (section
+    With ``retained``, a running fleet with the segments that stay, only the other services get segments (section
     III-F): on the GPUs of that fleet as far as they have room, and the last stage divides no segment that stays.
 
     Only the last stage looks at the limits; the others are soon done.
     """
-    parvagpu_unoptimized(demand, control, standing=standing)
+    parvagpu_unoptimized(demand, control, retained=retained)
 
     def optimized(gpus: FilledGpus, needs: Sequence[Need]) -> None:
         _relocate_all(gpus, needs)
         optimize(gpus, {need.service: need for need in needs}, control)
 
     if not control.expired:
-        offer_plans(demand, control, optimized, standing=standing)
+        offer_plans(demand, control, optimized, retained=retained)
 
 
-def parvagpu_single(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
+def parvagpu_single(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
     """Do the same as :func:`parvagpu` with one process in each instance."""
-    parvagpu(demand.replace(max_processes=1), control, standing=standing)
+    parvagpu(demand.replace(max_processes=1), control, retained=retained)
 
 
-def parvagpu_unoptimized(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
+def parvagpu_unoptimized(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
     """Do the same as :func:`parvagpu` without its last stage."""
-    offer_plans(demand, control, _relocate_all, standing=standing)
+    offer_plans(demand, control, _relocate_all, retained=retained)
 
 
 def _relocate_all(gpus: FilledGpus, needs: Sequence[Need]) -> None:

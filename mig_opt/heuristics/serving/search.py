@@ -17,7 +17,7 @@ import numpy as np
 from mig_opt.gpu.packing import Numbers, Whole
 from mig_opt.method.control import Control
 from mig_opt.serving.bounds import Relaxation
-from mig_opt.serving.covers import Covers, Kinds, assembled
+from mig_opt.serving.covers import Covers, InstanceTypes, assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -74,7 +74,7 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
 class _State:
     """Counts of segments, and what every move would make of them."""
 
-    def __init__(self, covers: Covers, kinds: Kinds, limits: Numbers, counts: Whole) -> None:
+    def __init__(self, covers: Covers, kinds: InstanceTypes, limits: Numbers, counts: Whole) -> None:
         self._covers = covers
         self._kinds = kinds
         self._limits = limits

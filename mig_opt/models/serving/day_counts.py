@@ -23,7 +23,7 @@ from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key
 from mig_opt.models.solvers.backend import ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.serving.covers import Covers, Kinds
+from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.day import Day
 from mig_opt.serving.demand import NEEDED, Demand, Service
 
@@ -53,7 +53,7 @@ class DayProblem:
         peak = day.at_peak
         assert peak is not None
         self.day, self.fewest, self.peak, self.pools = day, tuple(fewest), peak, peak.pools
-        self.kinds = Kinds.of(peak)
+        self.kinds = InstanceTypes.of(peak)
         # Which SLO a service has, and so in which ways it can be served, is the same all day. More of a kind than are
         # enough at the greatest rate are never needed, whatever the changes.
         self.fleet = FleetWays(peak, self.kinds)
@@ -84,7 +84,7 @@ class DayProblem:
         return safe if unit < _FINE * max(1.0, bound) else math.ceil(safe / unit) * unit
 
 
-def _weights(kinds: Kinds) -> list[Numbers]:
+def _weights(kinds: InstanceTypes) -> list[Numbers]:
     found = []
     for packer, part in zip(kinds.packers, kinds.parts, strict=True):
         for one, two in itertools.combinations_with_replacement(packer.weights, 2):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from mig_opt.gpu.packing import Counts, Packer
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.serving.covers import Kinds
+from mig_opt.serving.covers import InstanceTypes
 from mig_opt.serving.demand import MOST_SEGMENTS, NEEDED, Demand, Option, Service
 
 Key = tuple[str, int]
@@ -24,7 +24,7 @@ def serve(linear: LinearProgram, label: str, service: Service, shares: Sequence[
 class FleetWays:
     """Ways to serve a demand: the options of each service with their kinds, and the most segments of each."""
 
-    def __init__(self, demand: Demand, kinds: Kinds) -> None:
+    def __init__(self, demand: Demand, kinds: InstanceTypes) -> None:
         self.kinds, self.pools = kinds, demand.pools
         self.options: dict[str, tuple[tuple[int, Option], ...]] = {
             service.name: tuple((kinds.index(option), option) for option in options)

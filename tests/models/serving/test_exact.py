@@ -21,7 +21,7 @@ from mig_opt.method.options import RunOptions
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs
-from mig_opt.serving.covers import Covers, Kinds
+from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.demand import GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.validation import validate_deployment
@@ -71,7 +71,7 @@ def test_fewest_slices_come_second() -> None:
 def test_slices_are_between_what_services_need_and_what_search_finds(demand: Demand) -> None:
     result, search = deploy(demand), deploy(demand, "search")
     assert result.compute_slices is not None
-    kinds = Kinds.of(demand)
+    kinds = InstanceTypes.of(demand)
     slices = [profile.compute_slices for packer in kinds.packers for profile in packer.profiles]
     assert result.compute_slices >= Covers.of(demand, kinds).least(np.array(slices, dtype=float)).sum() - 1e-6
     if search.gpus == result.gpus:

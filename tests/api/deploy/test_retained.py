@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, methods, plan_change
-from mig_opt.api.change.retained import standing_of
+from mig_opt.api.deploy.retained import retained_segments
 from mig_opt.instances.bundled import load_demand
+from mig_opt.method.registry import get_deploy_method
 from mig_opt.validation import validate_change
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
-UPDATING = [method.name for method in methods("deploy") if "standing" in method.options]
+UPDATING = [method.name for method in methods("deploy") if "retained" in method.options]
 
 
 def with_rates(wanted: Demand, **rates: float) -> Demand:
@@ -129,17 +130,17 @@ def test_all_others_stay_and_the_demand_is_served(method: str) -> None:
         only = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
         changed = with_rates(wanted, **{name: data.draw(st.integers(1, 400)) / 2 for name in only})
         result = deploy(changed, method, running=running, only=only)
-        standing = standing_of(running, only, changed)
-        assert {one.service for one in standing.segments}.isdisjoint(only)
+        retained = retained_segments(get_deploy_method("parvagpu"), running, only, changed)
+        assert {one.service for one in retained.segments}.isdisjoint(only)
         if result.deployment is None:
             assert result.status in (Status.NO_SOLUTION, Status.INFEASIBLE)
             assert method == "parvagpu-single" or any(pool.count is not None for pool in wanted.pools)
             return
-        assert set(standing.segments) <= set(result.deployment.segments)
+        assert set(retained.segments) <= set(result.deployment.segments)
         assert result.deployment.gpus[: len(running.gpus)] == running.gpus
         assert_serves(changed, result.deployment.without_idle_gpus())
         plan = plan_change(running, result.deployment, demand=changed, time_limit=2).plan
-        assert set(standing.segments) <= set(plan.kept)
+        assert set(retained.segments) <= set(plan.kept)
         assert validate_change(running, result.deployment, plan, demand=changed).valid
 
     check()
