@@ -13,8 +13,8 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 

@@ -49,8 +49,8 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     """
     from mig_opt.batch.horizon import Horizon
     from mig_opt.batch.integer_batch import IntegerBatch
+    from mig_opt.models.batch.block_formulation import BlockForm
     from mig_opt.models.batch.block_program import BlockProgram
-    from mig_opt.models.batch.slots import BlockForm
 
     target = Path(path)
     check_model_path(target)

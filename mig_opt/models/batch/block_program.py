@@ -1,4 +1,4 @@
-"""The block model as a mixed-integer program, for any solver of such programs.
+"""The block model (:mod:`mig_opt.models.batch.block_formulation`) as a mixed-integer program, for any solver of such.
 
 It says the same as :mod:`mig_opt.models.batch.block_model`, with these differences of form:
 
@@ -6,7 +6,8 @@ It says the same as :mod:`mig_opt.models.batch.block_model`, with these differen
   to "prove" wrong optima of such programs.
 * "If" becomes a large constant only where two things may come in either order: lifetimes that exclude each other, and
   operations of one GPU that such lifetimes do not order already. A lifetime that has no place in time begins at 0, and
-  one that is not destroyed "is destroyed" when all is over; so no other constraint needs a condition.
+  one that is not destroyed "is destroyed" at the horizon; all that happens ends until then. So no other row needs to
+  know whether an operation happens at all, but for its length.
 * The choice of the last instance on a slice is continuous: between the choices, the best one is always whole.
 
 Time is measured in units in which the horizon is a number with three digits, or in seconds for a file.
@@ -19,14 +20,29 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.models.batch.order import OrderedFormulation
-from mig_opt.models.batch.slots import BlockForm, Slots
-from mig_opt.models.solvers.linear import Term, Variable, distinct_names
+from mig_opt.batch.schedule import OperationKind
+from mig_opt.models.batch.block_formulation import BlockForm, BlockFormulation
+from mig_opt.models.solvers.linear import LinearProgram, Term, Terms, Variable
 
-_LONGEST_NAME = 30
-"""Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
+_IMPLIED: tuple[tuple[tuple[OperationKind, OperationKind], tuple[OperationKind, OperationKind]], ...] = (
+    (("destroy", "create"), ("create", "create")),
+    (("destroy", "create"), ("destroy", "destroy")),
+    (("create", "create"), ("create", "destroy")),
+    (("destroy", "destroy"), ("create", "destroy")),
+)
+"""If the first operation of one lifetime is before the second one of another (left), so are those on the right."""
+
+
+class _Operation(NamedTuple):
+    """Operation that may happen."""
+
+    kind: OperationKind  # ``create`` or ``destroy``
+    begin: Variable  # begin in units
+    length: Terms  # units, 0 if it does not happen
+    ticks: int  # ticks if it happens
 
 
 def seconds_to_build(problem: IntegerBatch) -> float:
@@ -34,8 +50,8 @@ def seconds_to_build(problem: IntegerBatch) -> float:
     return 60e-6 * problem.choices + 20e-6 * len(problem.places) ** 2
 
 
-class BlockProgram(OrderedFormulation):
-    """A mixed-integer program of a problem; the module says what it contains.
+class BlockProgram(BlockFormulation):
+    """A mixed-integer program of a batch.
 
     Parameters
     ----------
@@ -46,6 +62,13 @@ class BlockProgram(OrderedFormulation):
     unit : Fraction, optional
         Ticks in one unit of the program's time. By default the program is made for a solver with tolerances: in units
         that suit them, and with a horizon that is a little later.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        Its objective is the makespan in units.
+    start : dict of str to float, or None
+        Values by name for the solver to start from.
     """
 
     def __init__(self, problem: IntegerBatch, form: BlockForm, *, unit: Fraction | None = None) -> None:
@@ -54,134 +77,117 @@ class BlockProgram(OrderedFormulation):
             unit = Fraction(10) ** (len(str(form.at_most)) - 3)
             # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
             horizon += max(Fraction(1, 2), form.at_most * Fraction(2, 10**6))
-        super().__init__(problem, Slots(problem, form.copies), unit, horizon, form.at_least)
-        self.start: dict[str, float] | None = None  # values by name for the solver to start from
-        self._assign(form.at_most)
-        if form.relaxed and not problem.operations_take_no_time:
-            self._loosen()
-        self._bound_slices()
-        if not problem.operations_take_no_time:
-            self._order()
-        self._break_symmetry()
+        self.unit, self.linear = unit, LinearProgram("makespan")
+        self.start: dict[str, float] | None = None
+        super().__init__(problem, form, self.linear, lambda ticks: float(ticks / unit))
+        self._latest = float(horizon / unit)
+        self._makespan = self.linear.continuous("makespan", self.amount(form.at_least), self._latest)
+        self._build(form)
         self.linear.minimise(self._makespan)
 
-    # What runs where
+    def _use(self, choices: Sequence[Sequence[Variable]]) -> list[Variable]:
+        used = [self.linear.choice(f"use_{name}") for name in self._names]
+        for name, use, own in zip(self._names, used, choices, strict=True):
+            for choice in own:
+                self.linear.implies(f"{choice.name}_in_use", choice, use)
+            self.linear.requires(f"idle_{name}", use, own)
+        return used
 
-    def _assign(self, at_most: int) -> None:
-        tasks, places, layout = self.problem.batch.tasks, self.problem.places, self.slots
-        names = distinct_names((task.name for task in tasks), _LONGEST_NAME)
-        self.assigned = []
-        load: list[list[tuple[Variable, int]]] = [[] for _ in layout.lifetimes]
-        for task, name in enumerate(names):
-            slots = layout.choices(task, at_most)
-            choices = {slot: self.linear.choice(f"run_{name}_on_{self._slot_names[slot]}") for slot in slots}
-            for slot, choice in choices.items():
-                load[slot].append((choice, places[layout.lifetimes[slot].place].durations[task]))
-            self.linear.equal(f"once_{name}", [(choice, 1) for choice in choices.values()], 1)
-            self.assigned.append(choices)
-        self._load = [[(choice, self._units(ticks)) for choice, ticks in entries] for entries in load]
-        self.used = [self.linear.choice(f"use_{name}") for name in self._slot_names]
-        for slot, name in enumerate(self._slot_names):
-            for choice, _ in load[slot]:
-                self.linear.implies(f"{choice.name}_in_use", choice, self.used[slot])
-            self.linear.at_most(f"idle_{name}", [(self.used[slot], 1), *((choice, -1) for choice, _ in load[slot])], 0)
-        self._place_used = [
-            self.linear.any([self.used[slot] for slot in slots], f"use_any_{self._slot_names[slots[0]]}")
-            for slots in layout.of_place
-        ]
-        for at in range(len(places)):
-            for earlier, later in itertools.pairwise(layout.created(at)):
-                name = f"later_{self._slot_names[later]}"
-                self.linear.implies(name, self.used[later], self.used[earlier])
+    # The order in time
 
-    def _loosen(self) -> None:
-        """Let places be created once more than they have lifetimes, or oftener; see the constraint model."""
-        places, layout = self.problem.places, self.slots
-        for at, place in enumerate(places):
-            created = layout.created(at)
-            first, name = created[0], self._slot_names[created[0]]
-            loose = self.loose[at] = self.linear.choice(f"loose_{name}")
-            self.linear.implies(f"loose_{name}_used", loose, self.used[first])
-            for slot in layout.of_place[at]:
-                if slot != first:
-                    self.linear.at_most(
-                        f"loose_{name}_not_{self._slot_names[slot]}", [(loose, 1), (self.used[slot], 1)], 1
-                    )
-            runs = [(choice, -1) for choice, _ in self._load[first]]
-            self.linear.at_most(f"loose_{name}_tasks", [(loose, len(created) + 1), *runs], 0)
-            between = [(self._place_used[to], -1) for to, other in enumerate(places) if place.conflicts(other)]
-            self.linear.at_most(f"loose_{name}_between", [(loose, 1), *between], 0)
+    def _initial(self, slot: int) -> bool:
+        return self.slots.lifetimes[slot].initial
 
-    # The slice loads
+    def _in_time(self, slot: int) -> list[Term]:
+        """Return terms whose sum is 1 if a lifetime has a place in time: it exists, and its place is not loose.
 
-    def _bound_slices(self) -> None:
-        places, layout = self.problem.places, self.slots
-        gone = {slot: self._gone(slot) for slot, lifetime in enumerate(layout.lifetimes) if lifetime.initial}
-        for number, covering in enumerate(self.problem.slices()):
-            terms: list[Term] = [(self._makespan, -1)]
-            lasts = []
-            for at in covering:
-                place = places[at]
-                both = place.create + place.destroy
-                if at in self.loose:
-                    terms.append((self.loose[at], self._units(len(layout.created(at)) * both)))
-                for slot in layout.of_place[at]:
-                    last = self.linear.share(f"last_{self._slot_names[slot]}_of_slice{number}")
-                    lasts.append(last)
-                    terms += self._load[slot]
-                    if slot in gone:
-                        terms += self._terms_of_live(slot, gone[slot], last, f"{self._slot_names[slot]}_slice{number}")
-                        continue
-                    self.linear.implies(f"{last.name}_used", last, self.used[slot])
-                    terms += [(self.used[slot], self._units(both)), (last, -self._units(place.destroy))]
-            self.linear.at_most(f"one_last_of_slice{number}", ((last, 1) for last in lasts), 1)
-            self.linear.at_most(f"load_of_slice{number}", terms, 0)
-
-    def _gone(self, slot: int) -> Variable:
-        """Return a variable that is 1 if a live instance has to make room."""
-        at, places, name = self.slots.lifetimes[slot].place, self.problem.places, self._slot_names[slot]
-        gone = self.linear.share(f"gone_{name}")
-        causes = [self._place_used[to] for to, other in enumerate(places) if places[at].conflicts(other)]
-        causes += [self.used[other] for other in self.slots.of_place[at] if other != slot]
-        for number, cause in enumerate(causes):
-            self.linear.implies(f"gone_{name}_for_{number}", cause, gone)
-        return gone
-
-    def _terms_of_live(self, slot: int, gone: Variable, last: Variable, name: str) -> list[Term]:
-        """Return what a live instance takes on one slice.
-
-        It holds the slice until it is free, if it runs something or makes room for something here.
+        A live instance exists anyway; its 1 is left out.
         """
-        place = self.problem.places[self.slots.lifetimes[slot].place]
-        holds, leaves = self.linear.share(f"hold_{name}"), self.linear.share(f"leave_{name}")
-        self.linear.at_most(f"leave_or_last_{name}", [(gone, 1), (last, -1), (leaves, -1)], 0)
-        self.linear.implies(f"leave_held_{name}", leaves, holds)
-        self.linear.implies(f"use_held_{name}", self.used[slot], holds)
-        return [(holds, self._units(place.free or 0)), (leaves, self._units(place.destroy))]
+        at = self.slots.lifetimes[slot].place
+        terms: list[Term] = [] if self._initial(slot) else [(self.used[slot], 1)]
+        # Of a loose place only the first created lifetime is used.
+        if at in self.loose and (self._initial(slot) or slot == self.slots.created(at)[0]):
+            terms.append((self.loose[at], -1))
+        return terms
 
-    # Symmetry
+    def _order(self) -> None:
+        count = len(self.slots.lifetimes)
+        self._destroyed: list[Variable] = []
+        for slot in range(count):
+            self._live(slot)
+        self._follow()
+        if not self.problem.batch.parallel_operations:
+            ordered = {(one, two) for one, two, _ in self.slots.exclusions()}
+            for one, two in sorted({*itertools.combinations(range(count), 2)} - ordered):
+                if self._place(one).gpu == self._place(two).gpu:
+                    self._share_driver(one, two)
 
-    def _break_symmetry(self) -> None:
-        """Order interchangeable sets of places by the area that they run, and identical tasks by their lifetimes."""
-        for tasks in self.problem.identical:
-            for one, two in itertools.pairwise(tasks):
-                sooner = [(choice, slot) for slot, choice in self.assigned[one].items()]
-                later = [(choice, -slot) for slot, choice in self.assigned[two].items()]
-                self.linear.at_most(f"alike_{one}_{two}", [*sooner, *later], 0)
-        places = self.problem.places
-        for number, group in enumerate(self.problem.interchangeable):
-            areas = [
-                [
-                    (choice, places[at].placement.profile.memory_slices * seconds)
-                    for at in members
-                    for slot in self.slots.of_place[at]
-                    for choice, seconds in self._load[slot]
-                ]
-                for members in group
-            ]
-            for at, (more, less) in enumerate(itertools.pairwise(areas)):
-                terms = [*less, *((choice, -area) for choice, area in more)]
-                self.linear.at_most(f"less_area_{number}_{at}", terms, 0)
+    def _live(self, slot: int) -> None:
+        """Let the tasks of a lifetime run after its creation, and before its destruction."""
+        place, name = self._place(slot), self._names[slot]
+        used, load = self.used[slot], self._load[slot]
+        destruction = self.destruction[slot] = self.linear.continuous(f"begin_destroy_{name}", 0.0, self._latest)
+        destroyed = self.linear.choice(f"destroy_{name}")
+        self._destroyed.append(destroyed)
+        begin: list[Term]
+        if self._initial(slot):
+            free = self.amount(place.free or 0)
+            begin, ready = [(used, free)], [(destroyed, free)]
+        else:
+            creation = self.creation[slot] = self.linear.continuous(f"begin_create_{name}", 0.0, self._latest)
+            begin = ready = [(creation, 1.0), (used, self.amount(place.create))]
+        self.linear.at_most(f"finish_{name}", [*begin, *load, (self._makespan, -1)], 0)
+        self.linear.at_most(f"destroy_{name}_finished", [*ready, *load, (destruction, -1)], 0)
+
+    def _exclude(self, one: int, two: int, orders: Sequence[Variable]) -> None:
+        name = f"{self._names[one]}_or_{self._names[two]}"
+        exist = [*self._in_time(one), *self._in_time(two)]
+        left_out = self._initial(one) + self._initial(two)
+        self.linear.at_most(f"order_{name}", [*exist, *((order, -1) for order in orders)], 1 - left_out)
+        if len(orders) > 1:
+            self.linear.at_most(f"one_order_{name}", [(order, 1) for order in orders], 1)
+
+    def _put_before(self, one: int, two: int) -> Variable:
+        name = f"first_{self._names[one]}_then_{self._names[two]}"
+        before = self.before[one, two] = self.linear.choice(name)
+        for slot in (one, two):
+            exists = [(variable, -factor) for variable, factor in self._in_time(slot)]
+            self.linear.at_most(f"{name}_has_{self._names[slot]}", [(before, 1), *exists], int(self._initial(slot)))
+        self.linear.implies(f"{name}_destroyed", before, self._destroyed[one])
+        length = [(before, self.amount(self._place(one).destroy))]
+        self._precede(f"{name}_time", self.destruction[one], length, self.creation[two], before)
+        return before
+
+    def _precede(self, name: str, first: Variable, length: Terms, second: Variable, chosen: Variable) -> None:
+        """Let ``second`` begin when ``first`` has ended after its length, if ``chosen``."""
+        self.linear.at_most(name, [(first, 1), *length, (second, -1), (chosen, self._latest)], self._latest)
+
+    def _operations(self, slot: int) -> list[_Operation]:
+        place = self._place(slot)
+        destroy = self.amount(place.destroy)
+        found = [_Operation("destroy", self.destruction[slot], [(self._destroyed[slot], destroy)], place.destroy)]
+        if slot in self.creation:
+            create = self.amount(place.create)
+            length = [(variable, factor * create) for variable, factor in self._in_time(slot)]
+            found.append(_Operation("create", self.creation[slot], length, place.create))
+        return found
+
+    def _share_driver(self, one: int, two: int) -> None:
+        """Let no operations overlap of two lifetimes that may exist together."""
+        orders: dict[tuple[OperationKind, OperationKind], Variable] = {}
+        for first, second in itertools.product(self._operations(one), self._operations(two)):
+            if not first.ticks and not second.ticks:
+                continue
+            name = f"{first.kind}_{self._names[one]}_before_{second.kind}_{self._names[two]}"
+            order = orders[first.kind, second.kind] = self.linear.choice(name)
+            self._precede(f"{name}_time", first.begin, first.length, second.begin, order)
+            otherwise = [(second.begin, 1.0), *second.length, (first.begin, -1.0), (order, -self._latest)]
+            self.linear.at_most(f"{name}_not", otherwise, 0)
+        # What is before a creation is before that instance's destruction too.
+        for sooner, later in _IMPLIED:
+            if sooner in orders and later in orders:
+                name = f"{orders[sooner].name}_implies_{later[0]}_{later[1]}"
+                self.linear.implies(name, orders[sooner], orders[later])
 
     # Solutions
 
@@ -199,7 +205,7 @@ class BlockProgram(OrderedFormulation):
     def hint(self, values: Sequence[int]) -> None:
         """Keep a complete solution for the solver to start from."""
         self.start = {
-            variable.name: value if variable.isInteger() else self._units(value)
+            variable.name: value if variable.isInteger() else self.amount(value)
             for variable, value in zip(self.linear.variables, values, strict=True)
         }
 

@@ -28,6 +28,7 @@ from mig_opt.batch.loads.pattern_starts import PatternStarts
 from mig_opt.batch.loads.tables import MOST_TASKS
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
@@ -35,7 +36,6 @@ from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.search import BlockSearch
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run

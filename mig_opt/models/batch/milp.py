@@ -17,9 +17,9 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
 from mig_opt.models.batch.search import BlockSearch
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc

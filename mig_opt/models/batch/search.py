@@ -21,7 +21,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import SolverError
 from mig_opt.method.control import Control
-from mig_opt.models.batch.slots import BlockForm, BlockFormulation
+from mig_opt.models.batch.block_formulation import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 _FIRST_SHARE = 0.85

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable, Sequence
 
 from ortools.sat.python import cp_model
 
@@ -11,6 +12,7 @@ from mig_opt.errors import SolverError
 from mig_opt.method.control import Limits, interruptibly
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Guard, IntegerOutcome, Request, SolverOutcome
+from mig_opt.models.solvers.linear import Terms
 
 _LOG = logging.getLogger(__name__)
 
@@ -133,3 +135,54 @@ def _outcome(solver: cp_model.CpSolver, status: int, at_least: int) -> IntegerOu
 def _ceil(bound: float) -> int:
     """Return the integer that a floating-point bound on an integer objective stands for."""
     return math.ceil(bound - 1e-4)
+
+
+class CpRows:
+    """Rows of a model in whole numbers, written as those of a :class:`~mig_opt.models.solvers.linear.LinearProgram`."""
+
+    def __init__(self, model: cp_model.CpModel) -> None:
+        self.model = model
+        self.choice = self.share = model.new_bool_var
+
+    def at_most(self, _name: str, terms: Terms, limit: float) -> None:
+        """Demand that the sum of ``terms`` is at most ``limit``."""
+        self.model.add(weighted_sum(terms) <= limit)
+
+    def exactly_one(self, _name: str, choices: Iterable[cp_model.IntVar]) -> None:
+        """Demand that one of some choices is true."""
+        self.model.add_exactly_one(choices)
+
+    def at_most_one(self, _name: str, choices: Iterable[cp_model.IntVar]) -> None:
+        """Demand that no two of some choices are true."""
+        self.model.add_at_most_one(choices)
+
+    def implies(self, _name: str, cause: cp_model.IntVar, effect: cp_model.IntVar) -> None:
+        """Demand that an effect follows from its cause."""
+        self.model.add_implication(cause, effect)
+
+    def requires(self, _name: str, cause: cp_model.IntVar, effects: Sequence[cp_model.IntVar], count: int = 1) -> None:
+        """Demand that as many of some effects as ``count`` follow from their cause."""
+        if count == 1:
+            self.model.add_bool_or([*effects, ~cause])
+        else:
+            self.model.add(cp_model.LinearExpr.sum(list(effects)) >= count).only_enforce_if(cause)
+
+    def any(self, name: str, choices: Sequence[cp_model.IntVar]) -> cp_model.IntVar:
+        """Return a variable that is true if one of ``choices`` is, and else false."""
+        if len(choices) == 1:
+            return choices[0]
+        result = self.choice(name)
+        for choice in choices:
+            self.model.add_implication(choice, result)
+        self.model.add_bool_or([*choices, ~result])
+        return result
+
+    def caused(self, name: str, causes: Sequence[cp_model.IntVar]) -> cp_model.IntVar:
+        """Return a variable that is true if one of its causes is."""
+        return self.any(name, causes)
+
+
+def weighted_sum(terms: Terms) -> cp_model.LinearExpr:
+    """Return the sum of variables, each times its factor."""
+    pairs = list(terms)
+    return cp_model.LinearExpr.weighted_sum([variable for variable, _ in pairs], [factor for _, factor in pairs])

@@ -63,6 +63,18 @@ class LinearProgram:
         """Demand that ``effect`` is at least ``cause``: of two choices, the second follows from the first."""
         self.at_most(name, [(cause, 1), (effect, -1)], 0)
 
+    def exactly_one(self, name: str, choices: Iterable[Variable]) -> None:
+        """Demand that one of some choices is 1."""
+        self.equal(name, [(choice, 1) for choice in choices], 1)
+
+    def at_most_one(self, name: str, choices: Iterable[Variable]) -> None:
+        """Demand that no two of some choices are 1."""
+        self.at_most(name, [(choice, 1) for choice in choices], 1)
+
+    def requires(self, name: str, cause: Variable, effects: Iterable[Variable], count: int = 1) -> None:
+        """Demand that as many of some effects as ``count`` follow from their cause."""
+        self.at_most(name, [(cause, count), *((effect, -1) for effect in effects)], 0)
+
     def at_least(self, name: str, terms: Terms, limit: float) -> None:
         """Demand that the sum of ``terms`` is at least ``limit``."""
         self._row(name, terms, pulp.LpConstraintGE, limit)
@@ -79,14 +91,19 @@ class LinearProgram:
         expression = pulp.LpAffineExpression({variable: factor for variable, factor in together.items() if factor})
         self.program.addConstraint(pulp.LpConstraint(expression, sense, name, limit))
 
-    def any(self, choices: Sequence[Variable], name: str) -> Variable:
+    def any(self, name: str, choices: Sequence[Variable]) -> Variable:
         """Return a variable that is 1 if one of ``choices`` is, and else 0."""
         if len(choices) == 1:
             return choices[0]
+        result = self.caused(name, choices, "if")
+        self.requires(f"{name}_only_if", result, choices)
+        return result
+
+    def caused(self, name: str, causes: Iterable[Variable], why: str = "for") -> Variable:
+        """Return a variable that is 1 if one of its causes is, and else may be less; ``why`` is for names of rows."""
         result = self.share(name)
-        for at, choice in enumerate(choices):
-            self.implies(f"{name}_if_{at}", choice, result)
-        self.at_most(f"{name}_only_if", [(result, 1), *((choice, -1) for choice in choices)], 0)
+        for at, cause in enumerate(causes):
+            self.implies(f"{name}_{why}_{at}", cause, result)
         return result
 
     def minimise(self, variable: Variable) -> None:

@@ -22,9 +22,9 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Request, SolverOutcome
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.validation import validate

@@ -21,8 +21,8 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs
@@ -93,7 +93,7 @@ def test_without_operation_costs_there_is_no_order(batch: Batch) -> None:
 def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: int, true: int) -> None:
     program = block_program(batch, relaxed=True)
     outcome = solved(program)
-    assert outcome.objective == pytest.approx(program._units(relaxed))
+    assert outcome.objective == pytest.approx(program.amount(relaxed))
     assert outcome.values is not None
     assert program.loose_places(program.whole(outcome.values))
     assert ticks(block_program(batch, relaxed=False)) == true
@@ -215,7 +215,7 @@ def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
     batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
     program = BlockProgram(IntegerBatch(batch), BlockForm(at_most=400, relaxed=True))
     factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
-    assert max(factors) < 10 * program._units(400)
+    assert max(factors) < 10 * program.amount(400)
     assert ticks(program) == 311
 
 
@@ -245,8 +245,8 @@ def test_lifetimes_that_take_no_time_may_stand_in_a_circle() -> None:
 @pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
 def test_times_have_three_digits(at_most: int) -> None:
     program = BlockProgram(IntegerBatch(tiny.BATCH), BlockForm(at_most=at_most, relaxed=True))
-    assert 100 <= program._units(at_most) < 1000
-    assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
+    assert 100 <= program.amount(at_most) < 1000
+    assert program.ticks(program.amount(at_most)) == pytest.approx(at_most)
     # The next makespan is out of reach, unless the solver cannot tell the two apart.
     latest = program.ticks(program._makespan.upBound)
     assert at_most < latest < at_most + max(1, at_most * 3e-6)

@@ -23,8 +23,8 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import IntegerOutcome, Request, SolverOutcome
 from mig_opt.validation import validate

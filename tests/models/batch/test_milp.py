@@ -26,8 +26,8 @@ from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch import milp as milp_module
+from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram
-from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.validation import validate
 
