@@ -16,9 +16,9 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.instances.batch import ScalingName
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import LoadProgram
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 

@@ -113,7 +113,7 @@ METHODS = Registry(
             "exact",
             "loads of the slices by dynamic programming and local search, block model by constraint programming",
             "this package, docs/explanation/models.md",
-            "mig_opt.models.batch.cp:cp",
+            "mig_opt.models.batch.portfolio:cp",
             warm_start=True,
             packages=("ortools", "numpy", "highspy"),
         ),

@@ -35,7 +35,7 @@ from mig_opt.errors import SolverError
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
-from mig_opt.models.batch import cp as cp_module
+from mig_opt.models.batch import portfolio
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
@@ -223,13 +223,13 @@ def test_ctrl_c_at_any_moment_keeps_the_best_schedule(kind: str, turn: int, act:
 
 
 def test_ctrl_c_before_the_solver_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = cp_module.run
+    original = portfolio.run
 
     def interrupted(*args: Any, **arguments: Any) -> Any:
         presses_ctrl_c()  # takes effect at once in the main thread
         return original(*args, **arguments)
 
-    monkeypatch.setattr(cp_module, "run", interrupted)
+    monkeypatch.setattr(portfolio, "run", interrupted)
     before = set(threading.enumerate())  # other tests of the same process may have left threads of libraries
     result = solve(HARD)
     assert result.status is Status.INTERRUPTED
@@ -316,7 +316,7 @@ def test_the_import_of_a_method_is_not_in_its_time() -> None:
         "import sys, mig_opt\n"
         "batch = mig_opt.generate_batch(6, seed=1)\n"
         "for _ in range(2):\n"
-        "    begun = 'mig_opt.models.batch.cp' in sys.modules\n"
+        "    begun = 'mig_opt.models.batch.portfolio' in sys.modules\n"
         "    result = mig_opt.solve(batch, 'cp', time_limit=1e-9)\n"
         "    print(begun, result.loading_s > 0, result.trajectory[0].seconds <= result.runtime_s)\n"
     )

@@ -29,7 +29,7 @@ _SLACK = 1.05
 """Largest makespan in the program with whole numbers, relative to the best schedule."""
 
 
-def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = True) -> None:
+def raise_bound_by_loads(search: BlockSearch[M], share: float) -> None:
     """Report the bound of the load program to a search.
 
     Parameters
@@ -37,9 +37,8 @@ def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = 
     search : BlockSearch
         With a schedule, the better the tighter the program.
     share : float
-        Largest share of the time that is left.
-    whole : bool
-        True if whole numbers decide in the end on the placements in use; that takes most of the time.
+        Largest share of the time that is left. Most of it goes to the last program, in which whole numbers decide on
+        the placements in use.
     """
     problem = search.problem
     backend = Highs()
@@ -53,7 +52,7 @@ def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = 
         at = (few + many) // 2
         raised = _raise(search, marks[at], backend, share=_RELAXED_SHARE, relaxed=True)
         few, many = (at + 1, many) if raised else (few, at)
-    if whole and few < len(marks):
+    if few < len(marks):
         _raise(search, marks[few], backend, share=share, relaxed=False)
 
 

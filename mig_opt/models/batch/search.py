@@ -24,21 +24,21 @@ from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
-_FIRST_SHARE = 0.85
+_RELAXED_SHARE = 0.85
 """Share of the time for the relaxed model; the rest is for finding a schedule that reaches its bound."""
 
-_MOST_BUILDING = 5.0
+_MAX_BUILD_SECONDS = 5.0
 """Seconds that a model may take to be built: solvers improve nothing in minutes on models as large as that, need
 gigabytes, and end long after they should."""
 
-_BUILDING_SHARE = 0.25
+_BUILD_SHARE = 0.25
 """Largest share of the time for building a model; else it is not worth to begin."""
 
 _REFINED_AT_ONCE = 1e-4
 """Gap to the optimum of the relaxed model, up to which no schedule is sought between the two."""
 
-_PROVABLE = 16
-"""Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
+_MAX_TASKS_PROVABLE = 16
+"""Number of tasks up to which a proof within a minute is likely, and worth more than better schedules on the way."""
 
 
 M = TypeVar("M", bound=BlockFormulation)
@@ -100,20 +100,14 @@ class BlockSearch(ABC, Generic[M]):
     @property
     def can_begin(self) -> bool:
         """True if the model is small enough, and there is the time to build it and to use it."""
-        return self.building <= _MOST_BUILDING and self._has_time(self.building / _BUILDING_SHARE)
+        return self.building <= _MAX_BUILD_SECONDS and self._has_time(self.building / _BUILD_SHARE)
 
     def _has_time(self, seconds: float) -> bool:
         remaining = self.control.remaining
         return not self.control.expired and (remaining is None or seconds <= remaining)
 
-    def run(self, share: float = 1.0) -> None:
+    def run(self) -> None:
         """Search until the best schedule is proven optimal or the time is up.
-
-        Parameters
-        ----------
-        share : float
-            Of the time that is left goes to each step at most; but all to those that follow, if the first one ends with
-            the optimum of its model.
 
         Raises
         ------
@@ -122,30 +116,25 @@ class BlockSearch(ABC, Generic[M]):
         """
         relaxed = self.model(relaxed=True)
         self._warm_start(relaxed)
-        outcome = self._solve(relaxed, share=_FIRST_SHARE * share, holds_for_all=True)
+        outcome = self._solve(relaxed, share=_RELAXED_SHARE, holds_for_all=True)
         if outcome.values is not None:
             self.polish(relaxed.places_of(outcome.values))
         elif outcome.infeasible:
             raise SolverError(f"{self.name} finds no solution of a model that has one")
-        if outcome.proven:
-            # A proof is likely, however long it seemed to be.
-            share = 1.0
         # What is that little below the best schedule is mostly no schedule, and refining tells it at once.
         if self.open and not (outcome.proven and self.upper - self.lower <= _REFINED_AT_ONCE * self.upper):
             strict = self.model(relaxed=False)
             self._warm_start(strict)
-            self._solve(strict, share=0.5 * share, holds_for_all=False)
+            self._solve(strict, share=0.5, holds_for_all=False)
         copies: Counter[int] = Counter()
         while self.open and outcome.values is not None:
             # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
             loose = relaxed.loose_places(outcome.values) or range(len(self.problem.places))
             copies.update(loose)
             relaxed = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
-            outcome = self._solve(relaxed, share=share, holds_for_all=True)
+            outcome = self._solve(relaxed, share=1.0, holds_for_all=True)
             if outcome.infeasible:
                 self.raise_lower(self.upper)
-            elif share < 1:
-                break
 
     @property
     def upper(self) -> int:
@@ -169,7 +158,7 @@ class BlockSearch(ABC, Generic[M]):
         request = Request(
             at_least=self.lower,
             share=share,
-            for_proof=len(self.batch.tasks) <= _PROVABLE,
+            for_proof=len(self.batch.tasks) <= _MAX_TASKS_PROVABLE,
             on_solution=lambda values: self._keep(model, values),
             on_bound=self.raise_lower if holds_for_all else None,
         )

@@ -13,8 +13,8 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import bounded_layouts
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
+from mig_opt.models.batch.portfolio import CpSearch
 
 
 def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:

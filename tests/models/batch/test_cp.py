@@ -21,8 +21,7 @@ from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import cp as cp_module
-from mig_opt.models.batch import search
+from mig_opt.models.batch import portfolio, search
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.solvers import cpsat
@@ -168,8 +167,8 @@ def test_one_worker_and_a_seed_decide_everything() -> None:
 @pytest.fixture
 def block_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave everything to the block model, without local search and without the proof by subsets."""
-    monkeypatch.setattr(cp_module.TimedSearch, "possible", lambda *_: False)
-    monkeypatch.setattr(cp_module, "prove_by_subsets", lambda search: None)
+    monkeypatch.setattr(portfolio.TimedSearch, "possible", lambda *_: False)
+    monkeypatch.setattr(portfolio, "prove_by_subsets", lambda search: None)
 
 
 class Steps:
@@ -184,7 +183,7 @@ class Steps:
                 outer.models.append((form.relaxed, form.copies))
                 super().__init__(problem, form)
 
-        patch.setattr(cp_module, "BlockModel", Recorded)
+        patch.setattr(portfolio, "BlockModel", Recorded)
 
 
 @pytest.mark.usefixtures("block_model_only")
@@ -202,72 +201,16 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     assert (False, {}) in steps.models
 
 
-def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Steps, list[float]]:
-    """Return the models of a search without bounds from the loads, and the shares of time of what is minimised."""
-    steps, shares = Steps(monkeypatch), []
-    original = cpsat.run
-
-    def watched(model: Any, control: Control[Schedule], request: Request, **arguments: Any) -> IntegerOutcome:
-        if request.on_solution:
-            shares.append(request.share)
-        return original(model, control, request, **arguments)
-
-    monkeypatch.setattr(cp_module, "run", watched)
-    control = Control[Schedule](RunOptions(workers=1, time_limit=1000.0, deterministic=True))
-    cp_module.CpSearch(batch, control).run(share)
-    assert control.objective == control.lower_bound
-    return steps, shares
-
-
-def test_an_unlikely_proof_gets_all_the_time_once_the_relaxed_model_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, shares = steps_of(LATE_INSTANCE, 0.4, monkeypatch)
-    # The relaxed model, the strict one, and a refinement.
-    assert shares == pytest.approx([0.85 * 0.4, 0.5, 1.0])
-
-
 @pytest.mark.parametrize(("gap", "sought"), [(1e-4, True), (1.0, False)])
 def test_no_schedule_is_sought_just_above_the_relaxed_optimum(
     gap: float, sought: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_REFINED_AT_ONCE", gap)
-    steps, _ = steps_of(LATE_INSTANCE, 1.0, monkeypatch)
+    steps, control = Steps(monkeypatch), Control[Schedule](RunOptions(workers=1, time_limit=1000.0, deterministic=True))
+    portfolio.CpSearch(LATE_INSTANCE, control).run()
+    assert control.objective == control.lower_bound
     # One strict model is built to time what the relaxed model has found.
     assert [relaxed for relaxed, _ in steps.models].count(False) == 1 + sought
-
-
-class Idle:
-    """A local search that finds nothing."""
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    @staticmethod
-    def possible(*_: object) -> bool:
-        return True
-
-    def start_from(self, draw: object) -> None:
-        pass
-
-    def run(self, patience: float) -> None:
-        pass
-
-
-@pytest.mark.parametrize(("gap", "share"), [(0.001, 1.0), (0.01, 0.4)])
-def test_with_little_to_gain_all_the_time_is_for_the_proof(
-    gap: float, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shares: list[float] = []
-
-    def bound(search: Any, share: float, **_: bool) -> None:
-        search.raise_lower(round(search.upper * (1 - gap)))
-
-    monkeypatch.setattr(cp_module, "TimedSearch", Idle)
-    monkeypatch.setattr(cp_module, "raise_bound_by_loads", bound)
-    monkeypatch.setattr(cp_module, "prove_by_layouts", lambda *_: None)
-    monkeypatch.setattr(cp_module, "search_layouts", lambda *_: None)
-    monkeypatch.setattr(search.BlockSearch, "run", lambda _, share: shares.append(share))
-    solve(generate_batch(24, seed=1), "cp", time_limit=60.0, deterministic=True)
-    assert shares == [share]
 
 
 def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +230,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
             hints.append(len(model.proto.solution_hint.vars))
         return original(model, control, request, **arguments)
 
-    monkeypatch.setattr(cp_module, "run", watched)
+    monkeypatch.setattr(portfolio, "run", watched)
     # FAR's first schedule is 0.12 s too long, and its last one not yet proven: the search has to begin with it.
     result = proven(tiny.BATCH)
     assert hints
@@ -296,7 +239,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
 
 def test_it_starts_without_a_schedule_too() -> None:
     control = Control[Schedule](RunOptions(workers=1))
-    cp_module.cp(tiny.BATCH, control)
+    portfolio.cp(tiny.BATCH, control)
     assert control.objective == tiny.OPTIMUM
     assert control.lower_bound == tiny.OPTIMUM
 
@@ -306,7 +249,7 @@ def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatc
     def lossy(*args: Any, **arguments: Any) -> IntegerOutcome:
         return SolverOutcome(Status.INFEASIBLE, None, 0, None)
 
-    monkeypatch.setattr(cp_module, "run", lossy)
+    monkeypatch.setattr(portfolio, "run", lossy)
     with pytest.raises(SolverError, match="no solution of a model that has one"):
         solve(tiny.BATCH)
 
@@ -326,7 +269,7 @@ def test_no_model_is_begun_that_takes_too_long_to_build(
     seconds: float, limit: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = Steps(monkeypatch)
-    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: seconds)
+    monkeypatch.setattr(portfolio, "seconds_to_build", lambda problem: seconds)
     result = solve(generate_batch(20, seed=6), time_limit=limit, deterministic=True)
     assert not steps.models
     assert result.status is Status.FEASIBLE
@@ -336,7 +279,7 @@ def test_no_model_is_begun_that_takes_too_long_to_build(
 @pytest.mark.usefixtures("block_model_only")
 def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
-    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: 0.2)
+    monkeypatch.setattr(portfolio, "seconds_to_build", lambda problem: 0.2)
     # The second model would be done after the end.
     assert solve(generate_batch(20, seed=6), time_limit=1.0, deterministic=True).status is Status.FEASIBLE
     assert len(steps.models) == 1

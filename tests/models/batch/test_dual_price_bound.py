@@ -18,11 +18,11 @@ from mig_opt.batch.loads.pattern_starts import PatternStarts
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import cp, dual_price_bound
+from mig_opt.models.batch import dual_price_bound, portfolio
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.search import BlockSearch
 
 
@@ -109,7 +109,7 @@ def test_creations_queue_up() -> None:
 def test_several_gpus_gain_by_whole_tasks() -> None:
     batch = generate_batch(20, scaling="PoorScaling", gpus=2, seed=0)
     search = started(batch, "search")
-    raise_bound_by_loads(search, share=1.0, whole=False)
+    raise_bound_by_loads(search, share=1.0)
     divided = search.lower
     raise_bound_by_dual_prices(search, share=1.0)
     assert divided * 1.01 < search.lower <= search.upper
@@ -193,17 +193,17 @@ def test_it_needs_some_time_and_counts_it() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("live", [False, True])
-def test_placements_are_whole_where_dual_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_program_is_for_what_has_no_dual_prices(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(26, gpu="A30", gpus=2, seed=0)
     if live:
         schedule = solve(batch, "far").schedule
         assert schedule is not None
         batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
     assert dual_price_bound.has_dual_price_bound(IntegerBatch(batch)) is not live
-    told: list[bool] = []
-    monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
+    told: list[float] = []
+    monkeypatch.setattr(portfolio, "raise_bound_by_loads", lambda search, share: told.append(share))
     solve(batch, "cp", time_limit=5.0, deterministic=True)
-    assert told == [live]
+    assert bool(told) is live
 
 
 @pytest.mark.deep

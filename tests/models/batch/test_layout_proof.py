@@ -22,9 +22,9 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import _LayoutProof, prove_by_layouts
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.validation import validate
 

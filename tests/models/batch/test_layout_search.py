@@ -15,9 +15,9 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_search import search_layouts
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.validation import validate
 
 

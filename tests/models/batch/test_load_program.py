@@ -13,8 +13,8 @@ from mig_opt.batch.loads.tables import LoadTables
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 

@@ -19,7 +19,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch.cp import CpSearch
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.validation import validate
 

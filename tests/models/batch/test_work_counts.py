@@ -20,8 +20,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import dual_price_bound
-from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
+from mig_opt.models.batch.portfolio import CpSearch
 
 TOLERANCE = 0.25
 """Part by which a count may differ: solvers differ a little between versions."""

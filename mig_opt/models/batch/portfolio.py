@@ -5,14 +5,15 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 1. A local search on the loads finds assignments of tasks to placements, and the block model times them. Batches of a
    dozen tasks do not need it.
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
-   (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds
-   (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.dual_price_bound`).
+   (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds: dual prices
+   (:mod:`mig_opt.models.batch.dual_price_bound`) or, where whole tasks fill the slices or something is live, the load
+   program (:mod:`mig_opt.models.batch.load_program`).
 3. Up to some sixty tasks on one GPU, and some thirty on each of several, dual prices leave few choices of placements,
    and of the sets of tasks that these run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with
    more tasks on one GPU, each choice of placements that is left is searched by itself, and local search takes turns
    with that (:mod:`mig_opt.models.batch.layout_search`).
-4. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
-   where that has no chance of a proof.
+4. The rest is left to the local search. Batches that the tables of subsets could take, and all of them where there is
+   no limit of time, are left to the block model as a whole (:mod:`mig_opt.models.batch.search`).
 """
 
 from __future__ import annotations
@@ -40,39 +41,36 @@ from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
-_FEW = 12
-"""Up to so many tasks, dynamic programming is done before a local search has begun."""
+_MAX_TASKS_UNSEARCHED = 12
+"""Number of tasks above which a local search begins: with fewer, dynamic programming is done before."""
 
-_QUICK = 0.5
+_MAX_BUILD_SECONDS = 0.5
 """Seconds to build a block model, above which assignments of a local search are timed without one."""
 
-_SOME, _MANY = 25, 35
-"""With more tasks than the first, the block model as a whole proves nothing in a minute unless bound and schedule are
-close; with more than the second, nothing in minutes."""
+_MAX_TASKS_BY_SETS = 35
+"""Number of tasks on a GPU above which a proof by layouts comes only after a long local search, and on one GPU."""
 
-_PATIENCE, _LONG_PATIENCE = 20, 200
+_IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
 
-_MOST_BY_LAYOUT = 150
-"""With more tasks, local search ends as close to the bound."""
+_MAX_TASKS_BY_LAYOUT = 150
+"""Number of tasks above which layouts are not searched: local search ends as close to the bound."""
 
-_CLOSE = 0.0015
-"""Gap at which the schedule has little to gain, and the bound of the loads leaves little to prove."""
+_MAX_TASKS_PRICED = 60
+"""Number of tasks on a GPU above which the load program tells more than dual prices in the same time."""
 
-_CROWDED = 60
-"""With more tasks on a GPU, the load program tells more than dual prices in the same time."""
+_MAX_TASKS_FINE = 120
+"""Number of tasks above which dual prices are not sought with finer grains: better schedules are likelier in that
+time."""
 
-_MOST_FINE = 120
-"""With more tasks, rounds with finer grains take so long that better schedules are likelier in the same time."""
-
-_WITHIN_ROUNDING = 0.0005
+_ROUNDING_SHARE = 0.0005
 """By how much less than the bound dual prices may tell by themselves, so that finer grains more than make up for it.
 With 50 tasks it is up to 0.03 % with super-linear scaling, and 0.08 to 0.2 % where another bound is ahead."""
 
-_FULL = 18
-"""With more tasks on a GPU, starts fill one GPU after the other: what is left over then fits well, too."""
+_MAX_TASKS_BY_PATTERNS = 18
+"""Number of tasks on a GPU above which starts fill one GPU after the other: what is left over then fits well, too."""
 
-_POLISHING_SHARE, _POLISH = 0.1, 0.05
+_POLISHING_SHARE, _POLISH_SHARE = 0.1, 0.05
 """Share of the time of a local search for timing assignments by a block model; share of the time left for one."""
 
 _NEAR = 1.0015
@@ -129,7 +127,7 @@ class Portfolio:
     @property
     def can_improve(self) -> bool:
         """True if a local search is of use, and there is time for it."""
-        return self.tasks > _FEW and TimedSearch.possible(self.search.problem, self.search.control)
+        return self.tasks > _MAX_TASKS_UNSEARCHED and TimedSearch.possible(self.search.problem, self.search.control)
 
     @property
     def improves(self) -> bool:
@@ -139,46 +137,33 @@ class Portfolio:
     @property
     def priced(self) -> bool:
         """True if dual prices tell more than the load program, as whole tasks hardly fill the slices."""
-        return self.tasks <= _CROWDED * self.gpus and has_dual_price_bound(self.search.problem)
+        return self.tasks <= _MAX_TASKS_PRICED * self.gpus and has_dual_price_bound(self.search.problem)
 
     @property
     def finer_prices_tell(self) -> bool:
         """True if dual prices are likely to raise the bound when times are rounded less."""
         prices = self.dual_prices
-        return prices is not None and prices.alone >= self.search.lower * (1 - _WITHIN_ROUNDING)
+        return prices is not None and prices.alone >= self.search.lower * (1 - _ROUNDING_SHARE)
 
     @property
     def has_layouts(self) -> bool:
         """True if each layout can be searched by itself."""
         problem = self.search.problem
-        return (
-            self.gpus == 1
-            and self.tasks <= _MOST_BY_LAYOUT
-            and not problem.live
-            and not problem.operations_take_no_time
-        )
+        takes_time = not (problem.live or problem.operations_take_no_time)
+        return self.gpus == 1 and self.tasks <= _MAX_TASKS_BY_LAYOUT and takes_time
 
     @property
-    def likely(self) -> bool:
-        """True if the block model is likely to prove something, or nothing else is left to do.
+    def endless(self) -> bool:
+        """True if only the limit of time ends the local search: no block model as a whole proves anything."""
+        return self.improves and self.limited and self.tasks > MOST_TASKS
 
-        Beyond the size of the tables a proof is possible, but better schedules are likelier if there can be any.
-        """
-        close = self.search.upper - self.search.lower <= _CLOSE * self.search.upper
-        return not self.improves or not self.limited or self.tasks <= MOST_TASKS or close
-
-    def improve(self, patience: float) -> None:
-        """Begin the local search, or go on with it, until so many cycles bring nothing."""
+    def improve(self, idle_cycles: float) -> None:
+        """Begin the local search, or go on with it, until as many cycles as that bring nothing."""
         search = self.search
         if self.local_search is None:
             incumbent = Incumbent(lower=lambda: search.lower, upper=lambda: search.upper, time=self._time)
             self.local_search = TimedSearch(search.problem, search.control, incumbent)
-        self.local_search.run(patience)
-
-    def improve_until_likely(self) -> None:
-        """Go on with the local search until a proof is likely."""
-        while self.search.open and not self.likely:
-            self.improve(_LONG_PATIENCE)
+        self.local_search.run(idle_cycles)
 
     def price(self, share: float) -> None:
         """Raise the bound by dual prices, and let fresh starts of the local search come from these."""
@@ -188,7 +173,7 @@ class Portfolio:
         self.dual_prices, self.bounded = found, BoundedLayouts(self.search, found)
         if self.gpus > 1 and self.local_search is not None:
             problem = self.search.problem
-            if self.tasks > _FULL * self.gpus:
+            if self.tasks > _MAX_TASKS_BY_PATTERNS * self.gpus:
                 starts = FilledStarts(problem, found.branches, found.prices, self._between)
                 self.local_search.start_from(starts.draw, at_once=True)
             elif found.patterns:
@@ -197,9 +182,9 @@ class Portfolio:
     def prove_by_layouts(self, share: float) -> None:
         """Look through the layouts that the dual prices leave."""
         assert self.bounded is not None
-        if self.tasks > _MANY * self.gpus:
+        if self.tasks > _MAX_TASKS_BY_SETS * self.gpus:
             # The shorter the schedule, the fewer are left.
-            self.improve(_LONG_PATIENCE)
+            self.improve(_LONG_IDLE_CYCLES)
         if self.search.open:
             prove_by_layouts(self.search, self.bounded, share)
 
@@ -214,12 +199,12 @@ class Portfolio:
         """
         search = self.search
         ticks = search.offer_nested(places)
-        if search.building > _QUICK or ticks > _NEAR * search.upper:
+        if search.building > _MAX_BUILD_SECONDS or ticks > _NEAR * search.upper:
             return True
         if self._polishing > _POLISHING_SHARE * (searched + 1.0):
             return False
         before = search.control.clock
-        search.polish(places, share=_POLISH)
+        search.polish(places, share=_POLISH_SHARE)
         self._polishing += search.control.clock - before
         return True
 
@@ -235,61 +220,45 @@ class Phase:
 
 
 PHASES = (
-    Phase("first local search", lambda run: run.can_improve, lambda run, _: run.improve(_PATIENCE)),
+    Phase("first local search", lambda run: run.can_improve, lambda run, _: run.improve(_IDLE_CYCLES)),
     Phase("proof by subsets", lambda _: True, lambda run, _: prove_by_subsets(run.search)),
     Phase(
         "bound of the load program",
-        lambda run: run.improves,
-        # On several GPUs whole placements tell little that dual prices do not.
-        lambda run, share: raise_bound_by_loads(run.search, share, whole=not run.priced or run.gpus == 1),
+        lambda run: run.improves and not run.priced,
+        lambda run, share: raise_bound_by_loads(run.search, share),
         share=0.3,
     ),
     Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
     Phase(
         "proof by layouts",
-        lambda run: run.dual_prices is not None and run.tasks <= _MANY * run.gpus,
+        lambda run: run.dual_prices is not None and run.tasks <= _MAX_TASKS_BY_SETS * run.gpus,
         Portfolio.prove_by_layouts,
     ),
     Phase(
         "proof by layouts, many tasks",
-        lambda run: run.dual_prices is not None and run.tasks > _MANY and run.has_layouts,
+        lambda run: run.dual_prices is not None and run.tasks > _MAX_TASKS_BY_SETS and run.has_layouts,
         Portfolio.prove_by_layouts,
         share=0.7,
     ),
     Phase(
         "finer bound of dual prices",
         # On one GPU the prices of the layouts tell more.
-        lambda run: run.gpus > 1 and run.tasks <= _MOST_FINE and run.finer_prices_tell,
+        lambda run: run.gpus > 1 and run.tasks <= _MAX_TASKS_FINE and run.finer_prices_tell,
         Portfolio.price,
         share=0.35,
     ),
     Phase(
         "search by layouts",
         lambda run: run.improves and run.has_layouts and run.limited,
-        lambda run, share: search_layouts(run.search, run.bounded, share, lambda: run.improve(_LONG_PATIENCE)),
+        lambda run, share: search_layouts(run.search, run.bounded, share, lambda: run.improve(_LONG_IDLE_CYCLES)),
         share=0.8,
     ),
     Phase(
         "long local search",
         lambda run: run.improves,
-        lambda run, _: run.improve(math.inf if run.tasks > _MANY and run.limited else _LONG_PATIENCE),
+        lambda run, _: run.improve(math.inf if run.endless else _LONG_IDLE_CYCLES),
     ),
-    Phase(
-        "local search until a proof is likely",
-        lambda run: run.improves and run.tasks > _SOME,
-        lambda run, _: run.improve_until_likely(),
-    ),
-    Phase(
-        "block model, a proof is likely",
-        lambda run: run.likely and run.search.can_begin,
-        lambda run, share: run.search.run(share),
-    ),
-    Phase(
-        "block model, a proof is unlikely",
-        lambda run: not run.likely and run.search.can_begin,
-        lambda run, share: run.search.run(share),
-        share=0.4,
-    ),
+    Phase("block model as a whole", lambda run: run.search.can_begin, lambda run, _: run.search.run()),
     Phase(
         "local search until the end",
         lambda run: run.improves and run.limited,
