@@ -69,19 +69,6 @@ def test_bad_paths_are_found_before_anything_is_written(tmp_path: Path, name: st
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_good_path_passes_the_check(tmp_path: Path) -> None:
-    check_plot_path(tmp_path / "chart.svg")
-    (tmp_path / "old.pdf").write_text("old")
-    check_plot_path(str(tmp_path / "old.pdf"))
-    assert not (tmp_path / "chart.svg").exists()
-
-
-def test_a_bad_suffix_and_a_missing_folder_are_reported_together(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        check_plot_path(tmp_path / "nowhere" / "chart.gif")
-    assert len(caught.value.problems) == 2
-
-
 def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "chart.png"
     target.write_bytes(b"old")

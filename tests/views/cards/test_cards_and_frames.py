@@ -12,12 +12,10 @@ import pytest
 import tiny
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import Batch, Deployment, Segment, Task, deploy, get_gpu, simulate_requests, solve
-from mig_opt.batch.batch import LiveInstance
+from mig_opt import Batch, Deployment, Segment, Task, get_gpu, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import read_batch
-from mig_opt.instances.bundled import load_demand
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
@@ -76,37 +74,6 @@ def test_names_are_no_markup() -> None:
     assert any(name in text for text in card.texts)
 
 
-def test_the_card_of_a_result_has_its_lines_and_its_runs() -> None:
-    card = Card(BEST._repr_html_())
-    assert card.texts[0] == "● optimal"
-    for line in ("6.34 s", "0.000%", "it meets the bound"):
-        assert line in card.texts
-    # By begin: big on all four slices from 0.13 to 2.13 s of 6.34, left on the first two, right on the third.
-    assert sorted(card.boxes()) == [(20.5, 0, 336.0, 39), (369.1, 20, 1000.0, 29), (388.0, 0, 861.2, 19)]
-    assert "right, on 1g.6gb, GPU 0, slice 2, 2.34 s to 6.34 s (4 s)" in card.texts
-
-
-def test_the_gpus_of_a_result_lie_below_each_other() -> None:
-    batch = tiny.BATCH.replace(gpus=3)
-    runs = tuple(dataclasses.replace(run, gpu=number) for number, run in enumerate(tiny.BEST.runs))
-    boxes = Card(dataclasses.replace(BEST, batch=batch, plan=tiny.BEST.replace(runs=runs))._repr_html_()).boxes()
-    assert [(top, bottom) for _, top, _, bottom in boxes] == [(0, 39), (66, 75), (92, 111)]
-
-
-def test_the_card_of_a_batch() -> None:
-    texts = Card(tiny.BATCH._repr_html_()).texts
-    assert texts[0] == "tiny · NVIDIA A30 24GB · 3 tasks"
-    assert texts[-20:] == [
-        *("seconds of", "on 1 slice", "on 2 slices", "on 4 slices", "needs GB"),
-        *("big", "-", "-", "2", "-"),
-        *("left", "5", "3", "-", "-"),
-        *("right", "4", "-", "-", "5"),
-    ]
-    sourced = tiny.BATCH.replace(source="a bench", initial=(LiveInstance(0, "1g.6gb", 0),), gpus=2)
-    texts = Card(sourced._repr_html_()).texts
-    assert texts[:5] == ["tiny · 2 x NVIDIA A30 24GB · 3 tasks", "source", "a bench", "at the start", "1 live instance"]
-
-
 def test_of_many_tasks_a_card_has_the_first_ten() -> None:
     batch = Batch(tuple(Task(f"t{number}", {1: 1.0}) for number in range(12)), get_gpu("A30"))
     texts = Card(batch._repr_html_()).texts
@@ -115,76 +82,13 @@ def test_of_many_tasks_a_card_has_the_first_ten() -> None:
     assert texts[-1] == "… and 2 more tasks"
 
 
-def test_the_card_of_a_schedule() -> None:
-    texts = Card(tiny.BEST._repr_html_()).texts
-    assert texts[0] == "makespan 6.34 s · 3 runs"
-    assert texts[-5:] == ["left", "0", "2g.12gb@0", "2.46", "5.46"]
-
-
 def test_a_result_knows_its_batch() -> None:
     result = solve(tiny.BATCH, "far")
     assert result.batch is tiny.BATCH
     assert result == dataclasses.replace(result, batch=None)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0),
-        ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5),
-        DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5),
-    ],
-)
-def test_results_without_a_picture_have_a_card_too(result: ScheduleResult | DeploymentResult) -> None:
-    card = Card(result._repr_html_())
-    assert result.status.value in card.texts[0]
-    assert "rect" not in card.tags
-
-
-def test_cards_of_deployments() -> None:
-    texts = Card(DEPLOYMENT._repr_html_()).texts
-    assert texts[0] == "1 x A100-80GB · 4 of 7 compute slices · fragmentation 42.9 %"
-    assert texts[-6:] == ["chat", "3g.40gb", "410", "search", "1g.10gb", "60"]
-    assert Card(DEPLOYED._repr_html_()).tags.count("rect") == 2
-
-
-def test_the_card_of_a_simulation() -> None:
-    texts = Card(SIMULATED._repr_html_()).texts
-    assert texts[texts.index("mean wait") + 1] == "1.5 s"
-    assert texts[texts.index("jobs done") + 1] == "2 of 2"
-
-
-def test_requests() -> None:
-    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
-    demand = load_demand("parvagpu-s1")
-    found = deploy(demand)
-    assert found.demand is demand
-    simulation = simulate_requests(demand, found.deployment, seconds=1)
-    assert simulation.services[0].name in Card(simulation._repr_html_()).texts
-    assert list(simulation.to_frame()["name"]) == [service.name for service in simulation.services]
-    assert simulation.plot().axes[0].get_xlabel() == "latency as a multiple of the SLO"
-
-
 # Frames
-
-
-def test_frames() -> None:
-    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
-    assert list(DEPLOYED.to_frame()["service"]) == ["chat", "search"]
-    jobs = SIMULATED.to_frame().set_index("job")
-    assert jobs.loc["two", ["scheduled", "finished", "wait", "flow_time"]].tolist() == [4.0, 6.0, 3.0, 5.0]
-    assert jobs["done"].all()
-
-
-def test_frames_of_runs_are_sorted() -> None:
-    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
-    for thing in (BEST, tiny.BEST.replace(runs=tiny.BEST.runs[::-1])):
-        runs = thing.to_frame()
-        assert list(runs.columns) == ["task", "gpu", "profile", "start", "begin", "end"]
-        assert runs.to_numpy().tolist()[1:] == [
-            ["right", 0, "1g.6gb", 2, 2.34, 6.34],
-            ["left", 0, "2g.12gb", 0, 2.46, 5.46],
-        ]
 
 
 def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
@@ -233,22 +137,6 @@ def test_pictures() -> None:
     assert DEPLOYED.plot().findobj(lambda artist: artist.get_gid() == "segment:1")
     assert DEPLOYMENT.plot(title="fleet").texts[-1].get_text() == "fleet"
     assert SIMULATED.plot().axes[0].get_label() == "fleet 0"
-
-
-def test_the_picture_of_a_batch() -> None:
-    batch = Batch((Task("short", {1: 1.0}), Task("long $x$", {1: 8.0, 2: 4.0})), get_gpu("A30"), name="two")
-    (axes,) = plot(batch).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["long $x$", "short"]
-    dots = {dots.get_gid(): [x for x, _ in dots.get_offsets()] for dots in axes.collections}
-    assert dots == {"size:1": [8.0, 1.0], "size:2": [4.0]}
-    assert [list(line.get_xdata()) for line in axes.lines] == [[4.0, 8.0], [1.0, 1.0]]
-
-
-def test_of_many_tasks_the_longest_are_drawn() -> None:
-    batch = Batch(tuple(Task(f"t{number}", {1: 1.0 + number}) for number in range(70)), get_gpu("A30"))
-    figure = plot(batch)
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert (names[0], names[-1], len(names)) == ("t69", "t10", 60)
 
 
 def test_what_is_not_there_cannot_be_drawn() -> None:

@@ -21,14 +21,6 @@ def rejecting() -> list[Simulation]:
     return [simulate(trace(*jobs), name, reject=True) for name in ("first-fit", "whole-gpu")]
 
 
-def test_acceptance_over_time() -> None:
-    steps = acceptance_steps(rejecting()[0].log)
-    assert list(steps.moments) == [0.0, 1.0, 3.0]
-    assert list(steps.levels) == pytest.approx([100.0, 50.0, 200 / 3])
-    together = simulate(trace(*(job(name, 1.0, "7g.40gb", 4.0) for name in "abcd")), "first-fit", reject=True)
-    assert list(acceptance_steps(together.log).levels) == [25.0]
-
-
 def test_acceptance_of_many_jobs_keeps_its_end() -> None:
     done = simulate(generate_trace("normal-25", jobs=2000, gpus=1, seed=1), "first-fit", reject=True)
     steps = acceptance_steps(done.log)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from charts import artists, assert_texts_apart, extent, key
+from charts import artists, assert_texts_apart, key
 from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
@@ -103,29 +103,6 @@ def test_migrations_are_found() -> None:
 # The picture
 
 
-def test_panels_of_one_and_of_several() -> None:
-    done = [simulate(two_jobs(), name) for name in ("first-fit", "best-fit")]
-    common = ["fragmentation", "waits", "mean wait", "mean flow time", "makespan"]
-    assert [axes.get_label() for axes in plot(done[0]).axes] == ["fleet 0", *common]
-    assert [axes.get_label() for axes in plot(done).axes] == ["fleet 0", "fleet 1", *common]
-    many = [axes.get_label() for axes in plot(done * 3).axes]
-    assert [label for label in many if label.startswith("fleet")] == ["fleet 0", "fleet 1", "fleet 2", "fleet 3"]
-
-
-def test_runs_are_where_they_were() -> None:
-    """b on the four upper slices from 4 to 6 s; a second GPU begins below the eight slices of the first and a gap."""
-    figure = plot(simulate(two_jobs(), "first-fit"))
-    assert [extent(artists(figure, "run:")[f"run:0:{index}"]) for index in (0, 1)] == [(0, 4, 0, 4), (4, 6, 0, 4)]
-    figure = plot(moved())
-    assert [extent(patch)[:2] for patch in artists(figure, "run:").values()] == [(0, 3), (3, 10)]
-    (low, high) = sorted(extent(patch)[2:] for patch in artists(figure, "run:").values())
-    assert (low, high) == ((0, 2), (pytest.approx(10.6), pytest.approx(12.6)))
-    (hop,) = (artist for artist in artists(figure, "hop:").values())
-    assert isinstance(hop, Line2D)
-    assert list(hop.get_xdata()) == [3.0, 3.0]
-    assert hop.get_ydata() == pytest.approx([1.0, 11.6])
-
-
 def test_migrations_are_marked_on_the_fragmentation() -> None:
     done = moved()
     (marks,) = artists(plot(done), "migrations:").values()
@@ -143,18 +120,6 @@ def test_many_migrations_are_counted() -> None:
     counts = np.asarray(line.get_ydata())
     assert counts[:-1].sum() == done.metrics.migrations > 150
     assert_texts_apart(figure)
-
-
-def test_bars_and_bounds() -> None:
-    """a 4 s and b 5 s of flow time, makespan 6 s; nobody does better, since 4g has one place."""
-    figure = plot(simulate(two_jobs(), "first-fit"))
-    bars = artists(figure, "bar:")
-    assert [extent(bars[f"bar:{number}:0"])[1] for number in range(3)] == pytest.approx([1.5, 4.5, 6.0])
-    lines = artists(figure, "lower-bound:")
-    assert list(lines) == ["lower-bound:1", "lower-bound:2"]
-    texts = [artist.get_text() for artist in artists(figure, "value:").values()]  # type: ignore[attr-defined]
-    assert texts[0] == "1.5 s"
-    assert texts[1].startswith("4.5 s, gap ")
 
 
 def test_who_leaves_jobs_waiting_is_said_to() -> None:
@@ -214,14 +179,6 @@ def test_colours_are_those_of_the_jobs() -> None:
 def test_texts_are_apart(jobs: int, gpus: int, policies: list[str]) -> None:
     world = generate_trace("long-25", jobs=jobs, gpus=gpus, mean_gap=100 / gpus)
     assert_texts_apart(plot([simulate(world, name) for name in policies]))
-
-
-def test_large_fleets_are_shown_by_their_use() -> None:
-    world = generate_trace("long-25", jobs=300, gpus=40, mean_gap=2.0)
-    figure = plot([simulate(world, "first-fit"), simulate(world, "best-fit")])
-    assert not artists(figure, "run:")
-    assert {gid.split(":")[2] for gid in artists(figure, "use:0:")} == {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb"}
-    assert "busy with 3g.20gb" in key(figure)
 
 
 def test_nothing_is_left_on_the_screen_when_nothing_runs() -> None:

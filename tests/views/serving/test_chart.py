@@ -14,9 +14,7 @@ from matplotlib.text import Text
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
-from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.views import plot
 from mig_opt.views.serving.deployments import rows_of
 
@@ -103,32 +101,6 @@ def test_segments_say_what_they_are_or_at_least_the_number_of_their_service() ->
     for gid, wording in wordings.items():
         service = narrow.segments[int(gid.removeprefix("label:"))].service
         assert wording.startswith((service[:4], "#1" if service == "x" * 60 else "#2"))
-
-
-def test_services_have_their_colours_and_the_legend_their_figures() -> None:
-    deployment = Deployment(
-        ("A100-80GB", "A100-80GB"),
-        (
-            segment("chat", 0, "3g.40gb", 0, 400.5),
-            segment("chat", 1, "3g.40gb", 4, 12000.0),
-            segment("vision", 0, "3g.40gb", 4),
-        ),
-    )
-    figure = plot(deployment)
-    colours = {gid: patch.get_facecolor() for gid, patch in artists(figure, "segment:").items()}
-    assert colours["segment:0"] == colours["segment:1"] != colours["segment:2"]
-    assert key(figure)[-2:] == ["#1 chat: 2 segments, 12400 requests/s", "#2 vision: 1 segment, 100 requests/s"]
-    table = ProfileTable("m", "A100-80GB", (Point(3, 8, 2, 100.0, 0.01),))
-    services = tuple(Service(name, 1.0, 90.25, "m") for name in ("chat", "search"))
-    demand = Demand(services, (table,), (GpuPool(get_gpu("A100-80GB")),), name="monday")
-    figure = plot(deployment, demand=demand)
-    assert key(figure)[-3:] == [
-        "#1 chat: 2 segments, 12400 requests/s (needs 90.25)",
-        "#2 search: 0 segments, 0 requests/s (needs 90.25)",
-        "#3 vision: 1 segment, 100 requests/s",
-    ]
-    title = next(text.get_text() for text in figure.findobj(Text) if text.get_text().startswith("monday"))
-    assert title == "monday · 2 x A100-80GB · 9 of 14 compute slices · fragmentation 35.7 %"
 
 
 def slices(figure: Figure, prefix: str, of: int = 8) -> dict[str, tuple[int, int]]:

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from charts import assert_texts_apart
 from demands import A30, one_model
 
 from mig_opt.api.deploy.days import deploy_day
@@ -25,17 +24,6 @@ def result() -> DayResult:
 
 def drawn(figure: object, gid: str) -> list[object]:
     return [part for part in figure.axes[0].get_children() if part.get_gid() == gid]  # type: ignore[attr-defined]
-
-
-def test_gpus_bound_and_changes_are_drawn(result):
-    figure = plot(result)
-    (gpus,), (bound,), (changes,) = (drawn(figure, gid) for gid in ("gpus", "bound", "changes"))
-    assert list(gpus.get_ydata()[:-1]) == list(result.plan.gpus)
-    assert list(bound.get_ydata()[:-1]) == list(result.fewest_gpus)
-    assert [x for x, _ in changes.get_offsets()] == [result.plan.times[step] / 3600 for step in result.plan.changed]
-    assert not drawn(figure, "interruptions")
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()][:2] == ["0:00", "0:15"]
-    assert_texts_apart(figure)
 
 
 def test_a_change_that_interrupts_is_drawn_as_such(result):
