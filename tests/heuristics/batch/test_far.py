@@ -9,10 +9,10 @@ import pytest
 import tiny
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import any_gpu, batches, realistic_batches, tiny_batches, whole_seconds
+from strategies import any_gpu, batches, realistic_batches, tiny_batches
 
 from mig_opt import generate_batch, solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.gpu.catalogue import get_gpu
@@ -83,18 +83,6 @@ def test_the_tiny_instance(tiny_batch: Batch) -> None:
     ]
 
 
-def test_the_family_of_the_tiny_instance(tiny_batch: Batch) -> None:
-    # left has least work on 1g (5 < 6) and is the longest; then right is, and cannot be sped up.
-    family = AllocationFamily(tiny_batch)
-    assert allocation(family, tiny_batch) == {"big": "4g.24gb", "left": "1g.6gb", "right": "1g.6gb"}
-    assert (family.area, family.longest) == (4 * 2 + 5 + 4, 5.0)
-    assert family.advance()
-    assert allocation(family, tiny_batch) == {"big": "4g.24gb", "left": "2g.12gb", "right": "1g.6gb"}
-    assert (family.area, family.longest) == (4 * 2 + 2 * 3 + 4, 4.0)
-    assert not family.advance()
-    assert (family.area, family.longest) == (18, 4.0)
-
-
 @pytest.mark.parametrize(
     ("times", "steps"),
     [
@@ -110,16 +98,6 @@ def test_the_family_of_the_tiny_instance(tiny_batch: Batch) -> None:
 def test_the_sizes_that_a_task_goes_through(times: dict[int, float], steps: list[str]) -> None:
     batch = Batch((Task("a", times),), A30)
     assert [found["a"][:2] for found in allocations(batch)] == steps
-
-
-def test_memory_keeps_tasks_off_small_profiles() -> None:
-    batch = Batch((Task("a", {1: 8.0, 2: 6.0, 4: 5.0}, memory_gb=13), Task("b", {1: 1.0}, memory_gb=6)), A30)
-    assert allocations(batch) == [{"a": "4g.24gb", "b": "1g.6gb"}]
-    # On an A100 1g.10gb has the memory; it takes as much room as 2g, so it counts as 2 x 8 > 2 x 6.
-    batch = Batch((Task("a", {1: 8.0, 2: 6.0}, memory_gb=8),), A100)
-    assert allocations(batch) == [{"a": "2g.10gb"}]
-    batch = Batch((Task("a", {1: 8.0, 2: 8.0, 3: 6.0}, memory_gb=8),), A100)
-    assert allocations(batch) == [{"a": "1g.10gb"}, {"a": "2g.10gb"}, {"a": "3g.20gb"}]
 
 
 def test_the_instance_that_is_free_first_takes_the_longest_task() -> None:
@@ -162,57 +140,6 @@ def test_published_instances() -> None:
         assert solve(batch, "far").makespan == pytest.approx(refined, abs=1e-9)
 
 
-def test_two_gpus_share_the_tasks() -> None:
-    tasks = tuple(Task(f"t{index}", {4: 3.0}) for index in range(4))
-    schedule = run_far(Batch(tasks, A30, gpus=2))
-    assert schedule.makespan == 6.13
-    assert sorted((run.gpu, run.begin) for run in schedule.runs) == [(0, 0.13), (0, 3.13), (1, 0.13), (1, 3.13)]
-
-
-def test_live_instances_are_reused() -> None:
-    batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, initial=(LiveInstance(0, "2g.12gb", 2, 0.05),))
-    schedule = run_far(batch)
-    assert schedule.operations == (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),)
-    assert sorted((run.start, run.begin) for run in schedule.runs) == [(0, 0.12), (2, 0.05)]
-
-
-def test_a_live_instance_that_is_busy_for_long_is_left_alone() -> None:
-    batch = Batch((Task("a", {2: 1.0}), Task("b", {1: 2.0})), A30, initial=(LiveInstance(0, "1g.6gb", 0, 50.0),))
-    schedule = run_far(batch, refine=False)
-    # a on the other half, 0.12-1.12, and b on the slice beside the live one, created 0.12-0.23.
-    assert {run.task: (run.start, run.end) for run in schedule.runs} == {"a": (2, 1.12), "b": (1, 2.23)}
-    assert [operation.kind for operation in schedule.operations or ()] == ["create", "create"]
-
-
-def test_live_instances_in_the_way_are_destroyed_once_they_are_free() -> None:
-    initial = (LiveInstance(0, "1g.6gb", 0, 2.0), LiveInstance(0, "2g.12gb", 2, 1.0))
-    schedule = run_far(Batch((Task("a", {4: 3.0}),), A30, initial=initial))
-    assert [(o.kind, o.profile, o.begin) for o in schedule.operations or ()] == [
-        ("destroy", "2g.12gb", 1.0),
-        ("destroy", "1g.6gb", 2.0),
-        ("create", "4g.24gb", 2.1),
-    ]
-    assert schedule.makespan == 5.23
-
-
-def test_an_instance_is_not_destroyed_for_a_task_that_runs_elsewhere() -> None:
-    # Both halves end at once and one slice is wanted: only one of them has to make room.
-    tasks = (Task("a", {2: 3.0}), Task("b", {2: 3.0}), Task("c", {1: 1.0}))
-    schedule = run_far(Batch(tasks, A30, operations=OperationCosts.zero(A30)))
-    assert [o.kind for o in schedule.operations or ()] == ["create", "create", "destroy", "create"]
-    assert schedule.makespan == 4.0
-
-
-def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
-    batch = generate_batch(101, seed=1)
-    control = Control[Schedule](RunOptions(time_limit=1e-9))
-    far(batch, control)
-    assert control.expired
-    assert control.plan is not None
-    assert validate(batch, control.plan).valid
-    assert len(control.trajectory) == 1
-
-
 @pytest.mark.parametrize("n", [7, 100])
 @pytest.mark.parametrize("method", ["far", "search", "cp", "milp", "brute-force"])
 def test_phases_1_and_2_are_done_whatever_the_limit(method: str, n: int) -> None:
@@ -247,11 +174,6 @@ def test_skipping_changes_nothing(batch: Batch) -> None:
     assert run_far(batch, refine=False) == unskipped(batch)
 
 
-@given(batches(max_tasks=14, max_gpus=3, initial=False, zero_costs=True, times=whole_seconds))
-def test_skipping_changes_nothing_where_all_is_tied(batch: Batch) -> None:
-    assert run_far(batch, refine=False) == unskipped(batch)
-
-
 @given(batches(any_gpu, max_tasks=10))
 def test_along_the_family_area_never_falls_and_the_longest_task_never_grows(batch: Batch) -> None:
     family = AllocationFamily(batch)
@@ -269,13 +191,6 @@ def test_along_the_family_area_never_falls_and_the_longest_task_never_grows(batc
     for (area, longest), (more, shorter) in pairwise(points):
         assert more >= area * (1 - 1e-9)
         assert shorter <= longest
-
-
-@given(batches(max_tasks=10))
-def test_the_first_allocation_has_the_least_area(batch: Batch) -> None:
-    if batch.profile_set == "base":
-        least = sum(min(p.profile.compute_slices * t for p, t in batch.options(task)) for task in batch.tasks)
-        assert AllocationFamily(batch).area == pytest.approx(least)
 
 
 @given(st.one_of(batches(max_tasks=12), realistic_batches(max_tasks=12)))

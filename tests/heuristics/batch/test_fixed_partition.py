@@ -8,7 +8,7 @@ import pytest
 import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_gpu, batches, realistic_batches, tiny_batches
+from strategies import any_gpu, batches, realistic_batches
 
 from mig_opt import solve
 from mig_opt.api.solve import partition_problems
@@ -20,14 +20,11 @@ from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.fixed_partition import (
     fixpart,
-    fixpart_best,
     mixed_partitions,
     suitable_partitions,
 )
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
-from mig_opt.method.options import RunOptions
-from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -75,90 +72,6 @@ def test_each_task_goes_to_the_instance_that_is_free_first() -> None:
     }
 
 
-def test_the_order_of_the_slices_decides_who_is_first() -> None:
-    # Created left to right until 0.11, 0.22 and 0.34; c and d follow each other on the pair of slices.
-    assert runs_of(run(FOUR, "1+1+2")) == {
-        "a": (0, 0.11, 5.11),
-        "b": (1, 0.22, 4.22),
-        "c": (2, 0.34, 1.34),
-        "d": (2, 1.34, 3.34),
-    }
-
-
-def test_without_operation_costs_all_are_free_at_once() -> None:
-    assert runs_of(run(FOUR.cost_free(), "2+1+1")) == {
-        "a": (0, 0.0, 3.0),
-        "b": (2, 0.0, 4.0),
-        "c": (3, 0.0, 2.0),
-        "d": (0, 3.0, 5.0),
-    }
-
-
-def test_an_instance_that_no_task_gets_is_created_all_the_same() -> None:
-    schedule = run(Batch((Task("a", {1: 1.0, 2: 1.0}),), A30), "2+2")
-    assert [(entry.start, entry.end) for entry in schedule.operations or ()] == [(0, 0.12), (2, 0.24)]
-    assert schedule.makespan == 1.12
-
-
-def test_every_gpu_gets_the_partition() -> None:
-    tasks = tuple(Task(f"t{index}", {4: seconds}) for index, seconds in enumerate((3.0, 1.0, 1.0, 4.0)))
-    schedule = run(Batch(tasks, A30, gpus=2), "4")
-    # The drivers work side by side: t1 to t3 follow each other on the second GPU.
-    assert [(r.task, r.gpu, r.begin) for r in schedule.runs] == [
-        ("t0", 0, 0.13),
-        ("t1", 1, 0.13),
-        ("t2", 1, 1.13),
-        ("t3", 1, 2.13),
-    ]
-
-
-def test_live_instances_of_the_partition_are_kept() -> None:
-    batch = FOUR.replace(initial=(LiveInstance(0, "1g.6gb", 3, 0.5), LiveInstance(0, "2g.12gb", 0, 0.05)))
-    schedule = run(batch, "2+1+1")
-    assert schedule.operations == (Operation("create", 0, "1g.6gb", 2, 0.0, 0.11),)
-    assert {task: begin for task, (_, begin, _) in runs_of(schedule).items()} == {
-        "a": 0.05,
-        "b": 0.11,
-        "c": 0.5,
-        "d": 3.05,
-    }
-
-
-def test_live_instances_in_the_way_are_destroyed_once_they_are_free() -> None:
-    schedule = run(FOUR.replace(initial=(LiveInstance(0, "4g.24gb", 0, 1.0),)), "2+2")
-    assert schedule.operations == (
-        Operation("destroy", 0, "4g.24gb", 0, 1.0, 1.1),
-        Operation("create", 0, "2g.12gb", 0, 1.1, 1.22),
-        Operation("create", 0, "2g.12gb", 2, 1.22, 1.34),
-    )
-    # b, c 1.34-3.34-4.34; a 1.22-4.22, which d follows: 0.12 s before c ends.
-    assert runs_of(schedule)["d"] == (0, 4.22, 6.22)
-
-
-def test_the_rest_of_a_gpu_does_not_wait_for_a_live_instance_in_the_way() -> None:
-    schedule = run(FOUR.replace(initial=(LiveInstance(0, "1g.6gb", 0, 1.0),)), "2+2")
-    assert [(entry.kind, entry.start, entry.begin) for entry in schedule.operations or ()] == [
-        ("create", 2, 0.0),
-        ("destroy", 0, 1.0),
-        ("create", 0, 1.1),
-    ]
-
-
-def test_a_live_variant_counts_as_the_plain_profile() -> None:
-    task = Task("a", {1: 1.0})
-    batch = Batch((task,), A100, initial=(LiveInstance(0, "1g.5gb+me", 0, 0.01),))
-    assert [(entry.profile, entry.begin) for entry in run(batch, "1+1+1+1+1+1+1").runs] == [("1g.5gb+me", 0.01)]
-
-
-def test_the_best_partition_of_the_four_tasks() -> None:
-    # 4 and 1+1+1+1 have no instance for d (or for none at all). 2+2: a 0.12-3.12, b and c 0.24-3.24, d 3.12-5.12.
-    assert [len(partition) for partition in suitable_partitions(FOUR)] == [2, 3, 3]
-    assert [run(FOUR, name).makespan for name in ("2+2", "2+1+1", "1+1+2")] == [5.12, 5.12, 5.11]
-    result = solve(FOUR, "fixpart-best")
-    assert result.makespan == 5.11
-    assert [point.makespan for point in result.trajectory if point.makespan] == [5.12, 5.11]
-
-
 def test_published_instances() -> None:
     rodinia = load_instance("rodinia-a30")
     whole = sum(task.times[4] for task in rodinia.tasks)
@@ -203,13 +116,6 @@ def test_gpus_get_different_partitions_if_none_is_for_all_tasks(sizes: list[int]
     if schedule is not None:
         assert validate(batch, schedule).violations == ()
         assert not any(operation.kind == "destroy" for operation in schedule.operations or ())
-
-
-def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
-    control = Control[Schedule](RunOptions(time_limit=1e-9))
-    fixpart_best(FOUR, control)
-    assert len(control.trajectory) == 1
-    assert control.plan == run(FOUR, "2+2")
 
 
 # Any batches
@@ -261,16 +167,6 @@ def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
     )
     assert (result.schedule is not None) == possible
     assert result.schedule is None or validate(batch, result.schedule).violations == ()
-
-
-@pytest.mark.deep
-@given(tiny_batches)
-def test_never_better_than_the_optimum(batch: Batch) -> None:
-    best = Control[Schedule]()
-    brute_force(batch, best)
-    assert best.objective is not None
-    for partition in suitable_partitions(batch):
-        assert run(batch, partition).makespan >= best.objective - EPS
 
 
 @settings(max_examples=40)

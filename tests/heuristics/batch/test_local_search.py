@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import batches
 
-from mig_opt import Batch, Status, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, generate_batch, solve
 from mig_opt.batch.loads import local_search as load_search
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.batch import local_search
@@ -41,20 +41,6 @@ def test_it_is_close_to_the_optimum(scaling: ScalingName) -> None:
         found = makespan(batch, "search", workers=1, deterministic=True, time_limit=0.5)
         # The operations need not wait in the best order.
         assert optimum * (1 - 1e-9) <= found <= optimum * 1.005
-
-
-@pytest.mark.deep
-def test_it_leaves_far_behind() -> None:
-    for seed in range(3):
-        batch = generate_batch(20, scaling="GoodScaling", seed=seed)
-        limits = {"deterministic": True, "time_limit": 1, "workers": 1}
-        assert makespan(batch, "search", **limits) < 0.98 * makespan(batch, "far")
-
-
-def test_it_proves_what_a_bound_shows() -> None:
-    batch = Batch((Task("a", {4: 3.0}), Task("b", {4: 2.0})), get_gpu("A30"))
-    result = solve(batch, "search")
-    assert result.status is Status.OPTIMAL
 
 
 def test_it_ends_without_a_limit() -> None:

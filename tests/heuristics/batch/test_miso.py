@@ -9,22 +9,17 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import any_gpu, batches, realistic_batches, tiny_batches
 
 from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import ProfileSet
 from mig_opt.heuristics.batch.miso import PartitionChoices, miso_opt, speedups_of
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
-from mig_opt.models.batch.brute_force import brute_force
-from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
-EPS = 2e-9
 
 SCALES, FLAT, LAST = {1: 6.0, 2: 2.0, 4: 2.0}, {1: 4.0, 2: 4.0, 4: 4.0}, {1: 9.0, 2: 3.0, 4: 1.0}
 
@@ -68,35 +63,6 @@ def test_partitions_follow_each_other() -> None:
     assert run(batch.cost_free()).makespan == 5.0
 
 
-def test_which_task_gets_which_instance_is_part_of_the_choice() -> None:
-    batch = Batch((Task("b", FLAT), Task("c", FLAT), Task("a", SCALES)), A30)
-    assert {task: size for task, (size, _, _) in runs_of(run(batch)).items()} == {"b": "1g", "c": "1g", "a": "2g"}
-
-
-def test_durations_play_no_part() -> None:
-    # Both tasks gain from two slices, so they get two each, though one takes a hundred times as long.
-    batch = Batch((Task("short", {1: 0.2, 2: 0.1}), Task("long", {1: 20.0, 2: 10.0})), A30)
-    assert runs_of(run(batch)) == {"short": ("2g", 0, 0.12), "long": ("2g", 2, 0.24)}
-
-
-def test_instances_of_the_same_shape_are_kept() -> None:
-    batch = Batch(tuple(Task(name, {2: 3.0, 4: 3.0}) for name in "abcd"), A30)
-    schedule = run(batch)
-    assert [entry.kind for entry in schedule.operations or ()] == ["create", "create"]
-    assert runs_of(schedule)["c"] == ("2g", 0, 3.12)
-
-
-def test_live_instances_are_used_or_destroyed() -> None:
-    initial = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "1g.6gb", 3, 0.25))
-    batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, initial=initial)
-    schedule = run(batch)
-    assert [(entry.kind, entry.start, entry.begin) for entry in schedule.operations or ()] == [
-        ("destroy", 3, 0.25),
-        ("create", 2, 0.35),
-    ]
-    assert runs_of(schedule) == {"a": ("2g", 0, 0.5), "b": ("2g", 2, 0.47)}
-
-
 def test_the_next_partition_is_for_the_gpu_that_is_free_first() -> None:
     tasks = tuple(Task(f"t{index}", {4: seconds}) for index, seconds in enumerate((3.0, 1.0, 1.0, 1.5)))
     schedule = run(Batch(tasks, A30, gpus=2, initial=(LiveInstance(0, "4g.24gb", 0, 2.0),)))
@@ -128,12 +94,6 @@ def test_a_task_that_fits_on_nothing_that_is_left_waits_for_the_next_partition()
 )
 def test_speedups(times: dict[int, float], memory: float | None, expected: list[float | None]) -> None:
     assert speedups_of(Task("a", times, memory), PartitionChoices(A30, "base").profiles) == expected
-
-
-def test_of_equal_sums_the_one_of_fewer_tasks() -> None:
-    # Linear speedups: 4, 2+2, 2+1+1 and 1+1+1+1 all give 4.
-    batch = Batch(tuple(Task(name, {1: 4.0, 2: 2.0, 4: 1.0}) for name in "abcd"), A30)
-    assert {size for size, _, _ in runs_of(run(batch)).values()} == {"4g"}
 
 
 def test_published_instances() -> None:
@@ -171,22 +131,3 @@ def test_the_sum_of_speedups_is_the_largest_of_all_choices(data: st.DataObject, 
     }
     best = max(total(order) for state in multisets for order in set(itertools.permutations(state)))
     assert total([column[placement.profile] for placement in found]) == pytest.approx(best)
-
-
-@pytest.mark.deep
-@given(st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
-def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
-    for variant in (batch, batch.cost_free()):
-        schedule = run(variant)
-        assert validate(variant, schedule).violations == ()
-        for bound in lower_bounds(variant):
-            assert bound.value <= schedule.makespan + EPS
-
-
-@pytest.mark.deep
-@given(tiny_batches)
-def test_never_better_than_the_optimum(batch: Batch) -> None:
-    control = Control[Schedule]()
-    brute_force(batch, control)
-    assert control.objective is not None
-    assert run(batch).makespan >= control.objective - EPS

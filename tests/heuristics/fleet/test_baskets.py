@@ -5,26 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, assert_sound, first_places, job, trace, traces
+from online_worlds import assert_sound, job, trace, traces
 
 from mig_opt import InputError, Trace, simulate
 from mig_opt.heuristics.fleet.baskets import Baskets
 from mig_opt.simulation import Cluster
-
-
-def test_each_kind_of_job_has_its_gpus() -> None:
-    """One GPU of three for whole-GPU jobs, two for the others."""
-    jobs = [job("a", 0.0, "7g.40gb", 90.0), job("b", 1.0, "7g.40gb", 90.0)]
-    jobs += [job(name, 2.0 + at, "4g.20gb", 90.0) for at, name in enumerate("cde")]
-    done = simulate(trace(*jobs, gpus=3), "baskets", quota=0.34, small_quota=0.67, reject=True)
-    assert first_places(done) == {"a": "0:7g.40gb@0", "c": "1:4g.20gb@0", "d": "2:4g.20gb@0"}
-    assert done.rejected == ("b", "e")
-
-
-def test_a_gpu_without_jobs_belongs_to_nobody() -> None:
-    jobs = [job("a", 0.0, "4g.20gb", 5.0), job("b", 6.0, "7g.40gb", 5.0), job("c", 12.0, "4g.20gb", 5.0)]
-    done = simulate(trace(*jobs, gpus=1, costs=NO_COSTS), "baskets", reject=True)
-    assert done.rejected == ()
 
 
 def test_a_refusal_defragments_the_worst_gpu() -> None:

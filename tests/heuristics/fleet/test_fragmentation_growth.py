@@ -7,19 +7,11 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, TABLES, arrivals, first_places, job, place, trace
+from online_worlds import TABLES
 
-from mig_opt import InputError, catalogue, generate_trace, simulate
+from mig_opt import catalogue, generate_trace, simulate
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.heuristics.fleet.fragmentation_growth import FragmentationGrowth, blocked_slices
-
-
-def test_blocked_slices_by_hand() -> None:
-    """3g@4 on an A100 overlaps 3g@4, 2g@4, 1g.10gb@4 and @6, 1g@4 to @6; 7g does not fit into 4 slices anyway."""
-    assert blocked_slices(TABLES, 0) == 0
-    assert blocked_slices(TABLES, TABLES.mask([place("3g.20gb@4")])) == 4 + 2 + 2 + 2 + 3
-    assert blocked_slices(TABLES, TABLES.mask([place("3g.20gb@0")])) == 4 + 4 + 2 * 2 + 2 * 2 + 4
-    assert blocked_slices(TABLES, TABLES.mask([place("7g.40gb@0")])) == 0
+from mig_opt.heuristics.fleet.fragmentation_growth import blocked_slices
 
 
 @settings(max_examples=60, deadline=None)
@@ -35,12 +27,6 @@ def test_blocked_slices_from_the_definition(name: str, data: st.DataObject) -> N
         for placement in gpu.placements("double-memory")
         if placement.profile.memory_slices <= free and any(placement.excludes(there) for there in state)
     )
-
-
-def test_it_takes_the_gpu_and_slices_of_least_growth() -> None:
-    """On an empty A100 1g stands at slice 6; b stands beside it, where c and d leave room for nothing else."""
-    done = simulate(trace(*arrivals("1g.5gb", "2g.10gb", "4g.20gb"), gpus=2), "fragmentation-growth")
-    assert first_places(done) == {"a": "0:1g.5gb@6", "b": "0:2g.10gb@4", "c": "0:4g.20gb@0"}
 
 
 @pytest.mark.parametrize("metric", ["blocked", "unavailable"])
@@ -70,11 +56,3 @@ def test_no_other_place_grows_less(metric: str) -> None:
             if not TABLES.conflicts[where] & busy[gpu]
         }
         assert min(growths, key=lambda each: (growths[each], each)) == (run.gpu, chosen)
-
-
-def test_options() -> None:
-    with pytest.raises(InputError, match="metric: unknown 'size'"):
-        FragmentationGrowth(metric="size")  # type: ignore[arg-type]
-    waits = (job("a", 0.0, "7g.40gb", 5.0), job("b", 1.0, "7g.40gb", 5.0), job("c", 2.0, "1g.5gb", 5.0))
-    done = simulate(trace(*waits, costs=NO_COSTS), "fragmentation-growth")
-    assert done.metrics.makespan == 15.0

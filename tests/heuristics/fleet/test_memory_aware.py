@@ -29,25 +29,6 @@ def test_the_placement_that_leaves_most_configurations(policy: str) -> None:
     assert places(run(policy, free(sized("a", 16.0, faster.times), faster)))["b"] == "0:4g.20gb@0"
 
 
-def test_the_tightest_memory() -> None:
-    """Memory decides, not speed: 8 GB need 2g.10gb; at the limit an instance is enough."""
-    times = {1: 9.0, 2: 6.0, 3: 5.0, 4: 4.0, 7: 3.0}
-    wanted = free(*(sized(name, gb, times) for name, gb in [("a", 5.0), ("b", 8.0), ("c", 20.0)]))
-    found = places(run("memory-aware-b", wanted))
-    assert found == {"a": "0:1g.5gb@6", "b": "0:2g.10gb@4", "c": "0:4g.20gb@0"}
-
-
-def test_a_size_on_which_it_cannot_run_is_no_fit() -> None:
-    """4 GB, but no time on 1g: 2g. 8 GB and no time but on 1g: 1g.10gb, which the paper does not use else."""
-    wanted = free(sized("a", 4.0, {2: 3.0, 7: 2.0}), sized("b", 8.0, {1: 3.0}))
-    assert places(run("memory-aware-b", wanted)) == {"a": "0:2g.10gb@0", "b": "0:1g.10gb@6"}
-
-
-def test_a_job_that_asks_for_a_profile_gets_it() -> None:
-    wanted = free(job("a", 0, "4g.20gb", 3, memory_gb=2.0), job("b", 0, "1g.10gb", 3))
-    assert places(run("memory-aware-b", wanted)) == {"a": "0:4g.20gb@0", "b": "0:1g.10gb@6"}
-
-
 def test_an_idle_instance_that_fits_tightly_is_used() -> None:
     """c comes when a's 1g@6 is idle."""
     wanted = free(small("a", 2), small("b", 9), small("c", 1, 3.0), costs=PLAIN_COSTS)
@@ -58,15 +39,6 @@ def test_an_idle_instance_that_fits_tightly_is_used() -> None:
         ("c", 0, "1g.5gb@6", 3, 4, "FINISHED"),
     ]
     assert done.metrics.creations == 2
-
-
-def test_an_instance_is_created_before_others_are_fused_or_split() -> None:
-    """2g is idle at 0 when b wants 1g: 1g@6 is created beside it although 1g in its place would be possible."""
-    wanted = free(sized("a", 8.0, {2: 2.0}), small("b", 1, 5.0), costs=PLAIN_COSTS)
-    assert operations(run("memory-aware-b", wanted).log) == [
-        ("create", 0, "2g.10gb@0", 0, 1),
-        ("create", 0, "1g.5gb@6", 5, 6),
-    ]
 
 
 def test_fusion() -> None:
@@ -164,12 +136,6 @@ def test_a_limit_on_the_slowdown() -> None:
 # Scheme B
 
 
-def test_in_order() -> None:
-    """b needs the whole GPU and waits for a; c, which would fit beside a, waits behind b."""
-    done = run("memory-aware-b", free(half("a", 10), full("b", 5), small("c", 3)))
-    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("a", 0, 10), ("b", 10, 15), ("c", 15, 18)]
-
-
 # Warps (section 4.3)
 
 
@@ -198,12 +164,6 @@ def test_the_tight_fit_has_room_for_the_warps(policy: str, sms: int | None, fold
     done = run(policy, free(wide("a", sms)), warps=True, folding=folding)
     assert places(done)["a"].startswith(f"0:{wanted}@")
     assert places(run(policy, free(wide("a", sms)), folding=folding))["a"].startswith("0:1g.5gb@"), "memory alone"
-
-
-def test_memory_counts_beside_warps() -> None:
-    """12 GB need 20 GB of memory, where 3g has 42 SMs: enough for 42, not for 43."""
-    for sms, wanted in ((20, "3g.20gb"), (42, "3g.20gb"), (43, "4g.20gb")):
-        assert places(run("memory-aware-b", free(wide("a", sms, 12.0)), warps=True))["a"].split("@")[0] == f"0:{wanted}"
 
 
 # The rival

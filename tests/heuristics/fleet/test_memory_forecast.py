@@ -31,14 +31,6 @@ def test_a_noisy_line() -> None:
     )
 
 
-def test_memory_that_is_reused() -> None:
-    """Requested 10, 20, 30 GB of which 1/1, 1/2, 1/3 is needed: 100 GB by 10 at the tenth iteration."""
-    forecast = MemoryForecast(last=10)
-    for iteration in (1, 2, 3):
-        forecast.observe(iteration, 10.0 * iteration, 1 / iteration)
-    assert forecast.peak == pytest.approx(10)
-
-
 def test_the_interval_of_the_reuse_makes_the_peak_higher() -> None:
     """1 / reuse is 1, 3, 2 for a constant request of 60 GB: at the last iteration 2 + 0.5 x 28 less its interval."""
     forecast = MemoryForecast(last=30)
@@ -57,10 +49,6 @@ def test_no_more_can_be_needed_than_is_requested() -> None:
     for iteration, inverse in ((1, 2.0), (2, 1.5), (3, 1.0)):
         forecast.observe(iteration, 8.0, 1 / inverse)
     assert forecast.peak == pytest.approx(8)
-
-
-def test_a_falling_line_leaves_what_was_needed() -> None:
-    assert seen(MemoryForecast(last=10), 9.0, 8.0, 7.0).peak == 9
 
 
 def test_context_and_workspaces_are_not_reused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory_jobs import free, full, half, places, run, sized, small
+from memory_jobs import free, full, places, run, sized, small
 from online_worlds import rows
 
 # Scheme A
@@ -26,12 +26,6 @@ def test_smaller_jobs_that_come_later_do_not_starve_a_larger_one_of_their_size()
     assert [row[0] for row in rows(run("memory-aware-a", free(*jobs)).log)] == list("abed")
 
 
-def test_by_size() -> None:
-    """The small jobs c and d first, side by side, though they are last; then the half; then the full one."""
-    done = run("memory-aware-a", free(half("a", 10), full("b", 5), small("c", 3), small("d", 4)))
-    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("c", 0, 3), ("d", 0, 4), ("a", 4, 14), ("b", 14, 19)]
-
-
 def test_equal_parts_for_unequal_halves() -> None:
     """Five jobs of 6 s on 3g and 4 s on 4g. Dealt: a, c, e on 3g, 18 s; b, d on 4g, 8 s.
 
@@ -46,13 +40,6 @@ def test_equal_parts_for_unequal_halves() -> None:
     assert shared.metrics.makespan == 12
 
 
-def test_who_comes_during_a_phase() -> None:
-    """b comes while a runs and nobody else waits: it joins. c is larger and waits; d, small, comes later: after c."""
-    wanted = free(small("a", 10), small("b", 10, 1.0), full("c", 5, 2.0), small("d", 1, 3.0))
-    done = run("memory-aware-a", wanted)
-    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("a", 0, 10), ("b", 1, 11), ("c", 11, 16), ("d", 16, 17)]
-
-
 def test_a_steady_stream_of_small_jobs_does_not_starve_a_large_one() -> None:
     jobs = [small(f"s{number:02}", 5, number) for number in range(60)]
     done = run("memory-aware-a", free(*jobs, full("large", 5, 2.5)))
@@ -61,28 +48,7 @@ def test_a_steady_stream_of_small_jobs_does_not_starve_a_large_one() -> None:
     assert end == 12
 
 
-def test_after_a_rest_the_smallest_come_first_again() -> None:
-    """b comes when all is done; without a rest c, which is larger than a, would be next."""
-    done = run("memory-aware-a", free(small("a", 3), full("c", 5, 10.0), small("b", 2, 10.0)))
-    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("a", 0, 3), ("b", 10, 12), ("c", 12, 17)]
-
-
 def test_jobs_with_the_same_memory_on_other_profiles_have_another_phase() -> None:
     """a can run on 4g alone, b on 3g alone: b, which takes fewer slices, is first, though both would fit."""
     done = run("memory-aware-a", free(sized("a", 16.0, {4: 3.0}), sized("b", 16.0, {3: 5.0})))
     assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("b", 0, 5), ("a", 5, 8)]
-
-
-def test_gpus_have_phases_of_their_own() -> None:
-    """GPU 0 takes the smallest, which all fit; GPU 1 the next ones."""
-    wanted = free(full("a", 6), half("b", 5), half("c", 5), small("d", 9), small("e", 9), gpus=2)
-    done = run("memory-aware-a", wanted)
-    assert {row[0]: (row[1], row[3]) for row in rows(done.log)} == {
-        "d": (0, 0), "e": (0, 0), "b": (1, 0), "c": (1, 0), "a": (1, 5),
-    }  # fmt: skip
-
-
-def test_several_gpus_share_the_jobs_of_a_phase() -> None:
-    """Twenty small jobs on two GPUs, seven instances each: a second round has 6 jobs. 10 s in all, not 15 s."""
-    done = run("memory-aware-a", free(*(small(f"s{number:02}", 5) for number in range(20)), gpus=2))
-    assert done.metrics.makespan == 10

@@ -76,64 +76,10 @@ def test_gpus_start_with_the_smallest_instances(policy: str) -> None:
     ]
 
 
-def test_or_with_a_partition() -> None:
-    done = aware(quiet("a", 0, 10, "4g.20gb"), quiet("b", 0, 10, "3g.20gb"), partition="4+3")
-    assert times_of(done) == {"a": (0, 10), "b": (0, 10)}
-    assert done.metrics.creations == 2
-
-
 # Stage 3: the most suitable GPU
 
 
-def test_the_least_slowdown_comes_first() -> None:
-    """b would be slower by 2 beside a, and by 1 alone. The quiet c is as fast anywhere: equally full GPUs, least index.
-
-    Then d finds 5 free slices on GPU 0 and 6 on GPU 1: best fit. The rival takes the first GPU for all.
-    """
-    jobs = heavy("a", 0, 10), heavy("b", 1, 10), quiet("c", 2, 10), quiet("d", 3, 10)
-    assert gpus_of(aware(*jobs, gpus=2)) == {"a": 0, "b": 1, "c": 0, "d": 0}
-    unaware = run("pcie-unaware", *jobs, gpus=2)
-    assert gpus_of(unaware) == {"a": 0, "b": 0, "c": 0, "d": 0}
-    # a does 1 s alone and 9 s at half speed: 19. b has done 9 s of its 10 by then: 20.
-    assert times_of(unaware) == {"a": (0, 19), "b": (1, 20), "c": (2, 12), "d": (3, 13)}
-
-
-def test_equal_slowdowns_leave_the_best_fit() -> None:
-    """Two light jobs do not slow each other down (15 x 2 / 30 = 1), three do (1.5)."""
-    done = aware(light("a", 0, 10), light("b", 1, 10), light("c", 2, 10), gpus=2)
-    assert gpus_of(done) == {"a": 0, "b": 0, "c": 1}
-    assert times_of(done) == {"a": (0, 10), "b": (1, 11), "c": (2, 12)}
-
-
-def test_what_others_suffer_does_not_count() -> None:
-    """The light b is as fast beside the heavy a as elsewhere, and the best fit is there: a is slower from 1 to 6."""
-    done = aware(heavy("a", 0, 10), light("b", 1, 5), gpus=2)
-    assert gpus_of(done) == {"a": 0, "b": 0}
-    assert times_of(done)["a"] == (0, 12.5)  # 1 s alone, 5 s at half speed, 6.5 s alone
-
-
-def test_best_fit_counts_compute_slices_first() -> None:
-    """A 1g job is on GPU 0, a 2g job on GPU 1: it has less room left."""
-    jobs = heavy("a", 0, 20), heavy("b", 0, 20, "2g.10gb"), quiet("c", 1, 5, "2g.10gb")
-    assert gpus_of(aware(*jobs, gpus=2, partition="2+2+2+1")) == {"a": 0, "b": 1, "c": 1}
-
-
 # Stage 4: run or skip
-
-
-def test_a_job_that_would_be_too_slow_is_skipped() -> None:
-    """b would be slower by 2, more than 1.5: it starts when a is gone. c passes it."""
-    jobs = heavy("a", 0, 10), heavy("b", 1, 10), quiet("c", 2, 10)
-    done = aware(*jobs)
-    assert times_of(done) == {"a": (0, 10), "b": (10, 20), "c": (2, 12)}
-    assert done.metrics.wait.most == 9
-
-
-def test_the_delay_threshold_itself_is_allowed() -> None:
-    jobs = heavy("a", 0, 10), heavy("b", 1, 10)
-    for allowed in (2.0, None):
-        assert times_of(aware(*jobs, delay_threshold=allowed)) == {"a": (0, 19), "b": (1, 20)}
-    assert times_of(aware(*jobs, delay_threshold=1.99)) == {"a": (0, 10), "b": (10, 20)}
 
 
 def test_a_starving_job_starts_all_the_same() -> None:
@@ -143,17 +89,6 @@ def test_a_starving_job_starts_all_the_same() -> None:
     # From 42 to 62 both run at half speed.
     assert times_of(done) == {"a": (0, 110), "b": (42, 62), "c": (41, 42), "d": (42, 43)}
     assert times_of(aware(*jobs, wait_threshold=None))["b"] == (100, 110)
-
-
-def test_nobody_waits_for_a_gpu_to_himself() -> None:
-    """Alone it is slower by 2 already, more than 1.5; on an empty GPU nothing better can come."""
-    done = aware(plain("a", 0, SMALL, 10, pcie_gbps=60.0, sensitivity=1.0), wait_threshold=None)
-    assert times_of(done) == {"a": (0, 20)}
-
-
-def test_skipped_jobs_keep_their_turn() -> None:
-    jobs = heavy("a", 0, 10), heavy("b", 1, 10), heavy("c", 2, 10), heavy("d", 3, 10)
-    assert [row[0] for row in rows(aware(*jobs).log)] == ["a", "b", "c", "d"]
 
 
 # Marks, and stage 2: reconfiguration of idle GPUs
@@ -183,11 +118,6 @@ def test_the_end_of_a_job_on_a_marked_gpu_is_that_beside_its_neighbours() -> Non
     # a then ends at 2 + 2 x 4 + 4 = 14.
     assert times_of(aware(*jobs, heavy("c", 2, 4), delay_threshold=2.0)) == {"a": (0, 14), "b": (14, 19), "c": (2, 10)}
     assert times_of(aware(*jobs, heavy("c", 2, 4)))["c"] == (10, 14)
-
-
-def test_a_short_job_passes_a_long_one_on_a_marked_gpu() -> None:
-    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "3g.20gb"), quiet("c", 2, 20), quiet("d", 3, 5)
-    assert times_of(aware(*jobs)) == {"a": (0, 10), "b": (10, 15), "c": (10, 30), "d": (3, 8)}
 
 
 def test_the_gpu_that_ends_first_is_marked() -> None:
@@ -322,12 +252,6 @@ def test_estimates_of_the_sensitivity_decide() -> None:
     mistaken = aware(*jobs, gpus=2, sensitivities={"a": 0.5, "b": 0.5})
     assert times_of(mistaken) == {"a": (0, 20), "b": (0, 20)}
     assert gpus_of(mistaken) == {"a": 0, "b": 0}
-
-
-def test_a_job_that_is_not_sensitive_still_competes() -> None:
-    """a does not mind, but takes half of the link."""
-    numb = plain("a", 0, SMALL, 10, pcie_gbps=30.0, sensitivity=0.0)
-    assert gpus_of(aware(numb, heavy("b", 1, 10), gpus=2)) == {"a": 0, "b": 1}
 
 
 def test_other_gpus() -> None:

@@ -46,12 +46,6 @@ def test_a_job_waits_for_a_better_place_if_it_ends_sooner_there() -> None:
     assert places(simulate(trace(*jobs, costs=NO_COSTS), "best-fit"))[1] == ("b", "1g.5gb", 2, 22)
 
 
-def test_and_does_not_wait_if_it_does_not() -> None:
-    """On 1g it ends at 2 + 12 = 14 now."""
-    jobs = [job("a", 0, "4g.20gb", 10), free("b", 2, {1: 12.0, 4: 5.0})]
-    assert places(run(trace(*jobs, costs=NO_COSTS)))[1] == ("b", "1g.5gb", 2, 14)
-
-
 @pytest.mark.parametrize(
     ("balance", "ends"),
     [
@@ -64,12 +58,6 @@ def test_and_does_not_wait_if_it_does_not() -> None:
 def test_sizes_are_chosen_by_the_balance(balance: float, ends: list[float]) -> None:
     jobs = [free(name, 0, {3: 10.0, 7: 6.0}) for name in "ab"]
     assert [row[3] for row in places(run(trace(*jobs, costs=NO_COSTS), balance=balance))] == ends
-
-
-def test_short_jobs_come_first() -> None:
-    """On the whole GPU one after the other: 1, 1 + 2, 3 + 5."""
-    jobs = [job(name, 0, "7g.40gb", seconds) for name, seconds in (("a", 5), ("b", 1), ("c", 2))]
-    assert [(row[0], row[3]) for row in places(run(trace(*jobs, costs=NO_COSTS)))] == [("b", 1), ("c", 3), ("a", 8)]
 
 
 def test_nobody_waits_for_ever() -> None:
@@ -92,12 +80,6 @@ def test_an_instance_that_is_there_is_used() -> None:
     done = run(trace(*jobs))
     assert places(done)[1] == ("b", "2g.10gb", 20, 25)
     assert done.metrics.creations == 1
-
-
-def test_and_is_not_used_if_another_is_worth_its_creation() -> None:
-    """3 s on 3g: 20 + 1 + 3 = 24."""
-    jobs = [job("a", 0, "2g.10gb", 5), free("b", 20, {2: 5.0, 3: 3.0})]
-    assert places(run(trace(*jobs)))[1] == ("b", "3g.20gb", 21, 24)
 
 
 def test_what_is_planned_first_is_what_is_shortest() -> None:
@@ -135,12 +117,6 @@ def test_pcie_bound_jobs_go_to_different_gpus() -> None:
     done = run(trace(*jobs, gpus=2, costs=NO_COSTS))
     assert [row[3] for row in places(done)] == [10, 10]
     assert {row[1] for row in rows(done.log)} == {0, 1}
-
-
-def test_or_one_after_the_other() -> None:
-    """On a single GPU 10 and 20 are better than 20 and 20."""
-    jobs = [job(name, 0, "1g.5gb", 10, pcie_gbps=30.0, sensitivity=1.0) for name in "ab"]
-    assert [row[3] for row in places(run(trace(*jobs, costs=NO_COSTS)))] == [10, 20]
 
 
 class Listening(Planner):
@@ -253,12 +229,6 @@ def test_wrong_options_are_named() -> None:
     for method in ("fixpart", "no-such-method"):
         with pytest.raises(InputError, match="method"):
             simulate(wanted, "planner", method=method)
-
-
-def test_times_may_be_as_short_as_numbers_can_be() -> None:
-    jobs = [job("a", 0, "7g.40gb", 1e-310), job("b", 1e-313, "7g.40gb", 1), job("c", 0.5, "7g.40gb", 1e-320)]
-    for window in (0.0, 1e-300):
-        assert not run(trace(*jobs, costs=NO_COSTS), window=window).unfinished
 
 
 def test_patience_may_be_as_small_as_numbers_can_be() -> None:

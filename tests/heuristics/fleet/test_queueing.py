@@ -17,16 +17,6 @@ def run(policy: str, wanted: Trace, **options: object) -> Simulation:
     return done
 
 
-def test_first_fit_takes_the_first_gpu_and_placement() -> None:
-    wanted = trace(*arrivals("3g.20gb", "2g.10gb", "4g.20gb", "1g.5gb"), gpus=3)
-    assert first_places(run("first-fit", wanted)) == {
-        "a": "0:3g.20gb@0",
-        "b": "0:2g.10gb@4",
-        "c": "1:4g.20gb@0",
-        "d": "0:1g.5gb@6",
-    }
-
-
 def test_best_fit_takes_the_least_room() -> None:
     """c does not fit beside a and b with slice 3 lost, nor does d; for e both have 2 compute slices."""
     wanted = trace(*arrivals("3g.20gb", "2g.10gb", "3g.20gb", "2g.10gb", "1g.5gb"), gpus=3)
@@ -44,26 +34,12 @@ def test_best_fit_takes_the_least_room() -> None:
     }  # fmt: skip
 
 
-def test_load_balancing_takes_the_least_load() -> None:
-    wanted = trace(*arrivals("4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"), gpus=3)
-    found = {name: where[0] for name, where in first_places(run("load-balancing", wanted)).items()}
-    # Loads 4, 3, 2; then 1 on GPU 2 (3), then GPUs 1 and 2 are equal: GPU 1.
-    assert found == {"a": "0", "b": "1", "c": "2", "d": "2", "e": "1"}
-
-
 def test_static_partitions_never_change() -> None:
     jobs = arrivals("3g.20gb", "3g.20gb", "3g.20gb", "4g.20gb", seconds=20)
     done = run("static", trace(*jobs, gpus=2), partition=["4+3", "3+3"])
     # 3g@4 of GPU 0 (created second: 2), then both of GPU 1; d on 4g@0.
     assert first_places(done) == {"a": "0:3g.20gb@4", "b": "1:3g.20gb@0", "c": "1:3g.20gb@4", "d": "0:4g.20gb@0"}
     assert [row[0] for row in operations(done.log)] == ["create"] * 4
-
-
-def test_a_job_without_an_instance_of_its_profile_waits_for_ever() -> None:
-    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3")
-    assert done.unfinished == ("a", "b"), "first come, first served"
-    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3", backfill=True)
-    assert done.unfinished == ("a",)
 
 
 # Backfilling without starvation
@@ -122,21 +98,6 @@ def test_a_job_that_nothing_can_help_holds_nobody_up() -> None:
     done = run("static", wanted, partition="4+3", backfill=True, patience=5)
     assert done.unfinished == ("a",)
     assert rows(done.log)[-1] == ("c", 0, "4g.20gb@0", 21, 24, "FINISHED")
-
-
-def test_a_job_that_failed_waits_anew() -> None:
-    """a fails at 10 s, when it needs 2g; until 14 s, for 4 s, it may be overtaken: by c at 12 s, not by d at 15 s."""
-    growth = ((0.0, 3.0), (0.5, 8.0))
-    wanted = trace(
-        job("b", 0, "4g.20gb", 30),
-        job("e", 0, "2g.10gb", 30),
-        Job("a", 0.0, {1: 20.0, 2: 10.0}, memory_growth=growth),
-        job("c", 12, "1g.5gb", 2),
-        job("d", 15, "1g.5gb", 2),
-        costs=NO_COSTS,
-    )
-    done = run("first-fit", wanted, backfill=True, patience=4)
-    assert [round(at) for at in done.log.scheduled] == [0, 0, 0, 12, 30]
 
 
 @pytest.mark.parametrize("patience", [-1, "long", float("nan")])

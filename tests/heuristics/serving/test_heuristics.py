@@ -9,7 +9,6 @@ from demands import A30, A100, assert_serves, demands, featured_demands, flat_ta
 from hypothesis import given, settings
 
 from mig_opt.api.deploy import deploy
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.serving.mig_serving import partitions_into
 from mig_opt.method.control import Control
@@ -42,29 +41,7 @@ def test_first_fit_takes_the_best_size_and_the_first_place() -> None:
     ]
 
 
-def test_first_fit_puts_large_segments_first_and_fills_gaps() -> None:
-    tables = tuple(flat_table(f"m{size}", A100, {size: 10.0}, batch=8) for size in (1, 2, 4))
-    services = tuple(Service(f"s{size}", 1.0, 10.0, f"m{size}") for size in (1, 2, 4))
-    wanted = Demand(services, tables, (GpuPool(A100),))
-    assert places(run("first-fit", wanted)) == [["s4:4@0", "s2:2@4", "s1:1@6"]]
-
-
-def test_first_fit_gives_replicas() -> None:
-    assert places(run("first-fit", one_model({"a": 1.0}, {1: 5.0, 7: 30.0}, replicas=3))) == [
-        ["a:1@0", "a:1@1", "a:1@2"]
-    ]
-
-
 # mig-serving
-
-
-def test_mig_serving_prefers_what_counts_towards_what_is_unmet() -> None:
-    # 420 on 7 slices serve all of a in one go, as 4 + 3 with 250 + 200 do; a score of 1 either way, and as many slices.
-    assert places(run("mig-serving", one_model({"a": 420.0}, MODEL))) == [["a:7@0"]]
-    # 300 are 1 on 7 slices, on 4 + 2, on 4 + 1 (310) and on 3 + 2; five slices are the fewest, and 4 + 1 comes first.
-    assert places(run("mig-serving", one_model({"a": 300.0}, MODEL))) == [["a:4@0", "a:1@4"]]
-    # 60 for a would be 1 on any instance: the rest of the GPU is worth something only to b.
-    assert places(run("mig-serving", one_model({"a": 60.0, "b": 250.0}, MODEL))) == [["b:4@0", "a:1@4"]]
 
 
 def test_mig_serving_scores_shares_of_the_rate() -> None:
@@ -75,15 +52,6 @@ def test_mig_serving_scores_shares_of_the_rate() -> None:
     assert deployment is not None
     assert [s.service for s in deployment.on(0)].count("a") == 1
     assert sum(s.throughput for s in deployment.on(0) if s.service == "b") == 360.0
-
-
-def test_mig_serving_gives_replicas() -> None:
-    assert places(run("mig-serving", one_model({"a": 50.0}, MODEL, replicas=3))) == [["a:1@0", "a:1@1", "a:1@2"]]
-    # Two GPUs have to share what one could serve.
-    assert places(run("mig-serving", one_model({"a": 50.0}, {7: 420.0}, replicas=2))) == [
-        ["a:7@0"],
-        ["a:7@0"],
-    ]
 
 
 def test_mig_serving_uses_double_memory_where_it_has_to() -> None:
@@ -97,18 +65,6 @@ def test_mig_serving_gives_up_when_there_are_no_gpus_left() -> None:
 
 
 # mig-serving-fast
-
-
-def test_the_fast_algorithm_fills_a_gpu_with_whom_it_serves_best() -> None:
-    # 420 / 60 = 7 on 7 slices, 4 instances of 60 and one of 200 on 3 give 440 / 60: sevenfold what is asked for.
-    deployment = run("mig-serving-fast", one_model({"a": 60.0, "b": 250.0}, MODEL))
-    assert deployment is not None
-    assert {segment.service for segment in deployment.on(0)} == {"a"}
-    assert {segment.service for segment in deployment.on(1)} == {"b"}
-    assert sum(segment.throughput for segment in deployment.on(0)) == max(
-        sum(MODEL[placement.profile.compute_slices] for placement in partition)
-        for partition in partitions_into(A100, frozenset(A100.profiles_of("base")))
-    )
 
 
 def test_the_fast_algorithm_weighs_by_what_is_lacking() -> None:
@@ -156,25 +112,6 @@ def test_no_configuration_of_any_mix_scores_more(wanted: Demand) -> None:
 
 
 # gpulet
-
-
-def test_gpulet_gives_the_rest_of_a_gpu_to_the_second_segment() -> None:
-    # 200 on 3 slices for a; b needs one slice, and gets the four beside.
-    assert places(run("gpulet", one_model({"a": 200.0, "b": 50.0}, MODEL))) == [["b:4@0", "a:3@4"]]
-    # The third one begins a GPU.
-    assert places(run("gpulet", one_model({"a": 60.0, "b": 50.0, "c": 40.0}, MODEL))) == [["b:4@0", "a:1@6"], ["c:1@6"]]
-
-
-def test_gpulet_takes_the_smallest_rest_that_is_enough() -> None:
-    tables = tuple(flat_table(f"m{size}", A100, {size: 100.0, 7: 700.0}, batch=8) for size in (1, 2, 3, 4))
-    services = (
-        Service("large", 1.0, 100.0, "m4"),  # leaves 3 slices
-        Service("small", 1.0, 99.0, "m1"),  # would have the rest of the first, but can use 1 or 7 only
-        Service("middle", 1.0, 98.0, "m3"),
-        Service("other", 1.0, 97.0, "m2"),
-    )
-    wanted = Demand(services, tables, (GpuPool(A100),))
-    assert places(run("gpulet", wanted)) == [["large:4@0", "small:1@4"], ["other:2@0", "middle:3@4"]]
 
 
 def test_gpulet_splits_a_service_at_its_most_efficient_size() -> None:
@@ -234,32 +171,12 @@ def test_igniter_gives_whole_gpus_until_the_rest_fits() -> None:
     assert places(run("igniter", one_model({"a": 50.0}, MODEL, replicas=2))) == [["a:1@0", "a:1@1"]]
 
 
-def test_partitions_into_all_profiles_are_those_of_the_gpu() -> None:
-    for name in ("A100", "A30", "RTX-PRO-6000"):
-        gpu = get_gpu(name)
-        found = partitions_into(gpu, frozenset(gpu.profiles_of("base")))
-        names = {tuple(placement.profile.name for placement in partition) for partition in found}
-        assert names == set(gpu.partition_multisets())
-        assert len(found) == len(names)
-
-
 # GPUs of several kinds, and limited numbers of them
 
 BOTH = (
     flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8),
     flat_table("m", A30, {4: 80.0, 2: 30.0}, batch=8),
 )
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_service_goes_to_the_gpu_that_is_best_for_it(method: str) -> None:
-    wanted = Demand((Service("a", 1.0, 60.0, "m"),), BOTH, (GpuPool(A100), GpuPool(A30)))
-    deployment = run(method, wanted)
-    assert deployment is not None
-    assert deployment.used_gpus == 1
-    # An A100 serves 100 / 4 * 7 = 175, an A30 80: the share of the A100 is smaller. Only mig-serving sees that either
-    # would do, and takes the first as well.
-    assert deployment.gpus == ("A100-80GB",)
 
 
 @pytest.mark.parametrize("method", METHODS)

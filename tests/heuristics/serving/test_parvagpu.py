@@ -25,10 +25,9 @@ from mig_opt.heuristics.serving.parvagpu import (
 )
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.method.registry import get_deploy_method
-from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
+from mig_opt.serving.demand import Demand, Option, SloRule
 from mig_opt.serving.deployment import Deployment
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.serving.profile_table import Point
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 """Requests per second by size. Per slice: 60, 65, 66.7, 62.5, 60."""
@@ -85,17 +84,6 @@ def test_optimal_segments_and_the_smallest_one_for_the_rest(rate: float, expecte
     assert sizes(match(need(rate))) == expected
 
 
-def test_the_last_segment_may_be_larger_than_the_optimal_one() -> None:
-    # 100 per slice on one slice, so 3 of them for 390 - and 90 left, for which one more.
-    assert sizes(match(need(390.0, {1: 100.0, 7: 690.0}))) == [1, 1, 1, 1]
-    # Per slice 40 and 45: no optimal segment is filled by 150, and one slice is not enough.
-    assert sizes(match(need(150.0, {1: 40.0, 7: 315.0}))) == [7]
-
-
-def test_of_equal_yields_the_smallest_size_is_optimal() -> None:
-    assert sizes(match(need(240.0, {1: 60.0, 2: 120.0, 4: 240.0}))) == [1, 1, 1, 1]
-
-
 def test_rounding_asks_for_no_further_segment() -> None:
     rate, share = 0.3, 0.1
     assert rate - 2 * share > share - 1e-15
@@ -132,13 +120,6 @@ def test_small_segments_are_the_best_small_size_and_then_the_smallest() -> None:
     assert sizes(list(small_segments(need(1010.0, {1: 217.457, 2: 443.296, 3: 719.314}), 719.314))) == [2, 1, 1]
     # vgg19 in S6: 224.591 is more than 448.906 / 2. Published: only ones.
     assert sizes(list(small_segments(need(2296.0, {1: 224.591, 2: 448.906, 3: 754.874}), 754.874))) == [1, 1, 1, 1]
-
-
-def test_small_segments_where_a_size_is_missing() -> None:
-    assert sizes(list(small_segments(need(200.0, {2: 130.0, 3: 200.0}), 200.0))) == [2, 2]
-    assert sizes(list(small_segments(need(200.0, {1: 60.0, 3: 200.0}), 200.0))) == [1, 1, 1, 1]
-    assert sizes(list(small_segments(need(200.0), 0.0))) == []
-    assert sizes(list(small_segments(need(200.0), -20.0))) == []
 
 
 # Segment relocation
@@ -192,10 +173,6 @@ def test_segments_are_placed_largest_first_each_3g_on_a_gpu_of_its_own() -> None
     assert shown(gpus) == [["4:4@0", "2:3@4"], ["1:2@0", "5:2@2", "3:3@4"], ["0:1@0", "6:1@1"]]
 
 
-def test_no_3g_starts_at_slice_0_in_relocation() -> None:
-    assert shown(filled(*((service, 3) for service in range(3)))) == [["0:3@4"], ["1:3@4"], ["2:3@4"]]
-
-
 def test_2g_goes_left_first_and_never_to_slot_5() -> None:
     gpus = filled(*((service, 2) for service in range(4)), *((service, 1) for service in range(4, 7)))
     assert shown(gpus) == [["0:2@0", "1:2@2", "2:2@4", "4:1@6"], ["3:2@0", "5:1@2", "6:1@3"]]
@@ -232,19 +209,6 @@ def optimized(gpus: FilledGpus, *needs: Need) -> FilledGpus:
     return gpus
 
 
-def test_small_segments_fill_the_gpus_before() -> None:
-    gpus = optimized(filled((0, 3), (1, 3)), need(200.0), need(200.0))
-    # 200 = 130 + 60 + 60 - 50: two slices and two of one, into slices 0 to 3 of the first GPU.
-    assert shown(gpus) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"]]
-
-
-def test_what_was_given_too_much_counts_for_the_next_gpu() -> None:
-    # Three 3g of service 1. The last one becomes 130 + 60 + 60 on GPU 0, 50 more than its 200; so 150 do for the one
-    # before, 130 + 60 beside the first. That GPU has 6 slices in use then and stays as it is.
-    gpus = optimized(filled((0, 3), (1, 3), (1, 3), (1, 3)), need(200.0), need(600.0))
-    assert shown(gpus) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"], ["1:2@0", "1:1@2", "1:3@4"]]
-
-
 def test_only_gpus_with_less_than_4_slices_are_taken_apart() -> None:
     two = filled((0, 4), (1, 4))
     assert not is_fragmented(two, 0)
@@ -263,13 +227,6 @@ def test_a_service_without_small_options_moves_as_it_is() -> None:
     assert shown(optimized(gpus, need(200.0, only), need(200.0, only))) == [["1:3@0", "0:3@4"]]
 
 
-def test_replicas_survive_the_optimisation() -> None:
-    # 180 of three single slices are 130 + 60, which is one segment less.
-    ones = (0, 1), (0, 1), (0, 1)
-    assert shown(optimized(filled(*ones), need(180.0))) == [["0:2@0", "0:1@2"]]
-    assert shown(optimized(filled(*ones), need(180.0, replicas=3))) == [["0:2@0", "0:1@2", "0:1@3"]]
-
-
 def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
     # A 3g alone on its GPU would become 15 single slices, on three GPUs.
     control = run(parvagpu, one_model({"a": 300.0}, {1: 20.0, 3: 300.0}))
@@ -286,21 +243,6 @@ def test_the_last_stage_looks_at_the_limits() -> None:
 
 
 # As a method
-
-
-def test_variants() -> None:
-    wanted = one_model({"a": 200.0, "b": 200.0}, MODEL)
-    assert places(run(get_deploy_method("parvagpu").load(), wanted).plan) == [["b:2@0", "b:1@2", "b:1@3", "a:3@4"]]
-    assert places(run(get_deploy_method("parvagpu-unoptimized").load(), wanted).plan) == [["a:3@4"], ["b:3@4"]]
-
-
-def test_single_means_one_process() -> None:
-    table = ProfileTable("m", A100.name, (Point(1, 1, 1, 50.0, 0.01), Point(1, 1, 2, 80.0, 0.01)))
-    wanted = Demand((Service("a", 1.0, 80.0, "m"),), (table,), (GpuPool(A100),))
-    assert places(run(parvagpu, wanted).plan) == [["a:1@0"]]
-    assert places(run(parvagpu_single, wanted).plan) == [["a:1@0", "a:1@1"]]
-    only_two = wanted.replace(tables=(dataclasses.replace(table, points=table.points[1:]),))
-    assert run(parvagpu_single, only_two).plan is None
 
 
 # What was published
