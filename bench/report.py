@@ -1,66 +1,38 @@
-"""Shared parts of the studies: their arguments, their progress, their tables, and the file of their results."""
+"""What all benchmarks share: arguments, progress, what was measured before, and the page of results.
+
+A benchmark is a module with a ``main``, which reads its arguments, measures, and writes a :class:`Page`::
+
+    options = parser_of(__doc__, "speed.md", "a few jobs").parse_args(arguments)
+    page = Page("speed", "Speed of the simulator", "mig-opt", folder=options.results)
+    page.section("A million jobs", "Seconds of the processor.")
+    page.table(["policy", "seconds"], measured(...))
+    page.save()
+
+Rows are told as they are measured. Those of :class:`Kept`, and those of an earlier page, are not measured again.
+"""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import re
 import sys
+import textwrap
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any, TypeVar
 
-from mig_opt.studies import StudyProgress, StudyRows
+from mig_opt.studies import Study, StudyProgress, StudyRows, run_study, study_rows
 from mig_opt.studies.environment import environment
 from mig_opt.studies.execution import SourcesChangedError
-from mig_opt.studies.rows import Row
+from mig_opt.studies.rows import Row, pack
 from mig_opt.studies.runs import StudyRun
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def describe(*packages: str) -> str:
-    """Return a line with the date, the machine and the versions of some packages, those that are installed."""
-    here = environment(packages)
-    installed = ", ".join(f"{package} {version}" for package, version in here["packages"].items())
-    return (
-        f"{date.today().isoformat()}, {here['system']}, {here['processor']}, {here['cores']} cores, "
-        f"Python {here['python']}, {installed}"
-    )
-
-
-def save(name: str, text: str, folder: Path = RESULTS) -> None:
-    """Write the result of a study beside the others and show it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    print(text)
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[int] = (0,)) -> list[str]:
-    """Return the lines of a table; columns other than the ``texts`` are aligned to the right."""
-    rule = ["---" if index in texts else "---:" for index in range(len(head))]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
-
-
-def remarks(found: StudyRows) -> list[str]:
-    """Return what a reader has to know about the rows of a study: how many are missing, or made with other sources."""
-    return missing_rows(found) + foreign_rows(found.foreign)
-
-
-def missing_rows(found: StudyRows) -> list[str]:
-    """Return a remark if some rows are missing."""
-    if not found.missing:
-        return []
-    return [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
-
-
-def foreign_rows(count: int) -> list[str]:
-    """Return a remark if some rows were made with other sources or versions."""
-    return [f"**{count} of these runs were made with other sources or versions.**", ""] if count else []
-
-
-def something_wrong(messages: Sequence[str]) -> list[str]:
-    """Return a warning with these messages, if there are any."""
-    return ["**Something is wrong:**", "", *(f"* {message}" for message in messages), ""] if messages else []
+T = TypeVar("T")
 
 
 def parser_of(description: str | None, results: str, cut: str = "") -> argparse.ArgumentParser:
@@ -93,23 +65,6 @@ def some_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     return split
 
 
-class Told(StudyProgress):
-    """Says how many runs are done, on standard error."""
-
-    def __init__(self, part: str) -> None:
-        self._part = part
-        self._numbers = itertools.count(1)
-        self._missing = 0
-
-    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
-        """Note how many runs there are."""
-        self._missing = len(missing)
-
-    def on_row(self, row: Row[StudyRun]) -> None:
-        """Say that one was done."""
-        print(f"{self._part}: {next(self._numbers)} of {self._missing}, {row.run.label}", file=sys.stderr, flush=True)
-
-
 def start(main: Callable[[], int | None]) -> None:
     """Run a study that goes on where it was stopped, and exit with what it returns."""
     try:
@@ -118,3 +73,162 @@ def start(main: Callable[[], int | None]) -> None:
         sys.exit("Interrupted; the same command goes on from here.")
     except SourcesChangedError as error:
         sys.exit(str(error))
+
+
+def tell(*words: object) -> None:
+    """Say how far a benchmark is, on standard error."""
+    print(*words, file=sys.stderr, flush=True)
+
+
+def timed(action: Callable[[], T], clock: Callable[[], float] = time.process_time) -> tuple[T, float]:
+    """Return what an action returns, and its seconds: of the processor, since machines are shared."""
+    begin = clock()
+    done = action()
+    return done, clock() - begin
+
+
+# Studies of mig_opt.studies
+
+
+def completed(
+    study: Study, rows: Path, options: argparse.Namespace, part: str, *, run: bool = True, **settings: Any
+) -> StudyRows:
+    """Do what is missing of a study, unless only tables are wanted; pack its rows, and return them."""
+    folder = {name: value for name, value in settings.items() if name == "folder"}
+    if run and not options.table:
+        run_study(study, rows, keep=options.keep, progress=_Told(part), **settings)
+    found = study_rows(study, rows, keep=options.keep or options.table, **folder)
+    pack(rows)
+    return found
+
+
+class _Told(StudyProgress):
+    """Says how many runs are done."""
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+        self._numbers = itertools.count(1)
+        self._missing = 0
+
+    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
+        self._missing = len(missing)
+
+    def on_row(self, row: Row[StudyRun]) -> None:
+        tell(f"{self._part}: {next(self._numbers)} of {self._missing}, {row.run.label}")
+
+
+def missing_rows(found: StudyRows) -> list[str]:
+    """Return a remark if some rows are missing."""
+    if not found.missing:
+        return []
+    return [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
+
+
+def foreign_rows(count: int) -> list[str]:
+    """Return a remark if some rows were made with other sources or versions."""
+    return [f"**{count} of these runs were made with other sources or versions.**", ""] if count else []
+
+
+class Kept:
+    """Figures of a benchmark by their keys, a line of JSON each: what is known is not measured again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.known: dict[str, Any] = dict(map(json.loads, lines))
+
+    def get(self, key: str, measure: Callable[[], T]) -> T:
+        """Return the figures of a key; when this returns they are in the file."""
+        if key not in self.known:
+            self.known[key] = measure()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                print(json.dumps([key, self.known[key]]), file=file)
+            tell(key)
+        found: T = self.known[key]
+        return found
+
+
+# Pages
+
+
+def describe(*packages: str) -> str:
+    """Return a line with the date, the machine and the versions of some packages, those that are installed."""
+    here = environment(packages)
+    installed = ", ".join(f"{package} {version}" for package, version in here["packages"].items())
+    return (
+        f"{date.today().isoformat()}, {here['system']}, {here['processor']}, {here['cores']} cores, "
+        f"Python {here['python']}, {installed}"
+    )
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]], texts: Collection[int] = (0,)) -> list[str]:
+    """Return the lines of a table; columns other than the ``texts`` are aligned to the right."""
+    rule = ["---" if index in texts else "---:" for index in range(len(head))]
+    return ["| " + " | ".join(map(str, cells)) + " |" for cells in (head, rule, *rows)]
+
+
+class Page:
+    """A page of results, with the date, the machine and the versions of some packages at its top.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, without its ending.
+    title : str
+        Heading.
+    *packages : str
+        Those whose versions matter; none for a page that is made of other results.
+    folder : Path
+        Where it is saved.
+    """
+
+    def __init__(self, name: str, title: str, *packages: str, folder: Path = RESULTS) -> None:
+        self._path = folder / f"{name}.md"
+        self.lines = [f"# {title}", "", *([describe(*packages), ""] if packages else [])]
+
+    def add(self, *paragraphs: str) -> None:
+        """Add paragraphs, whose lines are broken anew."""
+        for text in paragraphs:
+            filled = textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
+            self.lines += [filled, ""]
+
+    def section(self, heading: str, *paragraphs: str) -> None:
+        """Begin a section."""
+        self.lines += [f"## {heading}", ""]
+        self.add(*paragraphs)
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[object]], texts: Collection[int] = (0,)) -> None:
+        """Add a table; each row is told as soon as it is there."""
+        shown = []
+        for row in rows:
+            tell(*row)
+            shown.append(row)
+        self.lines += [*markdown(head, shown, texts), ""]
+
+    def wrong(self, messages: Sequence[str]) -> bool:
+        """Warn of what cannot be true, if there is any, and tell if there is."""
+        if messages:
+            self.lines += ["**Something is wrong:**", "", *(f"* {message}" for message in messages), ""]
+        return bool(messages)
+
+    def earlier(self, heading: str) -> list[str]:
+        """Return the lines of a section of the page that was saved before, without its heading."""
+        found = re.search(rf"^## {re.escape(heading)}\n\n(.*?)(?=^## |\Z)", self._text(), re.DOTALL | re.MULTILINE)
+        return [*found[1].rstrip().splitlines(), ""] if found else []
+
+    def earlier_rows(self, keys: int) -> dict[tuple[str, ...], list[str]]:
+        """Return the rows of the tables that were saved before, by their first cells."""
+        lines = (line for line in self._text().splitlines() if line.startswith("| "))
+        rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
+        return {tuple(cells[:keys]): cells for cells in rows}
+
+    def _text(self) -> str:
+        return self._path.read_text(encoding="utf-8") if self._path.is_file() else ""
+
+    def save(self) -> None:
+        """Write the page beside the others, and show it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        text = "\n".join(self.lines).rstrip() + "\n"
+        self._path.write_text(text, encoding="utf-8")
+        print(text)

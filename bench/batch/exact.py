@@ -6,14 +6,12 @@ import argparse
 import itertools
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import get_args
 
 from bench.batch.exact_plan import SECTIONS, Group, Options, plan
 from bench.batch.exact_tables import table
-from bench.batch.records import PACKAGES, Records, Row, contradictions, fingerprint
-from bench.batch.runs import PYJOBSHOP, Run, perform
-from bench.report import describe, foreign_rows, resumable, save, some_of, start
-from mig_opt.instances.batch import ScalingName
+from bench.batch.runs import PACKAGES, PYJOBSHOP, Records, Row, Run, contradictions, fingerprint, perform
+from bench.report import Page, foreign_rows, resumable, some_of, start
+from mig_opt.instances.batch import SCALINGS
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Outcome, pack
 
@@ -52,8 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     # The tables show all that is known of this cut, not just what was asked for now.
     sections = {name: groups for name, groups in plan(cut, ()).items() if any(_rows(group, find) for group in groups)}
-    wrong = contradictions(row for groups in sections.values() for group in groups for row in _rows(group, find))
-    save("exact", _report(sections, find, current, wrong), options.results)
+    rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
+    wrong = contradictions(rows)
+    page = Page("exact", "Exactness", *PACKAGES, folder=options.results)
+    if rows:
+        first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
+        page.add(f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.")
+    page.lines += foreign_rows(sum(row.fingerprint != _of_method(current, row.run) for row in rows))
+    page.wrong(wrong)
+    for name, groups in sections.items():
+        page.section(SECTIONS[name][0])
+        page.lines += [*table(name, groups, find), ""]
+    page.save()
     pack(path)
     return 1 if wrong else 0
 
@@ -77,23 +85,6 @@ def _progress(run: Run, outcome: Outcome) -> str:
     )
 
 
-def _report(
-    sections: dict[str, list[Group]], find: Callable[[Run], Row | None], current: dict[str, str], wrong: list[str]
-) -> str:
-    rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
-    lines = ["# Exactness", "", describe(*PACKAGES), ""]
-    if rows:
-        first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
-        lines += [f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.", ""]
-    foreign = sum(row.fingerprint != _of_method(current, row.run) for row in rows)
-    lines += foreign_rows(foreign)
-    if wrong:
-        lines += ["**CONTRADICTIONS, INVALID SCHEDULES OR FAILED RUNS:**", "", *(f"- {text}" for text in wrong), ""]
-    for name, groups in sections.items():
-        lines += [f"## {SECTIONS[name][0]}", "", *table(name, groups, find), ""]
-    return "\n".join(lines)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = resumable(__doc__, "exact.jsonl.xz and exact.md")
     parser.add_argument(
@@ -102,9 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
     parser.add_argument(
         "--scalings",
-        type=some_of(get_args(ScalingName)),
-        default=get_args(ScalingName),
-        help=f"some of {','.join(get_args(ScalingName))}",
+        type=some_of(SCALINGS),
+        default=SCALINGS,
+        help=f"some of {','.join(SCALINGS)}",
     )
     parser.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
     parser.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")

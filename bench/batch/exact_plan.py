@@ -5,22 +5,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any
 
-from bench.batch.records import Row
-from bench.batch.runs import PYJOBSHOP, Instance, Run
+from bench.batch.runs import PYJOBSHOP, Instance, Row, Run, Variant
 from mig_opt import methods
-from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.batch import SCALINGS, ScalingName
 
 GIB = 2**30
-SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
 SMALLEST_FOR_UNTIL = 50
-SEEDS_OF_METHODS = 2
-SEEDS_OF_HANDOVER = 2
-SEEDS_OF_EIGHT_GPUS = 4
-SEEDS_OF_LONG_RIVALS = 3
-"""Batches of each scaling for PyJobShop from 15 tasks on: it mostly takes all of the time."""
-
 ALIASES = ("milp",)
 """Methods that stand for another one."""
 
@@ -73,6 +65,9 @@ class Goal:
             yield "overrun <= 1 s + 2 %", 1, lambda row: overrun(row) <= 1 + 0.02 * _end(row.run)
 
 
+NO_GOAL = Goal()
+
+
 def overrun(row: Row) -> float:
     """Return the seconds that a run took beyond its time limit or Ctrl-C (0 if it ended before)."""
     return max(0.0, row.outcome.seconds - _end(row.run))
@@ -88,7 +83,7 @@ class Group:
 
     label: str
     runs: tuple[Run, ...]
-    goal: Goal = Goal()
+    goal: Goal = NO_GOAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,52 +117,43 @@ class Options:
         return goal.gap or 0.0 if self.until == "goal" else float(self.until)
 
 
-Sizes = tuple[tuple[int, float, Goal], ...]
-"""Number of tasks, time limit in seconds, goal."""
+def _runs(
+    options: Options,
+    n: int,
+    limit: float,
+    goal: Goal = NO_GOAL,
+    *,
+    seeds: int | None = None,
+    methods: Sequence[str] = ("auto",),
+    variants: Sequence[Variant] = ("plain",),
+    gpu: str = "A100",
+    gpus: int = 1,
+    fresh: bool = False,
+) -> tuple[Run, ...]:
+    """Return the runs of some methods on batches of one size, of each scaling and variant."""
+    settings: dict[str, Any] = {"gap": options.gap(n, goal), "fresh": fresh}
+    return tuple(
+        Run(Instance(n, scaling, seed, gpu, gpus, variant), method, limit * options.limit_scale, **settings)
+        for scaling in options.scalings
+        for variant in variants
+        for seed in range(min(options.seeds, seeds or options.seeds))
+        for method in methods
+    )
 
 
-def _generated(options: Options, sizes: Sizes, *, gpus: int = 1, fresh: bool = False) -> list[Group]:
-    groups = []
-    for n, limit, goal in sizes:
-        runs = (
-            Run(
-                Instance(n, scaling, seed, gpus=gpus),
-                time_limit=limit * options.limit_scale,
-                gap=options.gap(n, goal),
-                fresh=fresh,
-            )
-            for scaling in options.scalings
-            for seed in range(options.seeds)
-        )
-        groups.append(Group(f"{n}" if gpus == 1 else f"{n}, {gpus} GPUs", tuple(runs), goal))
-    return groups
-
-
-def _small(options: Options) -> list[Group]:
-    goal = Goal(optimal=1, median_s=0.5, worst_s=5)
-    return _generated(options, tuple((n, 60, goal) for n in (6, 8, 10, 12)))
-
-
-def _eight_gpus(options: Options) -> list[Group]:
-    few = replace(options, seeds=min(options.seeds, SEEDS_OF_EIGHT_GPUS))
-    return _generated(few, ((200, 120, Goal(gap=0.001)),), gpus=8)
+def _sizes(sizes: Sequence[int], limit: float, goal: Goal, **settings: Any) -> Callable[[Options], list[Group]]:
+    """Return the function of a section with a group for each number of tasks."""
+    more = f", {settings['gpus']} GPUs" if "gpus" in settings else ""
+    return lambda options: [Group(f"{n}{more}", _runs(options, n, limit, goal, **settings), goal) for n in sizes]
 
 
 def _handover(options: Options) -> list[Group]:
-    groups = []
-    for gpu in ("A30", "A100"):
-        for n, limit, goal in (
-            (6, 10, Goal(optimal=1)),
-            (8, 10, Goal(optimal=1)),
-            (20, 60, Goal(optimal=0.5, gap=0.003)),
-        ):
-            runs = (
-                Run(Instance(n, scaling, seed, gpu, variant="handover"), time_limit=limit * options.limit_scale)
-                for scaling in options.scalings
-                for seed in range(min(options.seeds, SEEDS_OF_HANDOVER))
-            )
-            groups.append(Group(f"{gpu}, {n}", tuple(runs), goal))
-    return groups
+    sizes = ((6, 10, Goal(optimal=1)), (8, 10, Goal(optimal=1)), (20, 60, Goal(optimal=0.5, gap=0.003)))
+    return [
+        Group(f"{gpu}, {n}", _runs(options, n, limit, goal, seeds=2, variants=("handover",), gpu=gpu), goal)
+        for gpu in ("A30", "A100")
+        for n, limit, goal in sizes
+    ]
 
 
 def _real(options: Options) -> list[Group]:
@@ -183,79 +169,55 @@ def exact_methods() -> list[str]:
 
 
 def _methods(options: Options) -> list[Group]:
-    groups = []
-    for gpu in ("A30", "A100", "RTX-PRO-6000"):
-        for n in range(2, 7):
-            runs = (
-                Run(Instance(n, scaling, seed, gpu, variant=variant), method, 20 * options.limit_scale)
-                for scaling in options.scalings
-                for variant in ("plain", "memory")
-                for seed in range(min(options.seeds, SEEDS_OF_METHODS))
-                for method in exact_methods()
-            )
-            groups.append(Group(f"{gpu}, {n}", tuple(runs)))
-    return groups
+    settings: dict[str, Any] = {"seeds": 2, "methods": exact_methods(), "variants": ("plain", "memory")}
+    return [
+        Group(f"{gpu}, {n}", _runs(options, n, 20, gpu=gpu, **settings))
+        for gpu in ("A30", "A100", "RTX-PRO-6000")
+        for n in range(2, 7)
+    ]
 
 
 def _pyjobshop(options: Options) -> list[Group]:
-    known = importlib.util.find_spec("pyjobshop") is not None
-    groups = []
-    for n in (8, 10, 12, 15, 20):
-        runs = (
-            Run(Instance(n, scaling, seed, variant="no operation costs"), method, 60 * options.limit_scale)
-            for scaling in options.scalings
-            for seed in range(options.seeds if n < 15 else min(options.seeds, SEEDS_OF_LONG_RIVALS))
-            for method in ("auto", PYJOBSHOP)
-        )
-        groups.append(Group(str(n), tuple(runs) if known else ()))
-    return groups
+    if importlib.util.find_spec("pyjobshop") is None:
+        return []
+    settings: dict[str, Any] = {"methods": ("auto", PYJOBSHOP), "variants": ("no operation costs",)}
+    # It mostly takes all of the time from 15 tasks on, so there are fewer of them.
+    return [Group(str(n), _runs(options, n, 60, seeds=None if n < 15 else 3, **settings)) for n in (8, 10, 12, 15, 20)]
 
 
 def _limits(options: Options) -> list[Group]:
+    kept = Goal(overrun=True, schedule=True)
+    instances = {"20": Instance(20), "60, 4 GPUs": Instance(60, gpus=4), "1000": Instance(1000)}
     groups = []
-    goal = Goal(overrun=True, schedule=True)
-    for size, instance in (
-        ("20", Instance(20)),
-        ("60, 4 GPUs", Instance(60, gpus=4)),
-        ("1000", Instance(1000)),
-        ("10000", Instance(10_000)),
-    ):
+    for size, instance in (instances | {"10000": Instance(10_000)}).items():
         for seconds in (1, 5, 20):
             run = Run(instance, time_limit=seconds * options.limit_scale, fresh=True)
-            groups.append(Group(f"{size}, limit {run.time_limit:g} s", (run,), goal))
-    statuses = (
-        ("10, a task fits nowhere", Run(Instance(10, variant="impossible"), time_limit=60 * options.limit_scale)),
-        ("100, out of time", Run(Instance(100), time_limit=2 * options.limit_scale)),
-        ("100, Ctrl-C after 2 s", Run(Instance(100), interrupt_after=2, fresh=True)),
-        ("10000, Ctrl-C after 10 s", Run(Instance(10_000), interrupt_after=10, fresh=True)),
-    )
-    goals = (
-        Goal(status="infeasible"),
-        *(replace(goal, status=status) for status in ("feasible", *2 * ("interrupted",))),
-    )
-    return groups + [Group(label, (run,), wanted) for (label, run), wanted in zip(statuses, goals, strict=True)]
+            groups.append(Group(f"{size}, limit {run.time_limit:g} s", (run,), kept))
+    brief, late = replace(kept, status="feasible"), replace(kept, status="interrupted")
+    nowhere = Run(Instance(10, variant="impossible"), time_limit=60 * options.limit_scale)
+    out_of_time = Run(Instance(100), time_limit=2 * options.limit_scale)
+    interrupted = [Run(Instance(n), interrupt_after=after, fresh=True) for n, after in ((100, 2), (10_000, 10))]
+    return [
+        *groups,
+        Group("10, a task fits nowhere", (nowhere,), Goal(status="infeasible")),
+        Group("100, out of time", (out_of_time,), brief),
+        Group("100, Ctrl-C after 2 s", (interrupted[0],), late),
+        Group("10000, Ctrl-C after 10 s", (interrupted[1],), late),
+    ]
 
 
+_MINUTE = Goal(optimal=1, worst_s=60)
 SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
-    "small": ("Small batches", _small),
-    "15": ("15 tasks", lambda options: _generated(options, ((15, 60, Goal(optimal=1, worst_s=60)),))),
-    "20": ("20 tasks", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),))),
-    "25": ("25 tasks", lambda options: _generated(options, ((25, 60, Goal(optimal=1, worst_s=60)),))),
-    "medium": (
-        "30 to 100 tasks",
-        lambda options: _generated(options, tuple((n, 60, Goal(gap=0.0005)) for n in (30, 50, 100))),
-    ),
-    "1000": (
-        "1000 tasks",
-        lambda options: _generated(options, ((1000, 60, Goal(gap=0.0005, peak_gib=2)),), fresh=True),
-    ),
-    "10000": (
-        "10,000 tasks",
-        lambda options: _generated(options, ((10_000, 300, Goal(gap=0.0005, peak_gib=4)),), fresh=True),
-    ),
-    "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.001)),), gpus=4)),
-    "2-gpus": ("Two GPUs", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),), gpus=2)),
-    "8-gpus": ("Eight GPUs", _eight_gpus),
+    "small": ("Small batches", _sizes((6, 8, 10, 12), 60, Goal(optimal=1, median_s=0.5, worst_s=5))),
+    "15": ("15 tasks", _sizes((15,), 60, _MINUTE)),
+    "20": ("20 tasks", _sizes((20,), 60, _MINUTE)),
+    "25": ("25 tasks", _sizes((25,), 60, _MINUTE)),
+    "medium": ("30 to 100 tasks", _sizes((30, 50, 100), 60, Goal(gap=0.0005))),
+    "1000": ("1000 tasks", _sizes((1000,), 60, Goal(gap=0.0005, peak_gib=2), fresh=True)),
+    "10000": ("10,000 tasks", _sizes((10_000,), 300, Goal(gap=0.0005, peak_gib=4), fresh=True)),
+    "gpus": ("Several GPUs", _sizes((60,), 60, Goal(gap=0.001), gpus=4)),
+    "2-gpus": ("Two GPUs", _sizes((20,), 60, _MINUTE, gpus=2)),
+    "8-gpus": ("Eight GPUs", _sizes((200,), 120, Goal(gap=0.001), gpus=8, seeds=4)),
     "handover": ("With the live instances of the batch before", _handover),
     "real": ("Measured times", _real),
     "limits": ("Time limits and statuses", _limits),

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from bench.batch.exact_plan import GIB, Group, exact_methods, overrun
-from bench.batch.records import Row, contradictions, pairs_of_optima
-from bench.batch.runs import PYJOBSHOP, Run
+from bench.batch.runs import PYJOBSHOP, Row, Run, contradictions, pairs_of_optima
 from bench.report import markdown
 
 Find = Callable[[Run], Row | None]

@@ -10,10 +10,10 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start
 from mig_opt import Batch, OperationCosts, Task, solve
 from mig_opt.batch.journal import Commands
 from mig_opt.files.batch.journals import read_journal
@@ -48,57 +48,47 @@ def executed(factor: float, folder: Path) -> tuple[Execution, bool]:
     return found, validate(*read_journal(folder / "run.journal").measured()).valid
 
 
-def row(name: str, runs: Sequence[Execution]) -> str:
-    """Return a line of the table: medians, and the share by which the makespan is longer than planned."""
+def row(name: str, runs: Sequence[Execution]) -> list[str]:
+    """Return a row of the table: medians, and the share by which the makespan is longer than planned."""
     late = [run.makespan / run.planned_makespan - 1 for run in runs]
     parts = [run.difference() for run in runs]
     figures = [statistics.median(getattr(part, key) for part in parts) for key in ("tasks", "operations", "waits")]
-    cells = [
-        name,
-        str(len(runs)),
-        f"{runs[0].planned_makespan:.3f}",
-        f"{statistics.median(r.makespan for r in runs):.3f}",
-    ]
+    cells = [str(len(runs)), f"{runs[0].planned_makespan:.3f}", f"{statistics.median(r.makespan for r in runs):.3f}"]
     cells += [f"{statistics.median(late):+.1%}", f"{max(late):+.1%}", *(f"{figure:+.3f}" for figure in figures)]
-    return f"| {' | '.join(cells)} |"
+    return [name, *cells]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if an execution is not complete, or not valid."""
     options = parser_of(__doc__, "execution.md", "one short run").parse_args(arguments)
-    cases = {"20 times as fast": (0.05, REPEATS), "as planned": (1.0, 1)}
-    if options.cut:
-        cases = {"20 times as fast": (0.05, 1)}
-    found: dict[str, list[Execution]] = {}
+    cases = {"20 times as fast": (0.05, 1 if options.cut else REPEATS), "as planned": (1.0, 0 if options.cut else 1)}
     valid = []
-    for name, (factor, repeats) in cases.items():
-        for _ in range(repeats):
-            with tempfile.TemporaryDirectory() as folder:
-                execution, good = executed(factor, Path(folder))
-            found.setdefault(name, []).append(execution)
-            valid.append(good and execution.complete)
-        print(row(name, found[name]), flush=True)
-    lines = [
-        "# A plan and its execution",
-        "",
-        describe("mig-opt", "nvidia-ml-py"),
-        "",
-        "The optimal plan of rodinia-a30 on the tests' GPU (`tests/helpers/nvml.c`, by `nvidia-ml-py`), which takes",
-        "the measured times for operations; `sleep` stands for the kernels. Medians, and the longest run. The parts",
-        "are those of the report: by how many seconds tasks and operations on the critical path took longer, and how",
-        "much more there was to wait for. Starts of programs take the longer the busier the machine is: while these",
-        f"ran, {os.getloadavg()[0]:.1f} processes wanted its {os.cpu_count()} cores on average.",
-        "",
-        f"{sum(valid)} of {len(valid)} executions are complete and valid by `mig-opt validate`.",
-        "",
-        "| speed | runs | planned s | measured s | longer | longest | tasks | operations | waits |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *(row(name, runs) for name, runs in found.items()),
-        "",
-    ]
-    save("execution", "\n".join(lines), options.results)
+
+    def measured() -> Iterator[list[str]]:
+        for name, (factor, repeats) in cases.items():
+            runs = []
+            for _ in range(repeats):
+                with tempfile.TemporaryDirectory() as folder:
+                    execution, good = executed(factor, Path(folder))
+                runs.append(execution)
+                valid.append(good and execution.complete)
+            if runs:
+                yield row(name, runs)
+
+    page = Page("execution", "A plan and its execution", "mig-opt", "nvidia-ml-py", folder=options.results)
+    page.add("""The optimal plan of rodinia-a30 on the tests' GPU (`tests/helpers/nvml.c`, by `nvidia-ml-py`), which
+        takes the measured times for operations; `sleep` stands for the kernels. Medians, and the longest run. The parts
+        are those of the report: by how many seconds tasks and operations on the critical path took longer, and how much
+        more there was to wait for. Starts of programs take the longer the busier the machine is.""")
+    head = ["speed", "runs", "planned s", "measured s", "longer", "longest", "tasks", "operations", "waits"]
+    page.table(head, measured(), range(9))
+    page.add(
+        f"{sum(valid)} of {len(valid)} executions are complete and valid by `mig-opt validate`. Then "
+        f"{os.getloadavg()[0]:.1f} processes wanted the {os.cpu_count()} cores on average."
+    )
+    page.save()
     return 0 if all(valid) else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    start(main)

@@ -17,7 +17,6 @@ import itertools
 import json
 import statistics
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from bench.batch.far_measures import Cell, Figures, area, means, schedule
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Page, parser_of, start, tell
 from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import PlannedInstance
@@ -37,6 +36,7 @@ from mig_opt.heuristics.batch.far.concatenation import joined as joining
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName
 from mig_opt.method.control import Control
+from mig_opt.studies.summary import grouped
 from mig_opt.validation import validate
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
@@ -72,7 +72,6 @@ JOINS = {
 PARTS = ("batches", "joins", "studies")
 PAIRS = 60
 """Batches of each cell that are joined."""
-COMMAND = "python -m bench.batch.far_authors /tmp/RL_MIG_scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,24 +271,19 @@ def moved(program: ModuleType, first: Any, second: Any) -> tuple[Any, int, int]:
     return second, moves, swaps
 
 
-def sizes(ratios: Sequence[float]) -> dict[str, float]:
-    """Return mean, worst and best of ratios."""
-    return {"mean": statistics.fmean(ratios), "worst": max(ratios), "best": min(ratios)}
-
-
 def spread(ratios: Sequence[float]) -> dict[str, float]:
     """Return mean, worst and best of ratios, and how many are above the tolerance."""
-    return {**sizes(ratios), "above": sum(ratio > TOLERANCE for ratio in ratios)}
+    above = sum(ratio > TOLERANCE for ratio in ratios)
+    return {"mean": statistics.fmean(ratios), "worst": max(ratios), "best": min(ratios), "above": above}
 
 
 def compared(found: Sequence[Outcome]) -> dict[str, Any]:
     """Return how our methods do beside the program, by kind and number of tasks."""
-    kinds: dict[str, list[Outcome]] = defaultdict(list)
-    for each in found:
-        kinds[each.kind].append(each)
-    for each in found:
-        kinds[f"n = {len(each.batch.tasks)}"].append(each)
-    kinds["all"] = list(found)
+    kinds = {
+        **grouped(found, lambda each: each.kind),
+        **grouped(found, lambda each: f"n = {len(each.batch.tasks)}"),
+        "all": found,
+    }
     worst = max(found, key=lambda each: each.ours["far"] / each.theirs)
     return {
         "batches": len(found),
@@ -302,66 +296,53 @@ def compared(found: Sequence[Outcome]) -> dict[str, Any]:
             kind: {
                 "batches": len(those),
                 "above": sum(each.ours["far"] > TOLERANCE * each.theirs for each in those),
-                **{method: sizes([each.ours[method] / each.theirs for each in those]) for method in METHODS},
+                **{method: spread([each.ours[method] / each.theirs for each in those]) for method in METHODS},
             }
             for kind, those in kinds.items()
         },
     }
 
 
-def report(figures: Mapping[str, Any]) -> list[str]:
-    """Return the page."""
+def write(page: Page, figures: Mapping[str, Any]) -> None:
+    """Write the page."""
     found, joins, own = (figures[part] for part in PARTS)
-    head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
-    rows = [
-        [
-            kind,
-            str(row["batches"]),
-            *("{mean:.4f} ({worst:.4f}, {best:.4f})".format(**row[method]) for method in METHODS),
-            str(row["above"]),
-        ]
-        for kind, row in found["kinds"].items()
-    ]
     commit = f" at {figures['commit']}" if figures["commit"] else ""
-    return [
-        "# FAR beside its authors' program",
-        "",
-        f"{describe('mig-opt')}. The program: github.com/artecs-group/RL_MIG_scheduler{commit}, {PROGRAM.as_posix()}.",
-        "",
-        "Makespan by that of the program: mean (worst, best). The program's schedules count with their own times where",
-        "the validator accepts them, or with its assignment timed with our driver's order, whichever ends earlier.",
-        "",
-        *markdown(head, rows),
-        "",
-        f"The worst for `far` is {found['worst']:.5f}: {found['of the worst']}.",
-        f"The program's own times are valid on {found['valid']} of {found['batches']} batches, and",
-        f"earlier than those timed here on {found['earlier']}. `far-published` has the makespan of its assignment on "
-        f"{found['same']}.",
-        "",
-        "## Two batches, joined",
-        "",
-        f"Ends of {joins['same']['pairs']} pairs of batches of its generator, by those with the program's",
-        "moves and swaps, which are judged as above.",
-        "",
-        *markdown(
-            ["the first batch", "mean", "worst", "best", f"above {TOLERANCE:g}"],
-            [
-                [name, *(f"{joins[key][which]:.4f}" for which in ("mean", "worst", "best")), str(joins[key]["above"])]
-                for key, name in JOINS.items()
-            ],
+    page.add(
+        f"The program: github.com/artecs-group/RL_MIG_scheduler{commit}, {PROGRAM.as_posix()}.",
+        """Makespan by that of the program: mean (worst, best). The program's schedules count with their own times where
+        the validator accepts them, or with its assignment timed with our driver's order, whichever ends earlier.""",
+    )
+    head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
+    cell = "{mean:.4f} ({worst:.4f}, {best:.4f})".format
+    page.table(
+        head,
+        (
+            [kind, row["batches"], *(cell(**row[method]) for method in METHODS), row["above"]]
+            for kind, row in found["kinds"].items()
         ),
-        "",
-        "## The program's own studies",
-        "",
-        "What the program computes for the paper's Tables 7, 8 and 9 (each batch joined with itself; for the last",
-        "column the ends of all pairs of neighbours, by each bound once), "
-        f"{own['batches']} batches of its generator for a row.",
-        "",
-        *markdown(list(own["rows"][0]), [[str(value) for value in row.values()] for row in own["rows"]], range(2)),
-        "",
-        f"`{COMMAND}`",
-        "",
-    ]
+    )
+    page.add(
+        f"""The worst for `far` is {found["worst"]:.5f}: {found["of the worst"]}. The program's own times are valid on
+        {found["valid"]} of {found["batches"]} batches, and earlier than those timed here on {found["earlier"]}.
+        `far-published` has the makespan of its assignment on {found["same"]}."""
+    )
+    page.section(
+        "Two batches, joined",
+        f"""Ends of {joins["same"]["pairs"]} pairs of batches of its generator, by those with the program's moves and
+        swaps, which are judged as above.""",
+    )
+    rows = (
+        [name, *(f"{joins[key][which]:.4f}" for which in ("mean", "worst", "best")), joins[key]["above"]]
+        for key, name in JOINS.items()
+    )
+    page.table(["the first batch", "mean", "worst", "best", f"above {TOLERANCE:g}"], rows)
+    page.section(
+        "The program's own studies",
+        f"""What the program computes for the paper's Tables 7, 8 and 9 (each batch joined with itself; for the last
+        column the ends of all pairs of neighbours, by each bound once), {own["batches"]} batches of its generator for a
+        row.""",
+    )
+    page.table(list(own["rows"][0]), (list(row.values()) for row in own["rows"]), range(2))
 
 
 def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> dict[str, Any]:
@@ -376,7 +357,7 @@ def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> d
     for kind, batch in batches(seeds, sizes, first_seed):
         found.append(compare(program, batch, kind, METHODS))
         if len(found) % 100 == 0:
-            print(f"{len(found)} batches", file=sys.stderr, flush=True)
+            tell(f"{len(found)} batches")
     return compared(found)
 
 
@@ -397,8 +378,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             figures[part] = measured(part, program, options.first_seed, cut=options.cut)
     options.results.mkdir(parents=True, exist_ok=True)
     stored.write_text(json.dumps(figures) + "\n", encoding="utf-8")
-    save("far_authors", "\n".join(report(figures)), options.results)
+    page = Page("far_authors", "FAR beside its authors' program", "mig-opt", folder=options.results)
+    write(page, figures)
+    page.save()
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

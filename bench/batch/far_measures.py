@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from bench.report import timed
 from mig_opt import Batch, Schedule, generate_batch
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_published, far, far_published, far_unrefined
@@ -215,12 +215,7 @@ def stream(cell: Cell) -> Figures:
 
 def milliseconds(actions: Iterable[Callable[[], object]]) -> float:
     """Return the median of the processor time of some actions."""
-    taken = []
-    for action in actions:
-        begin = time.process_time()
-        action()
-        taken.append(time.process_time() - begin)
-    return statistics.median(taken) * 1e3
+    return statistics.median(timed(action)[1] for action in actions) * 1e3
 
 
 def means(rows: Iterable[Figures]) -> Figures:

@@ -7,30 +7,19 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from bench.report import describe, parser_of, save
+from bench.batch.far_measures import milliseconds
+from bench.report import Page, parser_of, start, timed
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.heuristics.batch.far import best_plans, far
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
-from mig_opt.instances.batch import ScalingName, TimesName
+from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 from mig_opt.method.control import Control
 
-SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
-TIMES: tuple[TimesName, ...] = ("WideTimes", "NarrowTimes")
-
-
-def milliseconds(action: Callable[[], object], repeats: int) -> float:
-    """Return the median of some runs of an action, in processor time: machines are shared."""
-    taken = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        action()
-        taken.append(time.process_time() - begin)
-    return statistics.median(taken) * 1e3
+KINDS = list(itertools.product(SCALINGS, TIME_RANGES))
+HEADS = [*JOINS, "FAR from the handover"]
 
 
 def scheduled(batch: Batch) -> Schedule:
@@ -40,67 +29,45 @@ def scheduled(batch: Batch) -> Schedule:
     return schedule
 
 
-def _plan(batch: Batch) -> object:
-    return best_plans(batch, Control[Schedule]())
+def _planned(method: Callable[[Batch, Control[Schedule]], object], batch: Batch) -> None:
+    method(batch, Control[Schedule]())
 
 
-def _far(batch: Batch) -> None:
-    far(batch, Control[Schedule]())
-
-
-def one_batch(n: int, repeats: int) -> list[str]:
+def one_batch(n: int, repeats: int) -> Iterator[list[str]]:
     """Measure FAR with and without its refinement."""
-    rows = ["| scaling | times | phases 1 and 2 | whole FAR | goal |", "|---|---|---|---|---|"]
-    for scaling in SCALINGS:
-        for times in TIMES:
-            batch = generate_batch(n, scaling=scaling, times=times, seed=1)
-            unrefined = milliseconds(partial(_plan, batch), repeats)
-            whole = milliseconds(partial(_far, batch), repeats)
-            rows.append(f"| {scaling} | {times} | {unrefined:.0f} ms | {whole:.0f} ms | < 150 ms |")
-    return rows
+    for scaling, times in KINDS:
+        batch = generate_batch(n, scaling=scaling, times=times, seed=1)
+        unrefined, whole = (milliseconds([partial(_planned, method, batch)] * repeats) for method in (best_plans, far))
+        yield [scaling, times, f"{unrefined:.0f} ms", f"{whole:.0f} ms", "< 150 ms"]
 
 
-def two_batches(n: int, repeats: int) -> list[str]:
+def two_batches(n: int, repeats: int) -> Iterator[list[str]]:
     """Measure joining two schedules, alone and with three runs of the validator (both, and the whole)."""
-    rows = ["| scaling | times | join | goal | `concatenate`, with the validator |", "|---|---|---|---|---|"]
-    for scaling in SCALINGS:
-        for times in TIMES:
-            first, second = (generate_batch(n, scaling=scaling, times=times, seed=seed) for seed in (1, 2))
-            plans = [(first, scheduled(first)), (second, scheduled(second))]
+    for scaling, times in KINDS:
+        batches = (generate_batch(n, scaling=scaling, times=times, seed=seed) for seed in (1, 2))
+        plans = [(batch, scheduled(batch)) for batch in batches]
 
-            def alone(plans: list[tuple[Batch, Schedule]] = plans) -> object:
-                state = EndState().after(plans[0][0].gpu, plans[0][1])
-                return joined(*plans[1], state, "moved")
+        def alone(plans: list[tuple[Batch, Schedule]] = plans) -> object:
+            state = EndState().after(plans[0][0].gpu, plans[0][1])
+            return joined(*plans[1], state, "moved")
 
-            join = milliseconds(alone, repeats)
-            whole = milliseconds(partial(concatenate, plans), repeats)
-            rows.append(f"| {scaling} | {times} | {join:.1f} ms | < 25 ms | {whole:.0f} ms |")
-    return rows
+        join, whole = (milliseconds([action] * repeats) for action in (alone, partial(concatenate, plans)))
+        yield [scaling, times, f"{join:.1f} ms", "< 25 ms", f"{whole:.0f} ms"]
 
 
-def stream(batches: int) -> list[str]:
+def stream(batches: int) -> Iterator[list[str]]:
     """Measure streams from the batches to the validated schedule."""
-    rows = ["| scaling | seconds | goal | against `trivial` |", "|---|---|---|---|"]
     for scaling in SCALINGS:
         coming = [generate_batch(30, scaling=scaling, seed=seed) for seed in range(batches)]
-        begin = time.process_time()
-        plan = plan_stream(coming)
-        seconds = time.process_time() - begin
+        plan, seconds = timed(partial(plan_stream, coming))
         trivial = concatenate([(batch, scheduled(batch)) for batch in coming], join="trivial")
-        gain = trivial.makespan / plan.makespan - 1
-        rows.append(f"| {scaling} | {seconds:.1f} s | < 60 s | {gain:.2%} better |")
-    return rows
+        yield [scaling, f"{seconds:.1f} s", "< 60 s", f"{trivial.makespan / plan.makespan - 1:.2%} better"]
 
 
-def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> list[str]:
+def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> Iterator[list[str]]:
     """Compare the joins with the exact solution of the second batch from the state that the first one leaves."""
-    heads = [*JOINS, "FAR from the handover"]
-    rows = [
-        f"| GPU | scaling | n | proven | {' | '.join(heads)} | moved: worst | exact ends later |",
-        "|---|---|---|---|" + "---|" * (len(heads) + 2),
-    ]
     for (gpu, n), scaling in itertools.product(sizes, SCALINGS):
-        gaps: dict[str, list[float]] = {head: [] for head in heads}
+        gaps: dict[str, list[float]] = {head: [] for head in HEADS}
         proven = 0
         for seed in range(seeds):
             first, second = (generate_batch(n, gpu=gpu, scaling=scaling, seed=2 * seed + at) for at in (0, 1))
@@ -113,17 +80,16 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> li
             last = plans[0][1].makespan
             exact = max(last, begin + best.makespan)
             ends: dict[str, float] = {join: concatenate(plans, join=join).makespan for join in JOINS}
-            ends[heads[-1]] = max(last, begin + scheduled(following).makespan)
+            ends[HEADS[-1]] = max(last, begin + scheduled(following).makespan)
             for head, end in ends.items():
                 gaps[head].append(end / exact - 1)
-        means = " | ".join(f"{statistics.mean(gaps[head]):.1%}" for head in heads)
-        worst = max(gaps["moved"])
+        means = [f"{statistics.mean(gaps[head]):.1%}" for head in HEADS]
         later = sum(gap < -1e-6 for gap in gaps["moved"])
-        rows.append(f"| {gpu} | {scaling} | {n} | {proven} of {seeds} | {means} | {worst:.1%} | {later} of {seeds} |")
-    return rows
+        shown = [f"{max(gaps['moved']):.1%}", f"{later} of {seeds}"]
+        yield [gpu, scaling, f"{n}", f"{proven} of {seeds}", *means, *shown]
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "far_speed.md")
     parser.add_argument("--tasks", type=int, default=1000, help="tasks of a large batch (1000)")
@@ -134,39 +100,30 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--repeats", type=int, default=9, help="runs of which the median counts (9)")
     options = parser.parse_args(arguments)
     sizes = [(gpu, int(n)) for gpu, n in (size.split(":") for size in options.sizes.split(","))]
-    lines = [
-        "# FAR's speed",
-        "",
-        describe("mig-opt"),
-        "",
-        "Times are processor times of one thread.",
-        "",
-        f"## One batch of {options.tasks} tasks",
-        "",
-        *one_batch(options.tasks, options.repeats),
-        "",
-        f"## Two batches of {options.tasks} tasks",
-        "",
-        *two_batches(options.tasks, options.repeats),
-        "",
-        f"## A stream of {options.batches} batches of 30 tasks",
-        "",
+    page = Page("far_speed", "FAR's speed", "mig-opt", folder=options.results)
+    page.add("Times are processor times of one thread.")
+    page.section(f"One batch of {options.tasks} tasks")
+    head = ["scaling", "times", "phases 1 and 2", "whole FAR", "goal"]
+    page.table(head, one_batch(options.tasks, options.repeats), range(5))
+    page.section(f"Two batches of {options.tasks} tasks")
+    head = ["scaling", "times", "join", "goal", "`concatenate`, with the validator"]
+    page.table(head, two_batches(options.tasks, options.repeats), range(5))
+    page.section(
+        f"A stream of {options.batches} batches of 30 tasks",
         "Each FAR schedule passes the validator, and the schedule of the whole stream as well; that is in the seconds.",
-        "",
-        *stream(options.batches),
-        "",
-        "## Against the exact solution of the next batch",
-        "",
-        "Two batches, the first one planned by FAR. The gap is that of the end of both to the end with the second one",
-        f"solved exactly ({options.limit:g} s at most) from the state at the handover, when the last operation of the",
-        "first one has ended. A join may use instances that become free before, so it can end earlier: the last column",
-        "counts how often.",
-        "",
-        *exact_next(sizes, options.seeds, options.limit),
-        "",
-    ]
-    save("far_speed", "\n".join(lines), options.results)
+    )
+    page.table(["scaling", "seconds", "goal", "against `trivial`"], stream(options.batches), range(4))
+    page.section(
+        "Against the exact solution of the next batch",
+        f"""Two batches, the first one planned by FAR. The gap is that of the end of both to the end with the second one
+        solved exactly ({options.limit:g} s at most) from the state at the handover, when the last operation of the
+        first one has ended. A join may use instances that become free before, so it can end earlier: the last column
+        counts how often.""",
+    )
+    head = ["GPU", "scaling", "n", "proven", *HEADS, "moved: worst", "exact ends later"]
+    page.table(head, exact_next(sizes, options.seeds, options.limit), range(len(head)))
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

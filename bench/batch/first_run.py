@@ -21,17 +21,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Page, parser_of, start
 from mig_opt import generate_batch, solve
 from mig_opt.files.batch.batches import write_batch
-from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.batch import SCALINGS
 
 ROOT = Path(__file__).parents[2]
-SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 LIMIT = 30.0
 """Seconds of the method, at most."""
 
-PROOFS = ("tasks", "run", "proven", "median", "worst", "goal", "met")
 OVERRUN = 0.3
 """Seconds by which a limit may be missed."""
 
@@ -48,11 +46,12 @@ class Goal(NamedTuple):
     seconds: float
 
 
+SMALL = (7, 8, 9, 10, 11, 12)
 GOALS = (
-    Goal((7, 8, 9, 10, 11, 12), 2, "first", 2.0),
-    Goal((7, 8, 9, 10, 11, 12), 2, "second", 2.0),
-    Goal((7, 8, 9, 10, 11, 12), 1, "first, busy", 5.0),
-    Goal((7, 8, 9, 10, 11, 12), 1, "second, busy", 5.0),
+    Goal(SMALL, 2, "first", 2.0),
+    Goal(SMALL, 2, "second", 2.0),
+    Goal(SMALL, 1, "first, busy", 5.0),
+    Goal(SMALL, 1, "second, busy", 5.0),
     Goal((15,), 3, "first", 15.0),
     Goal((15,), 3, "second", 2.5),
     Goal((20,), 3, "first", 20.0),
@@ -138,9 +137,8 @@ def write_batches(folder: Path, sizes: Sequence[int], seeds: int) -> list[str]:
     return names
 
 
-def proofs(shell: Shell, goals: Sequence[Goal], most: int) -> list[list[str]]:
-    """Return for each goal how many batches are proven, and the seconds of the whole commands."""
-    table = []
+def proofs(shell: Shell, goals: Sequence[Goal], most: int) -> Iterator[list[str]]:
+    """Yield for each goal how many batches are proven, and the seconds of the whole commands."""
     for goal in goals:
         commands = []
         names = write_batches(shell.folder, goal.sizes, goal.seeds)[:most]
@@ -153,13 +151,11 @@ def proofs(shell: Shell, goals: Sequence[Goal], most: int) -> list[list[str]]:
         met = proven == len(names) and max(seconds) <= goal.seconds
         tasks = str(goal.sizes[0]) if len(goal.sizes) == 1 else f"{goal.sizes[0]} to {goal.sizes[-1]}"
         shown = (f"{statistics.median(seconds):.2f} s", f"{max(seconds):.2f} s", f"{goal.seconds:g} s")
-        table.append([tasks, goal.condition, f"{proven} of {len(names)}", *shown, "yes" if met else "**no**"])
-    return table
+        yield [tasks, goal.condition, f"{proven} of {len(names)}", *shown, "yes" if met else "**no**"]
 
 
-def short_limits(shell: Shell, most: int) -> list[list[str]]:
-    """Return for each method how often a short limit is kept, and whether FAR's phases 1 and 2 are ever better."""
-    table = []
+def short_limits(shell: Shell, most: int) -> Iterator[list[str]]:
+    """Yield for each method how often a short limit is kept, and whether FAR's phases 1 and 2 are ever better."""
     names = write_batches(shell.folder, (7, 40, 100), 1)[:most]
     least = {}
     for name in names:
@@ -176,9 +172,7 @@ def short_limits(shell: Shell, most: int) -> list[list[str]]:
                 overruns.append(runtime - limit)
                 worse += not isinstance(makespan, float) or makespan > least[name] + 1e-9
             late = sum(overrun > OVERRUN for overrun in overruns)
-            shown = (f"{max(*overruns, 0.0):.2f} s", str(late), str(worse))
-            table.append([f"`{method}`", str(len(overruns)), *shown])
-    return table
+            yield [f"`{method}`", str(len(overruns)), f"{max(*overruns, 0.0):.2f} s", str(late), str(worse)]
 
 
 def one_command(shell: Shell, runs: int, *arguments: str) -> list[str]:
@@ -188,67 +182,52 @@ def one_command(shell: Shell, runs: int, *arguments: str) -> list[str]:
     return [f"{first:.2f} s", f"{statistics.median(later):.2f} s", f"{max(later):.2f} s"]
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
-    parser = parser_of(__doc__, "first_run.md", "two batches of each row, to see that it works")
-    options = parser.parse_args(arguments)
-    most = 2 if options.cut else 10**6
-    goals = GOALS[:4] if options.cut else GOALS
+    options = parser_of(__doc__, "first_run.md", "two batches of each row, to see that it works").parse_args(arguments)
+    most, goals, runs = (2, GOALS[:4], 2) if options.cut else (10**6, GOALS, 9)
+    page = Page("first_run", "From the shell", "mig-opt", "ortools", "numpy", folder=options.results)
+    page.add("""Whole commands, timed from outside: the start of Python, imports, the method, its output. *First*: the
+        files of a fresh environment are read from the disk, the home is empty. *Busy*: two processes compute beside
+        it.""")
     with tempfile.TemporaryDirectory() as folder:
         shell = Shell(Path(folder))
         installing = shell.install()
         main_job = shell.run("solve", "rodinia-a30", "-o", "rodinia.json", "--plot", "rodinia.png", first=True).seconds
         thousand = generate_batch(1000, seed=1)
         write_batch(thousand, shell.folder / "thousand.json")
-        runs = 2 if options.cut else 9
-        far = ["`far`, 1000 tasks", *one_command(shell, runs, "solve", "thousand.json", "--method", "far"), "0.6 s"]
-        small = ["`cp`, `rodinia-a30`", *one_command(shell, runs, "solve", "rodinia-a30"), "2 s"]
-        helped = ["`--help`", *one_command(shell, runs, "--help"), ""]
-        warm = solve(thousand, "far").runtime_s
-        lines = [
-            "# From the shell",
-            "",
-            describe("mig-opt", "ortools", "numpy"),
-            "",
-            "Whole commands, timed from outside: the start of Python, imports, the method, its output. *First*: the",
-            "files of a fresh environment are read from the disk, the home is empty. *Busy*: two processes compute",
-            "beside it.",
-            "",
-            "## Proofs",
-            "",
+        page.section(
+            "Proofs",
             f"`mig-opt solve BATCH --method cp --time-limit {LIMIT:g}`, batches of an A100 of three scalings.",
-            "",
-            *markdown(
-                ["tasks", "run", "proven", "median", "worst", "goal", "met"],
-                proofs(shell, goals, most),
-                texts=(0, 1, 6),
-            ),
-            "",
-            "## Other commands",
-            "",
-            *markdown(["command", "first", "median", "worst", "goal"], [far, small, helped]),
-            "",
-            f"In a process where all is loaded, FAR takes {warm:.2f} s for these 1000 tasks.",
-            "",
-            "## Short limits on a busy machine",
-            "",
-            f"Batches of 7, 40 and 100 tasks with limits of {', '.join(f'{limit:g}' for limit in SHORT_LIMITS)} s. A",
-            f"limit counts from when the method is loaded; it is missed if it is passed by more than {OVERRUN:g} s.",
-            "",
-            *markdown(
-                ["method", "runs", "longest overrun", "limits missed", "worse than FAR's phases 1 and 2"],
-                short_limits(shell, most),
-            ),
-            "",
-            "## Installation",
-            "",
-            f"`pip install '.[plot]'` from nothing: {installing:.0f} s with the packages from the index or pip's",
-            f"cache, {shell.megabytes:.0f} MB without pip (goal: under 600 MB). README's main job then takes",
-            f"{main_job:.1f} s.",
-            "",
-        ]
-    save("first_run", "\n".join(lines), options.results)
+        )
+        head = ["tasks", "run", "proven", "median", "worst", "goal", "met"]
+        page.table(head, proofs(shell, goals, most), texts=(0, 1, 6))
+        page.section("Other commands")
+        commands = (
+            ("`far`, 1000 tasks", ("solve", "thousand.json", "--method", "far"), "0.6 s"),
+            ("`cp`, `rodinia-a30`", ("solve", "rodinia-a30"), "2 s"),
+            ("`--help`", ("--help",), ""),
+        )
+        rows = ([name, *one_command(shell, runs, *command), goal] for name, command, goal in commands)
+        page.table(["command", "first", "median", "worst", "goal"], rows)
+        loaded = solve(thousand, "far").runtime_s
+        page.add(f"In a process where all is loaded, FAR takes {loaded:.2f} s for these 1000 tasks.")
+        limits = ", ".join(f"{limit:g}" for limit in SHORT_LIMITS)
+        page.section(
+            "Short limits on a busy machine",
+            f"""Batches of 7, 40 and 100 tasks with limits of {limits} s. A limit counts from when the method is loaded;
+            it is missed if it is passed by more than {OVERRUN:g} s.""",
+        )
+        head = ["method", "runs", "longest overrun", "limits missed", "worse than FAR's phases 1 and 2"]
+        page.table(head, short_limits(shell, most))
+        page.section(
+            "Installation",
+            f"""`pip install '.[plot]'` from nothing: {installing:.0f} s with the packages from the index or pip's
+            cache, {shell.megabytes:.0f} MB without pip (goal: under 600 MB). README's main job then takes
+            {main_job:.1f} s.""",
+        )
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.report import Told, describe, markdown, missing_rows, resumable, save, some_of, something_wrong, start
+from bench.batch.gap_figures import box_plots, profiles
+from bench.figures import save_figure
+from bench.report import Page, completed, markdown, missing_rows, resumable, some_of, start
 from mig_opt.method.registry import get_method, methods
-from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
-from mig_opt.studies.rows import pack
+from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study
 from mig_opt.studies.summary import Figures, Judged
 
 STUDIES = Path(__file__).with_name("gaps")
@@ -123,40 +124,29 @@ def _seconds_cell(runs: Sequence[Judged]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
-    from bench.batch.gap_figures import box_plots, profiles
-    from bench.figures import save_figure
-
     parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
     parser.add_argument("--only", type=some_of(PARTS), default=tuple(PARTS), help=f"some of {','.join(PARTS)}")
     options = parser.parse_args(arguments)
-    lines = [
-        "# Gaps to the optimum",
-        "",
-        describe("mig-opt", "ortools"),
-        "",
-        "The gap is (makespan - best bound) / makespan, to the greatest lower bound that any method found; where an"
-        " optimum is proven, that is the true distance to it. One thread each, A100, `p_sup` 0.5.",
-        "",
-    ]
+    page = Page("gaps", "Gaps to the optimum", "mig-opt", "ortools", folder=options.results)
+    page.add("""The gap is (makespan - best bound) / makespan, to the greatest lower bound that any method found; where
+        an optimum is proven, that is the true distance to it. One thread each, A100, `p_sup` 0.5.""")
     wrong: list[str] = []
     panels: dict[str, dict[str, list[float]]] = {}
     for part, title in PARTS.items():
         study, rows = planned(part, cut=options.cut), options.results / f"gaps_{part}.jsonl"
-        if part in options.only and not options.table:
-            run_study(study, rows, keep=options.keep, progress=Told(part))
-        found = study_rows(study, rows, keep=options.keep or options.table)
-        pack(rows)
+        found = completed(study, rows, options, part, run=part in options.only)
         if not found.rows:
             continue
         wrong += [*found.contradictions, *found.failures]
-        lines += section(part, found)
+        page.lines += section(part, found)
         groups = by_n(found)
         panels[title] = gaps([run for runs in groups.values() for run in runs])
         boxes = box_plots({n: gaps(runs) for n, runs in groups.items()}, "gap in %")
         save_figure(boxes, options.results / f"gaps_{part}.svg")
     if panels:
         save_figure(profiles(panels, "gap in %"), options.results / "gaps_profiles.svg")
-    save("gaps", "\n".join([*lines, *something_wrong(wrong)]), options.results)
+    page.wrong(wrong)
+    page.save()
     return 1 if wrong else 0
 
 

@@ -14,13 +14,12 @@ import itertools
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.report import markdown
+from bench.report import markdown, start, tell
 
 SCALINGS = ("MixedScaling", "PoorScaling", "GoodScaling")
 Measure = Callable[[str], float]
@@ -113,7 +112,7 @@ def measures(folder: Path, python: str, *, cut: bool) -> Mapping[str, Measure]:
     return found | {name: partial(inside, folder, code, ()) for name, code in programs.items()}
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", help="Python interpreter of the one version")
@@ -137,9 +136,9 @@ def main(arguments: Sequence[str]) -> None:
             ratios = [after / before for before, after in zip(figures["old"], figures["new"], strict=True)]
             shown = (f"{old:.3f}", f"{new:.3f}", f"{new / old:.3f}", f"{statistics.median(ratios):.3f}")
             rows.append([name, *shown, f"{min(ratios):.2f} to {max(ratios):.2f}"])
-            print(name, *shown, file=sys.stderr)
+            tell(name, *shown)
     print(*markdown(["seconds of", "least, old", "new", "ratio", "median of ratios", "from to"], rows), sep="\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

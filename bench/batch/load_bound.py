@@ -6,14 +6,13 @@ Run: python -m bench.batch.load_bound. It takes about five minutes.
 from __future__ import annotations
 
 import statistics
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start
 from mig_opt import Batch, Status, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.batch import SCALINGS
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
@@ -22,7 +21,6 @@ from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
-SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (14, 2), (16, 2))
 """Tasks and GPUs."""
 
@@ -43,10 +41,8 @@ def distances(batch: Batch) -> dict[str, float]:
     return {name: 1 - integer_batch.ticks.seconds_below(bound) / result.makespan for name, bound in bounds.items()}
 
 
-def table(sizes: Sequence[tuple[int, int]], seeds: int) -> list[str]:
+def measured(sizes: Sequence[tuple[int, int]], seeds: int) -> Iterator[list[str]]:
     """Measure some batches of each size and scaling."""
-    rows = ["| tasks | GPUs | proven | bound | mean | PoorScaling | MixedScaling | GoodScaling | worst |"]
-    rows.append("|---|---|---|---|---|---|---|---|---|")
     for n, gpus in sizes:
         found = {
             scaling: [distances(generate_batch(n, scaling=scaling, seed=seed, gpus=gpus)) for seed in range(seeds)]
@@ -56,10 +52,7 @@ def table(sizes: Sequence[tuple[int, int]], seeds: int) -> list[str]:
             proven = {scaling: [one[name] for one in found[scaling] if one] for scaling in SCALINGS}
             every = [one for scaling in SCALINGS for one in proven[scaling]]
             means = [f"{statistics.mean(values):.2%}" if values else "-" for values in (every, *proven.values())]
-            count = f"{len(every)} of {seeds * len(SCALINGS)}"
-            rows.append(f"| {n} | {gpus} | {count} | {name} | {' | '.join(means)} | {max(every):.2%} |")
-            print(rows[-1], file=sys.stderr)
-    return rows
+            yield [f"{n}", f"{gpus}", f"{len(every)} of {seeds * len(SCALINGS)}", name, *means, f"{max(every):.2%}"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,20 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3, help="batches of each size and scaling")
     parser.add_argument("--most", type=int, default=22, help="sizes of at most so many tasks")
     options = parser.parse_args(arguments)
-    rows = table([size for size in SIZES if size[0] <= options.most], options.seeds)
-    text = [
-        "# Bounds from the loads, and the optimum",
-        "",
-        describe("mig-opt", "highspy", "ortools"),
-        "",
-        "Batches of the generator (A100, WideTimes, `p_sup` 0.5). The load program leaves placements whole and lets",
-        "tasks be divided; the bound by dual prices leaves both whole, and may count a task more than once. The",
-        "distance is `1 - bound / proven optimum`.",
-        "",
-        *rows,
-    ]
-    save("load_bound", "\n".join(text) + "\n", options.results)
+    title = "Bounds from the loads, and the optimum"
+    page = Page("load_bound", title, "mig-opt", "highspy", "ortools", folder=options.results)
+    page.add("""Batches of the generator (A100, WideTimes, `p_sup` 0.5). The load program leaves placements whole and
+        lets tasks be divided; the bound by dual prices leaves both whole, and may count a task more than once. The
+        distance is `1 - bound / proven optimum`.""")
+    rows = measured([size for size in SIZES if size[0] <= options.most], options.seeds)
+    page.table(["tasks", "GPUs", "proven", "bound", "mean", *SCALINGS, "worst"], rows, range(9))
+    page.save()
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

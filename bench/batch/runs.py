@@ -1,4 +1,4 @@
-"""One run of one method on one batch of the study of exactness, here or in a process of its own."""
+"""One run of one method on one batch of the study of exactness, here or in a process of its own, and its row."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances.batch import ScalingName
 from mig_opt.instances.bundled import load_instance
+from mig_opt.method.result import Status
+from mig_opt.studies import environment, rows
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
-from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.rows import Outcome, failures, shielded
 from mig_opt.studies.workers import alone
 
 Variant = Literal["plain", "no operation costs", "memory", "impossible", "handover"]
 PYJOBSHOP = "pyjobshop"
+PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "pyjobshop")
+OTHER_PROBLEMS = (
+    *("serving", "fleet", "operations", "simulation", "change", "defragment", "deploy", "explain", "prove", "stream"),
+    *("concatenation", "files", "list_decoder", "requests", "study"),
+)
+"""Parts of the package that have no part in the runs of this study."""
 
 _SEEDS_BEFORE = 1000
 """From the seed of a batch to that of the batch before it."""
@@ -175,3 +185,33 @@ class _CtrlC(Callbacks):
     def on_end(self, result: ScheduleResult) -> None:
         if self._timer:
             self._timer.cancel()
+
+
+# Rows
+
+Row = rows.Row[Run]
+
+
+class Records(rows.Records[Run]):
+    """The rows in a file; ``keep`` lets those of other sources or versions count."""
+
+    def __init__(self, path: Path, *, keep: bool = False) -> None:
+        super().__init__(path, Run.read, keep=keep)
+
+
+def fingerprint(method: str) -> str:
+    """Return a hash of the sources of mig_opt that have a part in the runs, and of all versions."""
+    more = [Path(__file__).with_name("pyjobshop_model.py")] if method == PYJOBSHOP else []
+    return environment.fingerprint(PACKAGES, more, OTHER_PROBLEMS)
+
+
+def contradictions(found: Iterable[Row]) -> list[str]:
+    """Return what cannot be true: bounds above schedules of the same batch; and invalid schedules and failed runs."""
+    found = list(found)
+    return [*failures(found), *rows.contradictions(found)]
+
+
+def pairs_of_optima(found: Iterable[Row]) -> int:
+    """Return how many pairs of runs proved an optimum of the same batch."""
+    proven = Counter(row.run.batch_key for row in found if row.outcome.status == Status.OPTIMAL)
+    return sum(count * (count - 1) // 2 for count in proven.values())

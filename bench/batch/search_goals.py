@@ -12,11 +12,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.report import Told, describe, foreign_rows, markdown, resumable, save, some_of, something_wrong, start
+from bench.report import Page, completed, foreign_rows, markdown, resumable, some_of, start
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 from mig_opt.method.result import Status
-from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows, run_study, study_rows
-from mig_opt.studies.rows import pack
+from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows
 from mig_opt.studies.summary import Figures, Judged
 
 SEEDS = 30
@@ -155,7 +154,9 @@ _FIGURES = (
     "mean above best known",
     "FAR: mean gap",
     "worse than FAR",
+    "",
 )
+"""Columns behind those that name the batches; the last one is the verdict."""
 
 
 def _figures(cell: Cell, limit: float) -> list[str]:
@@ -185,7 +186,7 @@ def section(part: Part, seeds: int, found: StudyRows) -> list[str]:
             [name, _percent(REAL[name]), *_figures(cell, part.limit), verdict([cell], REAL[name])]
             for (name,), cell in cells.items()
         ]
-        return [*lines, *_table(["instance", "goal", *_figures_head()], rows), ""]
+        return [*lines, *_table(["instance", "goal", *_FIGURES], rows), ""]
     rows = []
     for n in dict.fromkeys(key[0] for key in cells):
         of = [cell for key, cell in cells.items() if key[0] == n]
@@ -194,15 +195,12 @@ def section(part: Part, seeds: int, found: StudyRows) -> list[str]:
         count = f"{len(together.search)} of {seeds * len(SCALINGS) * len(TIME_RANGES)}"
         figures = _figures(together, part.limit)
         rows.append([n, count, _percent(part.gap), *map(_percent, worst), *figures, verdict(of, part.gap)])
-    lines += [
-        *_table(["n", "batches", "goal", "worst cell: gap", "above best known", *_figures_head()], rows),
-        "",
-    ]
+    lines += [*_table(["n", "batches", "goal", "worst cell: gap", "above best known", *_FIGURES], rows), ""]
     rows = [
         [*key, f"{len(cell.search)} of {seeds}", *_figures(cell, part.limit), verdict([cell], part.gap)]
         for key, cell in cells.items()
     ]
-    return [*lines, *_table(["n", "scaling", "times", "batches", *_figures_head()], rows), ""]
+    return [*lines, *_table(["n", "scaling", "times", "batches", *_FIGURES], rows), ""]
 
 
 def verdict(cells: Sequence[Cell], goal: float) -> str:
@@ -228,10 +226,6 @@ def _above_best(run: Judged) -> float | None:
     return run.above_best
 
 
-def _figures_head() -> list[str]:
-    return [*_FIGURES, ""]
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     texts = [index for index, title in enumerate(head) if title in ("instance", "scaling", "times", "")]
     return markdown(head, rows, texts)
@@ -247,30 +241,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts, seeds = PARTS, SEEDS
     if options.cut:
         parts, seeds = {name: _cut(PARTS[name], n) for name, n in _CUT.items()}, 1
-    wanted = options.only or tuple(parts)
-    rows = options.results / "search_goals.jsonl"
-    lines = [
-        "# The goals of `search`",
-        "",
-        describe("mig-opt", "ortools"),
-        "",
-        "Batches of the generator (A100, `p_sup` 0.5); two threads. A cell is one number of tasks, one scaling and one"
-        " range of times. The gap is (makespan - bound) / makespan, to the greatest lower bound that any of the methods"
-        " found: the distance to the optimum where that is proven, else more than that. The best known makespan is the"
-        " shortest of all methods, and for bundled instances of those on record. A goal is one of the mean distance to"
-        " the best known makespan in a cell: *met* says that even the gap is no greater.",
-        "",
-    ]
+    page = Page("search_goals", "The goals of `search`", "mig-opt", "ortools", folder=options.results)
+    page.add("""Batches of the generator (A100, `p_sup` 0.5); two threads. A cell is one number of tasks, one scaling
+        and one range of times. The gap is (makespan - bound) / makespan, to the greatest lower bound that any of the
+        methods found: the distance to the optimum where that is proven, else more than that. The best known makespan is
+        the shortest of all methods, and for bundled instances of those on record. A goal is one of the mean distance to
+        the best known makespan in a cell: *met* says that even the gap is no greater.""")
     wrong: list[str] = []
+    rows = options.results / "search_goals.jsonl"
     for name, part in parts.items():
-        if name in wanted and not options.table:
-            run_study(part.study(min(options.seeds, seeds)), rows, keep=options.keep, progress=Told(name))
-        found = study_rows(part.study(seeds), rows, keep=options.keep or options.table)
+        if name in (options.only or parts) and not options.table:
+            completed(part.study(min(options.seeds, seeds)), rows, options, name)
+        found = completed(part.study(seeds), rows, options, name, run=False)
         if found.rows:
             wrong += [*found.contradictions, *found.failures]
-            lines += section(part, seeds, found)
-    pack(rows)
-    save("search_goals", "\n".join([*lines, *something_wrong(wrong)]), options.results)
+            page.lines += section(part, seeds, found)
+    page.wrong(wrong)
+    page.save()
     return 1 if wrong else 0
 
 

@@ -7,11 +7,9 @@ trace.
 
 from __future__ import annotations
 
-import functools
 import json
 import lzma
 import statistics
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.report import describe, markdown, parser_of, save, start
+from bench.report import Page, parser_of, start, tell
 from mig_opt import Job, OperationCosts, Trace, get_gpu, methods, simulate
 from mig_opt.files.fleet.traces import read_trace
 from mig_opt.models.fleet.admission import admission_bound, admission_optimum
 from mig_opt.simulation.fleet.options import policy_label
 from mig_opt.simulation.fleet.simulator import check_policy
+from mig_opt.studies.summary import grouped
 
 GPU = get_gpu("A100")
 PROFILES = ("7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.10gb", "1g.5gb")
@@ -48,7 +47,6 @@ MORE: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 """Options of schedulers that are tried beside the usual ones."""
 
-PUBLISHED = ("fragmentation-growth", "baskets")
 SIMPLE = ("first-fit", "best-fit", "load-balancing")
 
 _STORED = "admission.json.xz"
@@ -110,7 +108,7 @@ def measured(*, cut: bool) -> Iterator[Ratios]:
     """Yield the figures of every scheduler that can work without a queue, the bound and the optimum."""
     entries: list[tuple[str, dict[str, Any]]] = [(entry.name, {}) for entry in methods("simulate")]
     for group, trace, small in worlds(cut=cut):
-        print(trace.name, file=sys.stderr, flush=True)
+        tell(trace.name)
         for name, options in [*entries, *MORE]:
             try:
                 check_policy(trace, name, reject=True, **options)
@@ -137,50 +135,40 @@ def measured(*, cut: bool) -> Iterator[Ratios]:
             yield Ratios(group, trace.name, "upper bound", admission_bound(trace) / count)
 
 
-def lines(found: Sequence[Ratios]) -> list[str]:
-    """Return the tables."""
-    text = []
+TABLES: Mapping[str, tuple[str, float]] = {
+    "Accepted jobs in %": ("jobs", 100),
+    "Accepted compute slices x seconds in %": ("slice_seconds", 100),
+    "GPUs with jobs, mean over time": ("gpus", 1),
+    "Migrations in % of the accepted jobs": ("moves", 100),
+}
+"""By heading what is shown, and its scale."""
+
+
+def table(page: Page, found: Sequence[Ratios], heading: str) -> None:
+    """Add a table with the means of a figure, by scheduler and group; who has none, or only zeros, has no row."""
+    kind, scale = TABLES[heading]
     groups = list(dict.fromkeys(each.group for each in found))
-    names = list(dict.fromkeys(each.policy for each in found))
-    for title, kind in (("Accepted jobs in %", "jobs"), ("Accepted compute slices x seconds in %", "slice_seconds")):
-        rows = []
-        for name in names:
-            cells = [_mean(found, group, name, kind, 100) for group in groups]
-            if any(cells):
-                rows.append([name if " " in name else f"`{name}`", *cells])
-        text += [f"## {title}", "", *markdown(["", *groups], rows), ""]
-    rows = [
-        [f"`{name}`", *(_mean(found, group, name, "gpus", 1) for group in groups)]
-        for name in names
-        if any(each.policy == name and each.gpus is not None for each in found)
-    ]
-    text += ["## GPUs with jobs, mean over time", "", *markdown(["", *groups], rows), ""]
-    rows = [
-        [f"`{name}`", *(_mean(found, group, name, "moves", 100) for group in groups)]
-        for name in names
-        if any(each.policy == name and each.moves for each in found)
-    ]
-    return [*text, "## Migrations in % of the accepted jobs", "", *markdown(["", *groups], rows), ""]
+    rows = []
+    for name, own in grouped(found, lambda each: each.policy).items():
+        values = [[getattr(each, kind) for each in own if each.group == group] for group in groups]
+        known = [[value for value in cell if value is not None] for cell in values]
+        if any(map(any, known)):
+            cells = (f"{scale * statistics.fmean(cell):.1f}" if cell else "" for cell in known)
+            rows.append([name if " " in name else f"`{name}`", *cells])
+    page.section(heading)
+    page.table(["", *groups], rows)
 
 
-def _mean(found: Sequence[Ratios], group: str, policy: str, kind: str, scale: float) -> str:
-    own = [getattr(each, kind) for each in found if (each.group, each.policy) == (group, policy)]
-    known = [value for value in own if value is not None]
-    return f"{scale * statistics.fmean(known):.1f}" if known else ""
+def mean(found: Sequence[Ratios], policy: str, groups: str, kind: str = "jobs") -> float:
+    """Return the mean of a figure of a scheduler on the mixes, or on the openb days."""
+    own = [
+        each for each in found if each.policy == policy and each.group.startswith("openb") == (groups == "openb days")
+    ]
+    return statistics.fmean(getattr(each, kind) for each in own)
 
 
 def _short(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
-
-
-def gain(found: Sequence[Ratios], policy: str, over: str, groups: Sequence[str], kind: str = "jobs") -> float:
-    """Return by which share the mean of a scheduler is above that of another one on some groups."""
-    mean = functools.partial(_plain_mean, found, groups, kind)
-    return mean(policy) / mean(over) - 1
-
-
-def _plain_mean(found: Sequence[Ratios], groups: Sequence[str], kind: str, policy: str) -> float:
-    return statistics.fmean(getattr(each, kind) for each in found if each.policy == policy and each.group in groups)
 
 
 def read(folder: Path) -> list[Ratios]:
@@ -188,35 +176,25 @@ def read(folder: Path) -> list[Ratios]:
     return [Ratios(**each) for each in json.loads(lzma.decompress((folder / _STORED).read_bytes()))]
 
 
-def claims(found: Sequence[Ratios]) -> list[str]:
-    """Return what two abstracts print beside what is measured here, on other traces."""
-    groups = list(dict.fromkeys(each.group for each in found))
-    mixes = [group for group in groups if not group.startswith("openb")]
-    days = [group for group in groups if group.startswith("openb")]
-    rows = []
+def gain(found: Sequence[Ratios], policy: str, over: str, groups: str, kind: str = "jobs") -> float:
+    """Return by which share the mean of a scheduler is above that of another one."""
+    return mean(found, policy, groups, kind) / mean(found, over, groups, kind) - 1
+
+
+def claims(found: Sequence[Ratios]) -> Iterator[list[str]]:
+    """Yield what two abstracts print beside what is measured here, on other traces."""
     for other in SIMPLE:
-        value = gain(found, "fragmentation-growth", other, mixes)
-        rows.append(
-            ["arXiv 2511.18906: accepted workloads", "+10 %", f"mixes, over `{other}`", f"{100 * value:+.1f} %"]
-        )
+        more = gain(found, "fragmentation-growth", other, "mixes")
+        yield ["arXiv 2511.18906: accepted workloads", "+10 %", f"mixes, over `{other}`", f"{100 * more:+.1f} %"]
     for label in ("baskets", "baskets:quota=0.5"):
+        where = f"openb days, `{label}` over"
         for other in SIMPLE[:2]:
-            value = gain(found, label, other, days)
-            where = f"openb days, `{label}` over `{other}`"
-            rows.append(["arXiv 2502.01909: accepted requests", "+22 %", where, f"{100 * value:+.1f} %"])
-        value = gain(found, label, "first-fit", days, "gpus")
-        where = f"openb days, `{label}` over `first-fit`"
-        rows.append(["arXiv 2502.01909: active hardware", "-17 %", where, f"{100 * value:+.1f} %"])
-        moved = _plain_mean(found, days, "moves", label)
-        rows.append(
-            [
-                "arXiv 2502.01909: migrated VMs",
-                "1 %",
-                f"openb days, `{label}`, migrations per job",
-                f"{100 * moved:.1f} %",
-            ]
-        )
-    return markdown(["what", "printed in the abstract", "measured", ""], rows, texts=(0, 2))
+            more = gain(found, label, other, "openb days")
+            yield ["arXiv 2502.01909: accepted requests", "+22 %", f"{where} `{other}`", f"{100 * more:+.1f} %"]
+        more = gain(found, label, "first-fit", "openb days", "gpus")
+        yield ["arXiv 2502.01909: active hardware", "-17 %", f"{where} `first-fit`", f"{100 * more:+.1f} %"]
+        moved = f"{100 * mean(found, label, 'openb days', 'moves'):.1f} %"
+        yield ["arXiv 2502.01909: migrated VMs", "1 %", f"openb days, `{label}`, migrations per job", moved]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -231,29 +209,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stored = "[\n" + ",\n".join(entries) + "\n]\n"
         (options.results / _STORED).write_bytes(lzma.compress(stored.encode(), preset=9))
     found = read(options.results)
-    text = [
-        "# Acceptance on fleets without a queue",
-        "",
-        describe("mig-opt", "ortools", "highspy"),
-        "",
-        "A100-40GB, operations take no time. Mixes: a Poisson process, exponential seconds with a mean of 100,",
-        f"memory slices asked for {LOAD} times those that there are; weights of {', '.join(PROFILES)}:",
-        "; ".join(f"{name} {'/'.join(f'{w:g}' for w in weights)}" for name, weights in MIXES.items()) + ".",
-        "5 traces of 100 jobs on 4 GPUs, one of 1500 on 40. openb: six days, 150 to 199 jobs each, most of them for a",
-        "whole GPU.",
-        "The upper bound holds for every scheduler; the one without migration and the best admission are of",
-        f"`admission_optimum` with {OPTIMUM_S:g} s, and meet where they are proven.",
-        "",
-        *lines(found),
-        "## Beside what is printed",
-        "",
-        "Both algorithms are known here from their abstracts only, and neither abstract names whom the gain is over.",
-        "The first paper draws its traces from several distributions; the second uses a trace of an Alibaba cluster,",
-        "whose mapping to profiles and whose fleet the abstract does not print.",
-        "",
-        *claims(found),
-    ]
-    save("admission", "\n".join(text) + "\n", options.results)
+    title = "Acceptance on fleets without a queue"
+    page = Page("admission", title, "mig-opt", "ortools", "highspy", folder=options.results)
+    weights = (f"{name} {'/'.join(f'{weight:g}' for weight in own)}" for name, own in MIXES.items())
+    page.add(
+        f"""A100-40GB, operations take no time. Mixes: a Poisson process, exponential seconds with a mean of 100, memory
+        slices asked for {LOAD} times those that there are; weights of {", ".join(PROFILES)}: {"; ".join(weights)}.
+        5 traces of 100 jobs on 4 GPUs, one of 1500 on 40. openb: six days, 150 to 199 jobs each, most of them for a
+        whole GPU.""",
+        f"""The upper bound holds for every scheduler; the one without migration and the best admission are of
+        `admission_optimum` with {OPTIMUM_S:g} s, and meet where they are proven.""",
+    )
+    for heading in TABLES:
+        table(page, found, heading)
+    page.section(
+        "Beside what is printed",
+        """Both algorithms are known here from their abstracts only, and neither abstract names whom the gain is over.
+        The first paper draws its traces from several distributions; the second uses a trace of an Alibaba cluster,
+        whose mapping to profiles and whose fleet the abstract does not print.""",
+    )
+    page.table(["what", "printed in the abstract", "measured", ""], claims(found), texts=(0, 2))
+    page.save()
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ Run: python -m bench.fleet.declared, which does what is missing and writes the t
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
-import sys
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from bench.fleet.rivals import saturated
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Kept, Page, parser_of, start
 from mig_opt import Trace, declare_times, generate_trace, simulate
 
 KNOWLEDGE: tuple[float | str, ...] = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, "classes", "one")
@@ -57,69 +57,53 @@ def measured(trace: Trace, seed: int) -> dict[str, Any]:
     return found
 
 
-def table(rows: Sequence[Mapping[str, Any]], measure: int) -> list[str]:
-    """Return a table with the planner as a multiple of the best simple scheduler, on the mean of a kind's traces."""
-    lines = []
+def table(page: Page, rows: Mapping[str, Mapping[str, Any]], measure: int) -> None:
+    """Add a table with the planner as a multiple of the best simple scheduler, on the mean of a kind's traces."""
     told = ["true times", *(f"sigma {own}" for own in KNOWLEDGE[1:-2]), "classes", "one for all"]
-    worst = (0.0, "")
+    table, worst = [], (0.0, "")
     for kind in KINDS:
-        own = [row for row in rows if row["kind"] == kind]
-        if own:
-            cells = [kind]
-            for knowledge, words in zip(KNOWLEDGE, told, strict=True):
-                ratios = [
-                    row[f"planner, {knowledge}"][measure] / min(row[name][measure] for name in SIMPLE) for row in own
-                ]
-                cells.append(f"{sum(ratios) / len(ratios):.2f}")
-                most = max(ratios)
-                worst = max(worst, (most, f"{kind}, seed {own[ratios.index(most)]['seed']}, {words}"))
-            lines.append(cells)
-    heads = ["kind of jobs", *told]
-    return [*markdown(heads, lines), "", f"The worst of single traces: {worst[0]:.2f} ({worst[1]}).", ""]
+        own = {name: row for name, row in rows.items() if name.startswith(f"{kind}, seed")}
+        cells = [kind]
+        for knowledge, words in zip(KNOWLEDGE, told, strict=True):
+            ratios = {
+                name: row[f"planner, {knowledge}"][measure] / min(row[rival][measure] for rival in SIMPLE)
+                for name, row in own.items()
+            }
+            cells += [f"{statistics.fmean(ratios.values()):.2f}"] if ratios else []
+            worst = max([worst, *((ratio, f"{name}, {words}") for name, ratio in ratios.items())])
+        table += [cells] if own else []
+    page.table(["kind of jobs", *told], table)
+    page.add(f"The worst of single traces: {worst[0]:.2f} ({worst[1]}).")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_declared.md", "one seed, few jobs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="these traces only, not 1 to 3")
     options = parser.parse_args(arguments)
-    path = Path(options.results) / "online_declared.jsonl"
-    rows: list[dict[str, Any]] = []
-    if path.exists():
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    done = {(row["kind"], row["seed"]) for row in rows}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = Kept(options.results / "online_declared.jsonl")
     begin = time.monotonic()
-    for seed in options.seeds or SEEDS[: 1 if options.cut else None]:
-        for kind, make in KINDS.items():
-            if (kind, seed) in done or time.monotonic() > begin + options.seconds:
-                continue
-            row = {"kind": kind, "seed": seed, **measured(make(seed, options.cut), seed)}
-            rows.append(row)
-            with path.open("a", encoding="utf-8") as file:
-                print(json.dumps(row), file=file)
-            print(kind, seed, flush=True)
-    lines = ["# The planner without exact run times", "", describe("mig-opt"), ""]
+    for seed, kind in itertools.product(options.seeds or SEEDS[: 1 if options.cut else None], KINDS):
+        if time.monotonic() < begin + options.seconds:
+            kept.get(f"{kind}, seed {seed}", partial(_measured, kind, seed, options.cut))
     simple = ", ".join(f"`{name}`" for name in SIMPLE)
-    seeds = sorted({str(row["seed"]) for row in rows})
-    traces = f"Traces with seed {seeds[0]}" if len(seeds) == 1 else f"Means of traces with the seeds {', '.join(seeds)}"
-    lines += [
-        "`planner` where schedulers are told declared run times: exact ones; wrong ones, by a lognormal factor of some"
-        " sigma; the mean of all jobs that ask for the same; or one time for all. Multiples of the best of"
-        f" {simple} (`backfill=True`, `patience=None`), which do not look at run times; below 1 the planner is ahead."
-        f" {traces}; a saturated trace has {JOBS} jobs on 8 H100s, the families have their"
-        " usual sizes on A100s.",
-        "",
-        "## Mean flow time",
-        "",
-        *table(rows, 0),
-        "## Makespan",
-        "",
-        *table(rows, 1),
-    ]
-    save("online_declared", "\n".join(lines), options.results)
+    seeds = sorted({name.rpartition(" ")[2] for name in kept.known})
+    page = Page("online_declared", "The planner without exact run times", "mig-opt", folder=options.results)
+    page.add(f"""`planner` where schedulers are told declared run times: exact ones; wrong ones, by a lognormal factor
+        of some sigma; the mean of all jobs that ask for the same; or one time for all. Multiples of the best of
+        {simple} (`backfill=True`, `patience=None`), which do not look at run times; below 1 the planner is ahead. Means
+        of traces with the seeds {", ".join(seeds)}; a saturated trace has {JOBS} jobs on 8 H100s, the families have
+        their usual sizes on A100s.""")
+    for measure, heading in enumerate(("Mean flow time", "Makespan")):
+        page.section(heading)
+        table(page, kept.known, measure)
+    page.save()
+
+
+def _measured(kind: str, seed: int, cut: bool) -> dict[str, Any]:
+    return measured(KINDS[kind](seed, cut), seed)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

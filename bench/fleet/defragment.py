@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start, tell, timed
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.api.defragment import greedy_migrations
 from mig_opt.validation import validate_migrations
@@ -42,11 +43,6 @@ def random_fleet(gpus: int, load: float, seed: int) -> FleetState:
             taken[gpu] += footprint
             used += profile.compute_slices
     return FleetState(A100, gpus, tuple(held))
-
-
-def whole_gpus(gpus: int) -> int:
-    """Return for how many instances of the largest profile there is to be room: a twentieth of the GPUs."""
-    return max(1, gpus // 20)
 
 
 @dataclass(frozen=True)
@@ -79,14 +75,13 @@ class Case:
         migrations = greedy_migrations(state)
         reached = validate_migrations(state, migrations)
         assert reached.valid, str(reached)
-        times = [time.perf_counter()]
-        same = defragment(state, fragmentation=min(1.0, reached.fragmentation), time_limit=TIME_LIMIT)
-        times.append(time.perf_counter())
-        least = defragment(state, time_limit=TIME_LIMIT)
-        times.append(time.perf_counter())
-        room = defragment(state, [WHOLE] * whole_gpus(state.gpus), time_limit=TIME_LIMIT)
-        times.append(time.perf_counter())
-        seconds = tuple(end - begin for begin, end in itertools.pairwise(times))
+        goals: tuple[dict[str, Any], ...] = (
+            {"fragmentation": min(1.0, reached.fragmentation)},
+            {},
+            {"room": [WHOLE] * max(1, state.gpus // 20)},
+        )
+        runs = [timed(partial(defragment, state, time_limit=TIME_LIMIT, **goal), time.perf_counter) for goal in goals]
+        (same, least, room), seconds = zip(*runs, strict=True)
         return cls(same.fragmentation_before, reached.fragmentation, len(migrations), same, least, room, seconds)
 
 
@@ -95,7 +90,7 @@ def settled(results: Sequence[DefragmentationResult]) -> int:
     return sum(result.status.value in {"optimal", "infeasible"} for result in results)
 
 
-def mean(values: Sequence[float | None]) -> float:
+def mean(values: Iterable[float | None]) -> float:
     """Return the mean of those that are there."""
     there = [value for value in values if value is not None]
     return statistics.fmean(there) if there else float("nan")
@@ -106,69 +101,68 @@ def count(result: DefragmentationResult) -> int | None:
     return None if result.migrations is None else len(result.migrations)
 
 
-def row(gpus: int, load: float, seeds: int) -> tuple[str, str, list[Case]]:
-    """Return the rows of the two tables for fleets of one size and load."""
-    cases = [Case.of(random_fleet(gpus, load, seed)) for seed in range(seeds)]
-    same, least, room = ([getattr(case, name) for case in cases] for name in ("same", "least", "room"))
-    worst = [max(case.seconds[index] for case in cases) for index in range(3)]
-    one = (
-        f"| {gpus} | {load:.0%} | {mean([case.before for case in cases]):.4f} "
-        f"| {mean([case.greedy_after for case in cases]):.4f} | {mean([case.greedy for case in cases]):.1f} "
-        f"| {mean(list(map(count, same))):.1f} | {mean([result.fragmentation for result in least]):.4f} "
-        f"| {mean(list(map(count, least))):.1f} |"
-    )
-    possible = [result for result in room if result.status.value != "infeasible"]
-    moves = f"{mean(list(map(count, possible))):.1f}" if possible else "-"
-    two = (
-        f"| {gpus} | {load:.0%} | {settled(same)}/{seeds} | {worst[0]:.2f} s | {settled(least)}/{seeds} "
-        f"| {worst[1]:.2f} s | {settled(room)}/{seeds} | {worst[2]:.2f} s | {len(possible)}/{seeds} | {moves} |"
-    )
-    print(one, two, sep="\n", flush=True)
-    return one, two, cases
+def figures(cases: Sequence[Case]) -> list[str]:
+    """Return fragmentation and migrations of fleets of one size and load."""
+    return [
+        *(f"{mean(getattr(case, name) for case in cases):.4f}" for name in ("before", "greedy_after")),
+        f"{mean(case.greedy for case in cases):.1f}",
+        f"{mean(count(case.same) for case in cases):.1f}",
+        f"{mean(case.least.fragmentation for case in cases):.4f}",
+        f"{mean(count(case.least) for case in cases):.1f}",
+    ]
 
 
-def main(arguments: Sequence[str]) -> int:
+def proofs(cases: Sequence[Case]) -> list[str]:
+    """Return how many runs of each goal are proven, the slowest, and how often there is room."""
+    cells = []
+    for at, name in enumerate(("same", "least", "room")):
+        results = [getattr(case, name) for case in cases]
+        cells += [f"{settled(results)}/{len(cases)}", f"{max(case.seconds[at] for case in cases):.2f} s"]
+    possible = [case.room for case in cases if case.room.status.value != "infeasible"]
+    return [*cells, f"{len(possible)}/{len(cases)}", f"{mean(map(count, possible)):.1f}" if possible else "-"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if the exact plan ever has more migrations than the greedy one."""
     options = parser_of(__doc__, "defragment.md", "few GPUs, one fleet for each size and load").parse_args(arguments)
     sizes, seeds = ((1, 5, 50), 1) if options.cut else (GPUS, SEEDS)
-    done = [row(gpus, load, seeds) for gpus in sizes for load in LOADS]
-    cases = [case for _, _, found in done for case in found]
+    done = {}
+    for gpus, load in itertools.product(sizes, LOADS):
+        done[gpus, load] = [Case.of(random_fleet(gpus, load, seed)) for seed in range(seeds)]
+        tell(gpus, load, *figures(done[gpus, load]))
+    cases = [case for found in done.values() for case in found]
     more = sum((count(case.same) or 0) > case.greedy or case.same.migrations is None for case in cases)
     fewer = sum(case.same.migrations is not None and len(case.same.migrations) < case.greedy for case in cases)
-    of_size = zip(done, (gpus for gpus in sizes for _ in LOADS), strict=True)
-    fifty = [case for (_, _, found), gpus in of_size if gpus == 50 for case in found]
+    fifty = [case for (gpus, _), found in done.items() if gpus == 50 for case in found]
     slowest = max(max(case.seconds) for case in fifty)
     open_ones = sum(3 - settled([case.same, case.least, case.room]) for case in fifty)
-    lines = [
-        "# The fewest migrations, and the greedy rules of the fragmentation-aware paper",
-        "",
-        describe("mig-opt", "highspy", "PuLP"),
-        "",
-        f"Random A100 fleets ({seeds} for each size and load): instances of 1g.5gb, 2g.10gb, 3g.20gb and 4g.20gb at",
-        "random places until that share of the compute slices is in use. *Greedy* are the rules of section IV-D as",
-        "`fragmentation-aware` applies them, as if a job had just departed from each GPU in turn (threshold 0.4). They",
-        "also balance loads, which no figure here rewards. *Same* is the exact answer to: the fewest migrations that",
-        "leave as little fragmentation as the greedy rules do. *Least* is the least fragmentation that can be reached,",
-        f"with the fewest migrations. *Room* is for one {WHOLE} for each 20 GPUs, at least one. Figures are means.",
-        "",
-        f"Of {len(cases)} fleets the exact plan has more migrations than the greedy one in {more}, fewer in {fewer}.",
-        f"Of the {3 * len(fifty)} runs with 50 GPUs {open_ones} are not proven, the slowest takes {slowest:.1f} s",
-        "(goal: all proven in under 10 s).",
-        "",
-        "| GPUs | load | fragmentation before | after greedy | migrations: greedy | same | least | its migrations |",
-        "|---|---|---|---|---|---|---|---|",
-        *(one for one, _, _ in done),
-        "",
-        "Proven (the best, or impossible), the slowest run, and how often and with how many migrations there is room:",
-        "",
-        "| GPUs | load | same | slowest | least | slowest | room | slowest | possible | migrations |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *(two for _, two, _ in done),
-        "",
-    ]
-    save("defragment", "\n".join(lines), options.results)
+    title = "The fewest migrations, and the greedy rules of the fragmentation-aware paper"
+    page = Page("defragment", title, "mig-opt", "highspy", "PuLP", folder=options.results)
+    page.add(
+        f"""Random A100 fleets ({seeds} for each size and load): instances of 1g.5gb, 2g.10gb, 3g.20gb and 4g.20gb at
+        random places until that share of the compute slices is in use. *Greedy* are the rules of section IV-D as
+        `fragmentation-aware` applies them, as if a job had just departed from each GPU in turn (threshold 0.4). They
+        also balance loads, which no figure here rewards. *Same* is the exact answer to: the fewest migrations that
+        leave as little fragmentation as the greedy rules do. *Least* is the least fragmentation that can be reached,
+        with the fewest migrations. *Room* is for one {WHOLE} for each 20 GPUs, at least one. Figures are means.""",
+        f"""Of {len(cases)} fleets the exact plan has more migrations than the greedy one in {more}, fewer in {fewer}.
+        Of the {3 * len(fifty)} runs with 50 GPUs {open_ones} are not proven, the slowest takes {slowest:.1f} s (goal:
+        all proven in under 10 s).""",
+    )
+    head = ["fragmentation before", "after greedy", "migrations: greedy", "same", "least", "its migrations"]
+    page.table(
+        ["GPUs", "load", *head], ([n, f"{load:.0%}", *figures(own)] for (n, load), own in done.items()), range(8)
+    )
+    page.add(
+        "Proven (the best, or impossible), the slowest run, and how often and with how many migrations there is room:"
+    )
+    head = ["same", "slowest", "least", "slowest", "room", "slowest", "possible", "migrations"]
+    page.table(
+        ["GPUs", "load", *head], ([n, f"{load:.0%}", *proofs(own)] for (n, load), own in done.items()), range(10)
+    )
+    page.save()
     return 1 if more else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    start(main)

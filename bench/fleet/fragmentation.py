@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from bench.figures import save_figure
 from bench.fleet.fragmentation_figures import ablation, instance_figure
 from bench.fleet.fragmentation_tables import concurrency, instance_counts, instances, migration, spread
 from bench.fleet.fragmentation_worlds import (
@@ -27,19 +27,19 @@ from bench.fleet.fragmentation_worlds import (
     total,
     wait,
 )
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Page, parser_of, start
 from mig_opt import simulate
 from mig_opt.simulation import Metrics
 
 
-def waits(bench: Bench) -> Iterator[str]:
-    """Yield the table for the paper's Figure 7."""
-    yield "## Waits (Figure 7; printed: dynamic at least 30 % less than the best static configuration)"
-    yield ""
-    yield "Mean seconds of a wait, mean and standard deviation over the seeds; less: by how much the mean over all"
-    yield "seeds is less than that of static. Static is the better of two placements of the same instances. With one"
-    yield "queue the first job in it holds up all others; with a queue per size only those of its size."
-    yield ""
+def waits(page: Page, bench: Bench) -> None:
+    """Add the table for the paper's Figure 7."""
+    page.section(
+        "Waits (Figure 7; printed: dynamic at least 30 % less than the best static configuration)",
+        """Mean seconds of a wait, mean and standard deviation over the seeds; less: by how much the mean over all seeds
+        is less than that of static. Static is the better of two placements of the same instances. With one queue the
+        first job in it holds up all others; with a queue per size only those of its size.""",
+    )
     rows = []
     for workload in WORKLOADS:
         static, passing = (bench.static(workload, queues=queues) for queues in (False, True))
@@ -55,13 +55,14 @@ def waits(bench: Bench) -> Iterator[str]:
             ]
         )
     heads = ["workload", "static, one queue", "static, per size", "dynamic, one queue", "dynamic, per size"]
-    yield from markdown([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
+    page.table([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
 
 
-def executions(bench: Bench) -> Iterator[str]:
-    """Yield the table for the paper's Figures 8 and 9."""
-    yield "## Migration (Figures 8 and 9; printed: execution more than 10 % less at gap 50, more than 6 % at gap 25)"
-    yield ""
+def executions(page: Page, bench: Bench) -> None:
+    """Add the table for the paper's Figures 8 and 9."""
+    page.section(
+        "Migration (Figures 8 and 9; printed: execution more than 10 % less at gap 50, more than 6 % at gap 25)"
+    )
     rows = []
     still = dataclasses.replace(ALL, migration=False)
     packed = dataclasses.replace(ALL, balancing=False)
@@ -83,10 +84,8 @@ def executions(bench: Bench) -> Iterator[str]:
             ]
         )
     heads = ["workload", "printed", "without s", "with s", "less", "less without balancing", "migrations per job"]
-    yield from markdown([*heads, "fragmentation without to with"], rows)
-    yield ""
-    yield "By how many percent execution is less with migration, depending on who is held up by PCIe and how much:"
-    yield ""
+    page.table([*heads, "fragmentation without to with"], rows)
+    page.add("By how many percent execution is less with migration, depending on who is held up by PCIe and how much:")
     rows = []
     for contention in CONTENTION:
         own = dataclasses.replace(bench, world=dataclasses.replace(bench.world, contention=contention))
@@ -94,7 +93,7 @@ def executions(bench: Bench) -> Iterator[str]:
             rival = dataclasses.replace(way, migration=False)
             saved = [f"{own.saved(workload, way, rival, execution):.1f}" for workload in WORKLOADS]
             rows.append([f"{contention}, {name}", *saved])
-    yield from markdown(["held up by PCIe", *WORKLOADS], rows)
+    page.table(["held up by PCIe", *WORKLOADS], rows)
 
 
 def ratios(bench: Bench, workload: str, way: Way, *, queues: bool, of: Callable[[Metrics], float]) -> list[float]:
@@ -104,16 +103,15 @@ def ratios(bench: Bench, workload: str, way: Way, *, queues: bool, of: Callable[
     return [mine / other for mine, other in pairs]
 
 
-def steps(bench: Bench) -> Iterator[str]:
-    """Yield the tables for the paper's Figure 10."""
-    yield "## Ablation (Figure 10; printed: wait + execution 13 to 35 % less than the baseline)"
-    yield ""
-    yield "Mean of wait + execution, the paper's *makespan*, as a share of the baseline's, which is first fit on static"
-    yield "partitions: mean and standard deviation over the seeds. Last line: the end of the last job, with all three."
+def steps(page: Page, bench: Bench) -> None:
+    """Add the tables for the paper's Figure 10."""
+    page.section(
+        "Ablation (Figure 10; printed: wait + execution 13 to 35 % less than the baseline)",
+        """Mean of wait + execution, the paper's *makespan*, as a share of the baseline's, which is first fit on static
+        partitions: mean and standard deviation over the seeds. Last line: the end of the last job, with all three.""",
+    )
     for queues, heading in ((False, "One queue, first come first served"), (True, "A queue for each size")):
-        yield ""
-        yield f"### {heading}, also for the baseline"
-        yield ""
+        page.lines += [f"### {heading}, also for the baseline", ""]
         rows = [
             [name, *(spread(ratios(bench, workload, way, queues=queues, of=total), 2) for workload in WORKLOADS)]
             for name, way in STEPS
@@ -122,7 +120,7 @@ def steps(bench: Bench) -> Iterator[str]:
             spread(ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan), 2) for workload in WORKLOADS
         )
         rows.append(["all three, last end", *last])
-        yield from markdown(["techniques", *WORKLOADS], rows)
+        page.table(["techniques", *WORKLOADS], rows)
 
 
 def variations(cut: bool) -> Iterator[tuple[str, World]]:
@@ -151,13 +149,13 @@ def _named(name: str, value: object) -> str:
     return f"{name} {value:g}" if isinstance(value, float) else f"{name}: {value}"
 
 
-def sensitivity(bench: Bench, *, cut: bool) -> Iterator[str]:
-    """Yield the table of other assumptions."""
-    yield "## Other assumptions"
-    yield ""
-    yield "The least and the most of the four workloads, each of the mean over all seeds. Negative: more."
-    yield "Static instances are in the first of the two placements."
-    yield ""
+def sensitivity(page: Page, bench: Bench, *, cut: bool) -> None:
+    """Add the table of other assumptions."""
+    page.section(
+        "Other assumptions",
+        """The least and the most of the four workloads, each of the mean over all seeds. Negative: more. Static
+        instances are in the first of the two placements.""",
+    )
     rows = []
     for name, world in variations(cut):
         own = bench if world == bench.world else dataclasses.replace(bench, world=_as_large(world, bench.world))
@@ -176,9 +174,8 @@ def sensitivity(bench: Bench, *, cut: bool) -> Iterator[str]:
             ]
         )
     heads = ["assumption", "wait, one queue %", "wait, per size %", "execution by migration %"]
-    yield from markdown([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
-    yield ""
-    yield "Printed: at least 30, at least 30, 6 to 10, 13 to 35, 13 to 35, nothing."
+    page.table([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
+    page.add("Printed: at least 30, at least 30, 6 to 10, 13 to 35, 13 to 35, nothing.")
 
 
 def _as_large(world: World, other: World) -> World:
@@ -191,29 +188,6 @@ def _range(values: Iterable[float], digits: int = 0) -> str:
     return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
 
 
-def report(bench: Bench, *, cut: bool) -> str:
-    """Return the page."""
-    parts: list[Iterable[str]] = [
-        [
-            "# The fragmentation-aware scheduler's paper",
-            "",
-            describe("mig-opt"),
-            "",
-            f"{bench.seeds} seeds, {bench.world.jobs} jobs each, 4 A100-40GB. `bench/fleet/fragmentation.py` made "
-            "this page; [The simulation of a fleet](../../docs/explanation/simulation.md) says what it means and what "
-            "is assumed.",
-        ],
-        waits(bench),
-        executions(bench),
-        steps(bench),
-        concurrency(bench.seeds),
-        instances(bench.seeds, bench.world.jobs),
-        migration(min(bench.seeds, 10), bench.world.jobs),
-        sensitivity(bench, cut=cut),
-    ]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
-
-
 def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
     """Return for the first three steps the shares of the baseline, by workload and seed."""
     return {
@@ -222,24 +196,31 @@ def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
     }
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_fragmentation.md and two .svg", "one seed, 25 jobs, fewer assumptions")
     parser.add_argument("--seeds", type=int, default=20, help="traces of each workload (20)")
     options = parser.parse_args(arguments)
     bench = Bench(1, World(jobs=25)) if options.cut else Bench(options.seeds, World())
-    save("online_fragmentation", report(bench, cut=options.cut), options.results)
-    ablation(
-        WORKLOADS,
-        {
-            "one queue": figure_data(bench, queues=False),
-            "a queue for each size": figure_data(bench, queues=True),
-        },
-        options.results / "online_fragmentation.svg",
-    )
+    title = "The fragmentation-aware scheduler's paper"
+    page = Page("online_fragmentation", title, "mig-opt", folder=options.results)
+    page.add(f"""{bench.seeds} seeds, {bench.world.jobs} jobs each, 4 A100-40GB. `bench/fleet/fragmentation.py` made
+        this page; [The simulation of a fleet](../../docs/explanation/simulation.md) says what it means and what is
+        assumed.""")
+    waits(page, bench)
+    executions(page, bench)
+    steps(page, bench)
+    concurrency(page, bench.seeds)
+    instances(page, bench.seeds, bench.world.jobs)
+    migration(page, min(bench.seeds, 10), bench.world.jobs)
+    sensitivity(page, bench, cut=options.cut)
+    page.save()
+    queues = {"one queue": False, "a queue for each size": True}
+    panels = {name: figure_data(bench, queues=each) for name, each in queues.items()}
+    save_figure(ablation(WORKLOADS, panels), options.results / "online_fragmentation.svg")
     shown = simulate(make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
-    instance_figure(instance_counts(shown), options.results / "online_fragmentation_instances.svg")
+    save_figure(instance_figure(instance_counts(shown)), options.results / "online_fragmentation_instances.svg")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

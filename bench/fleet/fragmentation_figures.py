@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
-
-from bench.figures import save_figure
 
 _COLOURS = ("#56B4E9", "#0072B2", "#D55E00")
 _HATCHES = ("", "///", "")
 _PRINTED = (0.65, 0.87)
 
 
-def ablation(
-    workloads: Sequence[str], panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], path: Path
-) -> None:
-    """Write a figure with the shares of the baseline that are left with more and more techniques.
+def ablation(workloads: Sequence[str], panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
+    """Return a figure with the shares of the baseline that are left with more and more techniques.
 
     Parameters
     ----------
@@ -26,8 +21,6 @@ def ablation(
         Their names.
     panels : mapping
         For each panel the techniques, and of each the shares by workload and seed.
-    path : Path
-        Where to write it.
     """
     figure = Figure(figsize=(10.5, 3.4), layout="constrained")
     several = figure.subplots(1, len(panels), sharey=True)
@@ -50,18 +43,16 @@ def ablation(
     several[0].set_ylabel("wait + execution, share of the baseline")
     several[0].set_ylim(0, 1.45)
     several[0].legend(fontsize=8, loc="upper left", ncols=2)
-    save_figure(figure, path)
+    return figure
 
 
-def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]], path: Path) -> None:
-    """Write a figure with the desired and the actual number of instances of each profile over time (Figure 6).
+def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]]) -> Figure:
+    """Return a figure with the desired and the actual number of instances of each profile over time (Figure 6).
 
     Parameters
     ----------
     counts : mapping
         For each profile the seconds at which something changes, with both numbers from then on.
-    path : Path
-        Where to write it.
     """
     figure = Figure(figsize=(10.5, 5.6), layout="constrained")
     several = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]
@@ -76,4 +67,4 @@ def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]], path
         axes.set_axisbelow(True)
     several[0].legend(fontsize=8, loc="upper right", ncols=2)
     several[-1].set_xlabel("seconds")
-    save_figure(figure, path)
+    return figure

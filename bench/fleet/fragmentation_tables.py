@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.fleet.fragmentation_worlds import ALL, WORKLOADS, Bench, Way, World, execution, make_trace, moves
-from bench.report import markdown
+from bench.report import Page
 from mig_opt import Job, Trace, simulate
 from mig_opt.fleet.log import CREATE, Log
 
@@ -61,14 +61,14 @@ def slowdowns(count: int, seeds: int) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def concurrency(seeds: int) -> Iterator[str]:
-    """Yield the tables for Figure 5."""
-    yield "## Concurrent tasks (Figure 5; printed: conditional load balancing has the least time per token, no figures)"
-    yield ""
-    yield "Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by"
-    yield "PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU: of all tasks"
-    yield "with the standard deviation, and of each model. The paper's two rivals are not among them."
-    yield ""
+def concurrency(page: Page, seeds: int) -> None:
+    """Add the tables for Figure 5."""
+    page.section(
+        "Concurrent tasks (Figure 5; printed: conditional load balancing has the least time per token, no figures)",
+        """Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by
+        PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU: of all tasks with
+        the standard deviation, and of each model. The paper's two rivals are not among them.""",
+    )
     rows = []
     for count in TASKS:
         found = slowdowns(count, seeds)
@@ -77,7 +77,7 @@ def concurrency(seeds: int) -> Iterator[str]:
         for model in MODELS:
             drawn = (models[model] for models in found.values())
             rows.append([str(count), model, *(f"{statistics.fmean(own):.2f}" if own else "-" for own in drawn)])
-    yield from markdown(["tasks", "model", "fragmentation-aware", *RIVALS], rows, texts=(1,))
+    page.table(["tasks", "model", "fragmentation-aware", *RIVALS], rows, texts=(1,))
 
 
 # Desired and actual instances: the paper's Figure 6
@@ -114,13 +114,13 @@ def surplus_shares(log: Log) -> dict[str, float]:
     return shares
 
 
-def instances(seeds: int, jobs: int) -> Iterator[str]:
-    """Yield the table for Figure 6."""
-    yield "## Desired and actual instances (Figure 6; printed without figures: surplus ones stay)"
-    yield ""
-    yield "normal-25. Surplus: share of the time in which there are more instances of a profile than jobs that want or"
-    yield "have one. Destroyed: instances of each profile that made room for others, per job."
-    yield ""
+def instances(page: Page, seeds: int, jobs: int) -> None:
+    """Add the table for Figure 6."""
+    page.section(
+        "Desired and actual instances (Figure 6; printed without figures: surplus ones stay)",
+        """normal-25. Surplus: share of the time in which there are more instances of a profile than jobs that want or
+        have one. Destroyed: instances of each profile that made room for others, per job.""",
+    )
     surplus: dict[str, list[float]] = {}
     destroyed: Counter[str] = Counter()
     for seed in range(seeds):
@@ -133,7 +133,7 @@ def instances(seeds: int, jobs: int) -> Iterator[str]:
         [profile, f"{100 * statistics.fmean(surplus[profile]):.0f} %", f"{destroyed[profile] / (seeds * jobs):.2f}"]
         for profile in sorted(surplus)
     ]
-    yield from markdown(["profile", "surplus", "destroyed"], rows)
+    page.table(["profile", "surplus", "destroyed"], rows)
 
 
 # Migration: the paper's Figure 9
@@ -154,14 +154,14 @@ WAYS = {
 CONTENDED = ("opt", "all jobs", "all jobs, whole link")
 
 
-def migration(seeds: int, jobs: int) -> Iterator[str]:
-    """Yield the table of lengths, contention, balancing and the two readings of the load criterion."""
-    yield "## What migration needs to shorten execution"
-    yield ""
-    yield "By how many percent the mean execution is less with migration, by who is held up by PCIe and by the median"
-    yield "length. *Load before*: a job migrates if the load of the lazy GPU is then less than that of the other one"
-    yield "was before (`source_load`), else than it is afterwards. Arrivals stay, so shorter jobs mean emptier GPUs."
-    yield ""
+def migration(page: Page, seeds: int, jobs: int) -> None:
+    """Add the table of lengths, contention, balancing and the two readings of the load criterion."""
+    page.section(
+        "What migration needs to shorten execution",
+        """By how many percent the mean execution is less with migration, by who is held up by PCIe and by the median
+        length. *Load before*: a job migrates if the load of the lazy GPU is then less than that of the other one was
+        before (`source_load`), else than it is afterwards. Arrivals stay, so shorter jobs mean emptier GPUs.""",
+    )
     rows = []
     for contention in CONTENDED:
         for median in MEDIANS:
@@ -170,6 +170,5 @@ def migration(seeds: int, jobs: int) -> Iterator[str]:
                 per_job = statistics.fmean(value for load in WORKLOADS for value in bench.values(load, way, moves))
                 cells = (f"{value:.1f}" for value in shortened(bench, way))
                 rows.append([contention, f"{median:g} s", name, *cells, f"{per_job:.2f}"])
-    yield from markdown(["held up", "median", "", *WORKLOADS, "migrations per job"], rows, texts=(0, 2))
-    yield ""
-    yield "Printed: more than 6, 6, 10, 10 (normal-25, long-25, normal-50, long-50)."
+    page.table(["held up", "median", "", *WORKLOADS, "migrations per job"], rows, texts=(0, 2))
+    page.add("Printed: more than 6, 6, 10, 10 (normal-25, long-25, normal-50, long-50).")

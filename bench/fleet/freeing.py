@@ -6,13 +6,15 @@ owners, of which one instance at a time may migrate. Run it with: python -m benc
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
 
-from bench import report
+from bench.report import Page, parser_of, start, timed
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
-from mig_opt.cli.errors import say
 
 A100 = get_gpu("A100")
 GPUS, PER_NODE, OWNERS, SEEDS, SECONDS = 200, 8, 40, 3, 10.0
@@ -31,33 +33,40 @@ def fleet(seed: int, load: float) -> FleetState:
     return FleetState(A100, GPUS, tuple(held), nodes=tuple(f"node-{gpu // PER_NODE}" for gpu in range(GPUS)))
 
 
-def main() -> None:
-    """Measure and write the table."""
-    rows = []
+def measured() -> Iterator[list[object]]:
+    """Defragment fleets of each load and seed, for each goal and limit of migrations."""
     kinds: tuple[Literal["gpus", "nodes"], ...] = ("gpus", "nodes")
-    for load in (0.3, 0.6, 0.9):
-        for free in kinds:
-            for most in (10, 30, None):
-                for seed in range(SEEDS):
-                    state = fleet(seed, load)
-                    began = time.perf_counter()
-                    found = defragment(state, free=free, most_migrations=most, per_owner=1, time_limit=SECONDS)
-                    taken = time.perf_counter() - began
-                    before, after = len(found.free_before), len(found.free)
-                    cells: list[object] = [f"{load:.0%}", free, "any" if most is None else most, seed, before, after]
-                    cells += [found.most_free - after, found.objective, len(found.rounds), found.status, f"{taken:.1f}"]
-                    rows.append(f"| {' | '.join(map(str, cells))} |")
-                    say(rows[-1])
-    head = (
-        "# GPUs and nodes that are freed\n\n"
-        f"{report.describe('mig-opt', 'highspy', 'pulp', 'ortools')}\n\n"
-        f"By `python -m bench.fleet.freeing`, with a limit of {SECONDS:g} s. *Below bound* is how many more could be "
-        "free at most.\n\n"
-        "| load | free | most migrations | seed | before | after | below bound | migrations | rounds | status | s |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|\n"
-    )
-    report.save("freeing", head + "\n".join(rows) + "\n")
+    for load, free, most, seed in itertools.product((0.3, 0.6, 0.9), kinds, (10, 30, None), range(SEEDS)):
+        state = fleet(seed, load)
+        settings: dict[str, Any] = {"most_migrations": most, "per_owner": 1, "time_limit": SECONDS}
+        found, taken = timed(partial(defragment, state, free=free, **settings), time.perf_counter)
+        before, after = len(found.free_before), len(found.free)
+        cells: list[object] = [f"{load:.0%}", free, "any" if most is None else most, seed, before, after]
+        yield [*cells, found.most_free - after, found.objective, len(found.rounds), found.status, f"{taken:.1f}"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and write the table."""
+    options = parser_of(__doc__, "freeing.md").parse_args(arguments)
+    title = "GPUs and nodes that are freed"
+    page = Page("freeing", title, "mig-opt", "highspy", "pulp", "ortools", folder=options.results)
+    page.add(f"""By `python -m bench.fleet.freeing`, with a limit of {SECONDS:g} s. *Below bound* is how many more could
+        be free at most.""")
+    head = [
+        "load",
+        "free",
+        "most migrations",
+        "seed",
+        "before",
+        "after",
+        "below bound",
+        "migrations",
+        "rounds",
+        "status",
+    ]
+    page.table([*head, "s"], measured(), range(11))
+    page.save()
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.fleet import memory_tables
-from bench.report import describe, parser_of, save
+from bench.fleet.memory_tables import Rows
+from bench.report import Page, parser_of, start
 from mig_opt import Trace, generate_trace, simulate
 from mig_opt.simulation import PowerModel
 
@@ -99,13 +99,10 @@ def printed(table: str, mix: str) -> str:
     return " / ".join(f"{found[scheme]:.2f}" if scheme in found else "-" for scheme in "ab")
 
 
-def general_table(seeds: int) -> list[str]:
-    """Return the throughput, energy, memory and turnaround of the mixes whose memory is known."""
-    lines = [
-        "| mix | ceiling | printed A / B | A | A, one queue | B | A at least B | energy A / B (printed) "
-        "| memory A / B | turnaround A / B |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+def general_table(seeds: int) -> Rows:
+    """Yield the throughput, energy, memory and turnaround of the mixes whose memory is known."""
+    head = ["mix", "ceiling", "printed A / B", *SCHEMES, "A at least B", "energy A / B (printed)"]
+    yield [*head, "memory A / B", "turnaround A / B"]
     for mix in GENERAL:
         found = {scheme: outcomes(mix, seeds, scheme) for scheme in SCHEMES}
         above = sum(a.throughput >= b.throughput - 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
@@ -115,17 +112,9 @@ def general_table(seeds: int) -> list[str]:
             for name in ("energy", "memory", "turnaround")
         ]
         energy = f"{pairs[0]} ({printed('energy', mix)})" if mix in PRINTED["energy"] else pairs[0]
-        cells = [
-            mix.capitalize(),
-            f"{ceiling:.0f}" if ceiling else "-",
-            printed("throughput", mix),
-            *(spread([one.throughput for one in found[scheme]]) for scheme in SCHEMES),
-            f"{above} of {seeds}",
-            energy,
-            *pairs[1:],
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        known = [f"{ceiling:.0f}" if ceiling else "-", printed("throughput", mix)]
+        own = (spread([one.throughput for one in found[scheme]]) for scheme in SCHEMES)
+        yield [mix.capitalize(), *known, *own, f"{above} of {seeds}", energy, *pairs[1:]]
 
 
 def second_kind(trace: Trace, ratio: float) -> Trace:
@@ -153,21 +142,17 @@ def similar_throughputs(seeds: int, sigma: float, ratio: float) -> dict[str, lis
 SIGMAS, RATIOS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3), (1.0, 1.1, 1.25, 1.5, 2.0)
 
 
-def similar_table(seeds: int, rows: int) -> list[str]:
-    """Return when scheme A beats B on Ml2: by the spread of the runtimes, and by those of the two kinds of jobs."""
-    lines = [
-        f"| spread | {' | '.join(f'{ratio:g} times' for ratio in RATIOS)} |",
-        f"|{'---|' * (len(RATIOS) + 1)}",
-        f"| printed | {' | '.join([printed('throughput', 'ml2')] * len(RATIOS))} |",
-    ]
+def similar_table(seeds: int, rows: int) -> Rows:
+    """Yield when scheme A beats B on Ml2: by the spread of the runtimes, and by those of the two kinds of jobs."""
+    yield ["spread", *(f"{ratio:g} times" for ratio in RATIOS)]
+    yield ["printed", *[printed("throughput", "ml2")] * len(RATIOS)]
     for sigma in SIGMAS[:rows]:
         cells = []
         for ratio in RATIOS:
             found = similar_throughputs(seeds, sigma, ratio)
             above = sum(a > b + 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
             cells.append(f"{mean(found['A'])} / {mean(found['B'])} ({above})")
-        lines.append(f"| {sigma:g} | {' | '.join(cells)} |")
-    return lines
+        yield [f"{sigma:g}", *cells]
 
 
 def own_energy(mix: str, scheme: str, seeds: int, share: float) -> float:
@@ -201,14 +186,11 @@ VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def variation_table(seeds: int, rows: int) -> list[str]:
-    """Return how the throughput of A and B moves with what is assumed."""
+def variation_table(seeds: int, rows: int) -> Rows:
+    """Yield how the throughput of A and B moves with what is assumed."""
     mixes = ("hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
-    lines = [
-        f"| changed | {' | '.join(mix.capitalize() for mix in mixes)} |",
-        f"|{'---|' * (len(mixes) + 1)}",
-        f"| printed | {' | '.join(printed('throughput', mix) for mix in mixes)} |",
-    ]
+    yield ["changed", *(mix.capitalize() for mix in mixes)]
+    yield ["printed", *(printed("throughput", mix) for mix in mixes)]
     for label, change in VARIED[:rows]:
         cells = []
         for mix in mixes:
@@ -217,22 +199,18 @@ def variation_table(seeds: int, rows: int) -> list[str]:
                 parameters["jobs"] = 4 * len(generate_trace(f"migm-{mix}").jobs)
             found = [outcomes(mix, seeds, scheme, **parameters) for scheme in "AB"]
             cells.append(" / ".join(mean(one.throughput for one in own) for own in found))
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+        yield [label, *cells]
 
 
-def language_table(seeds: int) -> list[str]:
-    """Return what prediction does for the language models, with the printed number of jobs and with more."""
+def language_table(seeds: int) -> Rows:
+    """Yield what prediction does for the language models, with the printed number of jobs and with more."""
     variants: list[tuple[str, Options]] = [
         ("prediction", ()),
         ("failure only", (("prediction", False),)),
         ("prediction, from 10 GB", (("start_gb", 10.0),)),
         ("failure only, from 10 GB", (("start_gb", 10.0), ("prediction", False))),
     ]
-    lines = [
-        "| model | jobs | scheme A with | throughput | energy | memory | turnaround | failures | early restarts |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    yield ["model", "jobs", "scheme A with", *MemoryFigures._fields[:5], "early restarts"]
     totals: dict[tuple[bool, str], list[MemoryFigures]] = {}
     for model in LANGUAGE:
         given = len(generate_trace(f"migm-{model}").jobs)
@@ -243,19 +221,11 @@ def language_table(seeds: int) -> list[str]:
                     for seed in range(seeds)
                 ]
                 totals.setdefault((jobs == given, label), []).extend(found)
-                lines.append(f"| {model} | {jobs} | {label} | {_cells(found)} |")
+                yield [model, f"{jobs}", label, *map(mean, zip(*found, strict=True))]
     for (as_given, label), found in totals.items():
-        lines.append(f"| mean | {'as printed' if as_given else 8} | {label} | {_cells(found)} |")
-    language = PRINTED["language"]
-    lines.append(
-        f"| printed mean | | prediction | {language['throughput']:.2f} | {language['energy']:.2f} "
-        f"| {language['memory']:.2f} | | | |"
-    )
-    return lines
-
-
-def _cells(found: Sequence[MemoryFigures]) -> str:
-    return " | ".join(mean(values) for values in zip(*found, strict=True))
+        yield ["mean", "as printed" if as_given else "8", label, *map(mean, zip(*found, strict=True))]
+    own = (f"{PRINTED['language'][name]:.2f}" for name in ("throughput", "energy", "memory"))
+    yield ["printed mean", "", "prediction", *own, "", "", ""]
 
 
 def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
@@ -268,52 +238,35 @@ def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
     return " / ".join(mean(one.throughput for one in own) for own in found)
 
 
-def _for_all(**parameters: float) -> Callable[[str], dict[str, Any]]:
-    """Return a function that gives every model these parameters."""
-    return lambda _: parameters
+def restart_table(seeds: int) -> Rows:
+    """Yield how noise and what else is assumed of the language models decide what early restart is worth."""
+    yield ["assumed", *LANGUAGE]
+    for noise in memory_tables.NOISES:
+        yield [f"noise {noise:g} GB", *(_early_and_late(model, seeds, noise_gb=noise) for model in LANGUAGE)]
+    for label, stretch in (("no slower", 1.0), ("3 times as slow", 3.0)):
+        cells = (_early_and_late(model, seeds, noise_gb=0.01, stretch=stretch) for model in LANGUAGE)
+        yield [f"{label} on one slice", *cells]
+    for label, factor in (("9/10 (memory is flat first, then steep)", 1.1), ("1/4", 4.0)):
+        counts = {model: round(factor * PRINTED["forecast"][model]["fails"]) for model in LANGUAGE}
+        cells = (_early_and_late(model, seeds, noise_gb=0.01, iterations=count) for model, count in counts.items())
+        yield [f"10 GB run out at {label}", *cells]
 
 
-def restart_table(seeds: int) -> list[str]:
-    """Return how noise and what else is assumed of the language models decide what early restart is worth."""
-    rows: list[tuple[str, Callable[[str], dict[str, Any]]]] = [
-        (f"noise {noise:g} GB", _for_all(noise_gb=noise)) for noise in memory_tables.NOISES
-    ]
-    rows += [
-        ("no slower on one slice", _for_all(noise_gb=0.01, stretch=1.0)),
-        ("3 times as slow on one slice", _for_all(noise_gb=0.01, stretch=3.0)),
-        ("10 GB run out at 9/10 (memory is flat first, then steep)", lambda model: _iterations(model, 1.1)),
-        ("10 GB run out at 1/4", lambda model: _iterations(model, 4.0)),
-    ]
-    lines = ["| assumed | " + " | ".join(LANGUAGE) + " |", f"|{'---|' * (len(LANGUAGE) + 1)}"]
-    for label, change in rows:
-        cells = [_early_and_late(model, seeds, **change(model)) for model in LANGUAGE]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
-
-
-def _iterations(model: str, factor: float) -> dict[str, Any]:
-    return {"noise_gb": 0.01, "iterations": round(factor * PRINTED["forecast"][model]["fails"])}
-
-
-def link_table(seeds: int) -> list[str]:
-    """Return the throughput of Needleman-Wunsch by how much of its slowdown is due to the link."""
-    lines = ["| pcie | printed | A | B |", "|---|---|---|---|"]
+def link_table(seeds: int) -> Rows:
+    """Yield the throughput of Needleman-Wunsch by how much of its slowdown is due to the link."""
+    yield ["pcie", "printed", "A", "B"]
     for share in (0.0, 0.5, 1.0):
         found = [outcomes("nw", seeds, scheme, pcie=share) for scheme in "AB"]
         cells = (mean(one.throughput for one in own) for own in found)
-        lines.append(f"| {share:g} | {PRINTED['throughput']['nw']['a']:.2f} | {' | '.join(cells)} |")
-    return lines
+        yield [f"{share:g}", f"{PRINTED['throughput']['nw']['a']:.2f}", *cells]
 
 
-def own_energy_table(seeds: int) -> list[str]:
-    """Return the energy of the printed pairs if jobs say what they cost."""
-    lines = ["| mix | scheme | constant | printed | measured |", "|---|---|---|---|---|"]
+def own_energy_table(seeds: int) -> Rows:
+    """Yield the energy of the printed pairs if jobs say what they cost."""
+    yield ["mix", "scheme", "constant", "printed", "measured"]
     for mix, scheme, share, value in OWN_ENERGY:
-        lines.append(
-            f"| {mix.capitalize()} | {scheme} | {share:.0%} | {value:.2f} "
-            f"| {own_energy(mix, scheme, seeds, share):.2f} |"
-        )
-    return lines
+        measured = own_energy(mix, scheme, seeds, share)
+        yield [mix.capitalize(), scheme, f"{share:.0%}", f"{value:.2f}", f"{measured:.2f}"]
 
 
 OWN_ENERGY = (
@@ -323,8 +276,8 @@ OWN_ENERGY = (
 )
 
 
-def energy_table() -> list[str]:
-    """Return which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
+def energy_table() -> Rows:
+    """Yield which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
     best, language = PRINTED["best"], PRINTED["language"]
     pairs = [
         ("best homogeneous mix", best["throughput"], best["energy"]),
@@ -333,32 +286,28 @@ def energy_table() -> list[str]:
         ("language models, mean", language["throughput"], language["energy"]),
         ("language models, best", language["best_throughput"], language["best_energy"]),
     ]
-    lines = ["| printed for | throughput | energy | share of the whole GPU's power at rest |", "|---|---|---|---|"]
+    yield ["printed for", "throughput", "energy", "share of the whole GPU's power at rest"]
     for label, throughput, energy in pairs:
         share = (1 - 1 / energy) / (1 - 1 / throughput)
-        lines.append(f"| {label} | {throughput:.2f} | {energy:.2f} | {share:.0%} |")
-    return lines
+        yield [label, f"{throughput:.2f}", f"{energy:.2f}", f"{share:.0%}"]
 
 
-Section = tuple[str, str, Callable[[], list[str]]]
-
-
-def sections(cut: bool) -> list[Section]:
+def sections(cut: bool) -> list[tuple[str, str, Rows]]:
     """Return the tables with their headings and what there is to know about them."""
-    seeds = 1 if cut else SEEDS
+    seeds, rows, draws = (1, 2, 2) if cut else (SEEDS, 99, 100)
     return [
-        ("Throughput and energy of the mixes", _MIXES, lambda: general_table(seeds)),
-        ("How the throughput moves with what is assumed", _VARIATION, lambda: variation_table(seeds, 2 if cut else 99)),
-        ("Ml2: similar runtimes", _SIMILAR, lambda: similar_table(seeds, 2 if cut else 99)),
-        ("Needleman-Wunsch: how much is due to the link", _LINK, lambda: link_table(seeds)),
-        ("Language models: prediction against failure", _LANGUAGE, lambda: language_table(seeds)),
-        ("Early restart and what is assumed", _RESTART, lambda: restart_table(seeds)),
-        ("When the predictor knows", _FORECAST, lambda: memory_tables.forecast_table(PRINTED, 2 if cut else 100)),
-        ("How large the peak is", _PEAK, lambda: memory_tables.peak_table(PRINTED, 2 if cut else 100)),
-        ("Energy", _ENERGY, energy_table),
-        ("Energy that jobs cost themselves", _OWN_ENERGY, lambda: own_energy_table(seeds)),
-        ("The first experiment, on an A30 (section 1)", _FIRST, lambda: memory_tables.first_table(2 if cut else 100)),
-        ("Reachability of each slice", _REACHABILITY, lambda: memory_tables.reachability_table(PRINTED)),
+        ("Throughput and energy of the mixes", _MIXES, general_table(seeds)),
+        ("How the throughput moves with what is assumed", _VARIATION, variation_table(seeds, rows)),
+        ("Ml2: similar runtimes", _SIMILAR, similar_table(seeds, rows)),
+        ("Needleman-Wunsch: how much is due to the link", _LINK, link_table(seeds)),
+        ("Language models: prediction against failure", _LANGUAGE, language_table(seeds)),
+        ("Early restart and what is assumed", _RESTART, restart_table(seeds)),
+        ("When the predictor knows", _FORECAST, memory_tables.forecast_table(PRINTED, draws)),
+        ("How large the peak is", _PEAK, memory_tables.peak_table(PRINTED, draws)),
+        ("Energy", _ENERGY, energy_table()),
+        ("Energy that jobs cost themselves", _OWN_ENERGY, own_energy_table(seeds)),
+        ("The first experiment, on an A30 (section 1)", _FIRST, memory_tables.first_table(draws)),
+        ("Reachability of each slice", _REACHABILITY, memory_tables.reachability_table(PRINTED)),
     ]
 
 
@@ -396,23 +345,19 @@ _REACHABILITY = """Configurations that can be reached when a 5 GB instance (1g.5
 what counts as a configuration. The definition (valid full configurations) is the first row."""
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "online_memory.md", "one seed and few rows: does it run?").parse_args(arguments)
-    lines = [
-        "# The memory-aware scheduler (MIGM)",
-        "",
-        describe("mig-opt", "networkx"),
-        "",
-        "By `python -m bench.fleet.memory`, one A100 40 GB, "
-        + ("one seed." if options.cut else f"seeds 0 to {SEEDS - 1}.")
-        + " [The memory-aware scheduler (MIGM)](../../docs/explanation/memory-aware.md) says what it means.",
-        "",
-    ]
-    for title, text, table in sections(options.cut):
-        lines += [f"## {title}", "", text, "", *table(), ""]
-    save("online_memory", "\n".join(lines), options.results)
+    page = Page("online_memory", "The memory-aware scheduler (MIGM)", "mig-opt", "networkx", folder=options.results)
+    seeds = "one seed" if options.cut else f"seeds 0 to {SEEDS - 1}"
+    page.add(f"""By `python -m bench.fleet.memory`, one A100 40 GB, {seeds}. [The memory-aware scheduler
+        (MIGM)](../../docs/explanation/memory-aware.md) says what it means.""")
+    for title, text, rows in sections(options.cut):
+        page.section(title, text)
+        head = next(rows)
+        page.table(head, rows, range(len(head)))
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -14,6 +14,8 @@ from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.instances.bundled import load_instance
 from mig_opt.simulation import PowerModel
 
+Rows = Iterator[list[str]]
+"""The head of a table, then its rows."""
 NOISES = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 TOLERANCES = (0.02, 0.05, 0.1)
 _LIMIT_GB = 10.0
@@ -43,22 +45,18 @@ def known_median(model: str, seeds: int, noise: float, tolerance: float = 0.05) 
     return statistics.median(known) if known else None, len(known) / seeds
 
 
-def forecast_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
-    """Return when the lack of memory is predicted, by noise and by what counts as convergence."""
+def forecast_table(printed: Mapping[str, Any], seeds: int) -> Rows:
+    """Yield when the lack of memory is predicted, by noise and by what counts as convergence."""
     models = printed["forecast"]
-    lines = [
-        f"| noise | tolerance | {' | '.join(models)} |",
-        f"|---|---|{'---|' * len(models)}",
-        "| printed | | " + " | ".join(f"{own['predicted']} of {own['fails']}" for own in models.values()) + " |",
-    ]
+    yield ["noise", "tolerance", *models]
+    yield ["printed", "", *(f"{own['predicted']} of {own['fails']}" for own in models.values())]
     for noise in NOISES:
         for tolerance in TOLERANCES if noise else TOLERANCES[1:2]:
             cells = []
             for model in models:
                 middle, share = known_median(model, seeds, noise, tolerance)
                 cells.append(f"{'-' if middle is None else f'{middle:.0f}'} ({share:.0%})")
-            lines.append(f"| {noise:g} GB | {tolerance:.0%} | {' | '.join(cells)} |")
-    return lines
+            yield [f"{noise:g} GB", f"{tolerance:.0%}", *cells]
 
 
 def peak_error(series: Sequence[float]) -> float:
@@ -74,18 +72,16 @@ def peak_errors(model: str, seeds: int, noise: float) -> list[float]:
     return [peak_error(_series(model, seed, noise)) for seed in range(seeds)]
 
 
-def peak_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
-    """Return how far the predicted peak is from the true one."""
+def peak_table(printed: Mapping[str, Any], seeds: int) -> Rows:
+    """Yield how far the predicted peak is from the true one."""
     models = printed["forecast"]
-    lines = [f"| noise | {' | '.join(models)} | mean of the errors' sizes |", f"|---|{'---|' * (len(models) + 1)}"]
+    yield ["noise", *models, "mean of the errors' sizes"]
     shown = [f"{own['predicted_gb'] / own['peak_gb'] - 1:+.1%}" if "peak_gb" in own else "-" for own in models.values()]
-    lines.append(f"| printed | {' | '.join(shown)} | {printed['forecast_error']['mean']:.1%} |")
+    yield ["printed", *shown, f"{printed['forecast_error']['mean']:.1%}"]
     for noise in NOISES:
         errors = [peak_errors(model, seeds, noise) for model in models]
         sizes = [abs(error) for own in errors for error in own]
-        cells = [f"{statistics.fmean(own):+.1%}" for own in errors]
-        lines.append(f"| {noise:g} GB | {' | '.join(cells)} | {statistics.fmean(sizes):.1%} |")
-    return lines
+        yield [f"{noise:g} GB", *(f"{statistics.fmean(own):+.1%}" for own in errors), f"{statistics.fmean(sizes):.1%}"]
 
 
 State = tuple[Placement, ...]
@@ -163,25 +159,23 @@ def first_experiment(policy: str, options: Mapping[str, Any], seeds: int) -> tup
     return faster, saved
 
 
-def first_table(seeds: int) -> list[str]:
-    """Return the table of the paper's first experiment."""
-    lines = ["| scheduler | throughput, % more | energy, % less |", "|---|---|---|", "| printed | 20.6 | 6.3 |"]
+def first_table(seeds: int) -> Rows:
+    """Yield the table of the paper's first experiment."""
+    yield ["scheduler", "throughput, % more", "energy, % less"]
+    yield ["printed", "20.6", "6.3"]
     for label, (policy, options) in FIRST_SCHEDULERS.items():
         cells = [
             f"{statistics.fmean(values):.1f} ({min(values):.0f} to {max(values):.0f})"
             for values in first_experiment(policy, options, seeds)
         ]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+        yield [label, *cells]
 
 
-def reachability_table(printed: Mapping[str, Any]) -> list[str]:
-    """Return what can be reached from a 1g.5gb on each slice, by what is counted."""
+def reachability_table(printed: Mapping[str, Any]) -> Rows:
+    """Yield what can be reached from a 1g.5gb on each slice, by what is counted."""
     gpu = get_gpu("A100")
-    lines = ["| counted | " + " | ".join(f"slice {start}" for start in range(7)) + " |", f"|{'---|' * 8}"]
+    yield ["counted", *(f"slice {start}" for start in range(7))]
     own = printed["reachability"]
-    lines.append(f"| printed | {own['first']} | {own['first']} | - | - | - | - | {own['last']} |")
+    yield ["printed", f"{own['first']}", f"{own['first']}", *"----", f"{own['last']}"]
     for label, count in readings():
-        cells = " | ".join(str(count(gpu.placement("1g.5gb", start))) for start in range(7))
-        lines.append(f"| {label} | {cells} |")
-    return lines
+        yield [label, *(str(count(gpu.placement("1g.5gb", start))) for start in range(7))]

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from bench.figures import save_figure
-from bench.fleet import pcie_figure as online_pcie_figure
-from bench.report import describe, markdown, parser_of, save
+from bench.fleet.pcie_figure import reductions
+from bench.report import Page, parser_of, start, timed
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import PCIE_LIMIT
@@ -145,21 +143,22 @@ def mean(found: Sequence[DelayFigures], name: str) -> float:
     return float(statistics.mean(getattr(one, name) for one in found))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table, and a blank line."""
-    return [*markdown(header, rows, range(len(header))), ""]
+def table(page: Page, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Add a table of texts."""
+    page.table(header, rows, range(len(header)))
 
 
-def by_share(family: str, seeds: int, plan: Plan, jobs: int, printed: Mapping[float, str]) -> Any:
-    """Compare all policies for each share of PCIe-bound jobs; return lines, and the reductions of the aware one."""
-    rows, seconds, reductions = [], [], []
+def by_share(page: Page, family: str, plan: Plan, printed: Mapping[float, str]) -> list[list[float]]:
+    """Compare all policies for each share of PCIe-bound jobs; return the reductions of the aware one."""
+    seeds, jobs = (plan.seeds, 93) if family == "pcie-4" else (plan.large_seeds, 1400)
+    rows, seconds, saved_by_aware = [], [], []
     for share in SHARES:
         traces = traces_of(family, seeds, pcie_share=share, jobs=plan.jobs(jobs))
         base = [run(trace, UNAWARE, {}) for trace in traces]
         aware = [run(trace, AWARE, {}) for trace in traces]
         bound = statistics.mean(trace_bounds(trace).mean_completion for trace in traces)
         saved = {name: lower(traces, policy, base, **options) for name, (policy, options) in RIVALS.items()}
-        reductions.append(saved["aware"])
+        saved_by_aware.append(saved["aware"])
         rivals = (f"{statistics.mean(saved[name]):.1f}" for name in list(RIVALS)[:-1])
         rows.append([f"{share:.0%}", printed.get(share, ""), spread(saved["aware"]), *rivals])
         seconds.append(
@@ -170,18 +169,15 @@ def by_share(family: str, seeds: int, plan: Plan, jobs: int, printed: Mapping[fl
                 f"{mean(base, 'short'):.0%} / {mean(aware, 'short'):.0%}" if share else "",
             ]
         )
-    header = ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", "first fit"]
-    lines = table([*header, "load balancing", "without delay threshold", "without wait threshold"], rows)
-    lines += ["Seconds, unaware / aware:", ""]
-    lines += table(
-        ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"],
-        seconds,
-    )
-    return lines, reductions
+    table(page, ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", *list(RIVALS)[:-1]], rows)
+    page.add("Seconds, unaware / aware:")
+    header = ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"]
+    table(page, header, seconds)
+    return saved_by_aware
 
 
-def by_instances(plan: Plan) -> Any:
-    """Compare for GPUs with more instances; return lines, and the reductions with proportional arrivals."""
+def by_instances(page: Page, plan: Plan) -> dict[tuple[float, int], tuple[list[float], list[float]]]:
+    """Compare for GPUs with more instances; return the reductions with proportional and with the same arrivals."""
     rows, drawn = [], {}
     for share in (0.2, 0.4, 0.6):
         for instances in INSTANCES:
@@ -199,13 +195,13 @@ def by_instances(plan: Plan) -> Any:
             rows[-1][3:3] = [f"{statistics.mean(found[1]):.1f}"]
             rows[-1] += [f"{statistics.mean(found[3]):.1f}"]
     header = ["PCIe-bound", "instances", "more arrivals: % lower", "load balancing", "same arrivals: % lower"]
-    return table([*header, "load balancing"], rows), drawn
+    table(page, [*header, "load balancing"], rows)
+    return drawn
 
 
-def by_thresholds(plan: Plan) -> Any:
-    """Compare thresholds; return lines, and the mean reductions."""
+def by_thresholds(page: Page, plan: Plan) -> dict[tuple[float, float | None, float | None], float]:
+    """Compare thresholds; return the mean reductions."""
     found: dict[tuple[float, float | None, float | None], float] = {}
-    lines: list[str] = []
     for share in (0.4, 0.6, 0.8):
         traces = traces_of("pcie-4", plan.seeds, pcie_share=share, jobs=plan.jobs(93))
         base = [run(trace, UNAWARE, {}) for trace in traces]
@@ -214,12 +210,12 @@ def by_thresholds(plan: Plan) -> Any:
                 saved = lower(traces, AWARE, base, delay_threshold=delay, wait_threshold=wait)
                 found[share, wait, delay] = statistics.mean(saved)
         shown = [[_named(wait, " s"), *(f"{found[share, wait, delay]:.1f}" for delay in DELAYS)] for wait in WAITS]
-        lines += [f"{share:.0%} PCIe-bound; by wait threshold (rows) and delay threshold (columns):", ""]
-        lines += table(["", *(_named(delay, "") for delay in DELAYS)], shown)
-    return lines, found
+        page.add(f"{share:.0%} PCIe-bound; by wait threshold (rows) and delay threshold (columns):")
+        table(page, ["", *(_named(delay, "") for delay in DELAYS)], shown)
+    return found
 
 
-def by_assumption(plan: Plan) -> list[str]:
+def by_assumption(page: Page, plan: Plan) -> None:
     """Change one thing at a time, with 60 % PCIe-bound jobs."""
     rows = []
     for name, changes in VARIED:
@@ -229,7 +225,7 @@ def by_assumption(plan: Plan) -> list[str]:
         base = [run(trace, UNAWARE, {}) for trace in traces]
         rows.append([name, f"{mean(base, 'completion'):.0f}", spread(lower(traces, AWARE, base))])
         rows[-1].append(f"{statistics.mean(lower(traces, AWARE, base, wait_threshold=None)):.1f}")
-    return table(["", "unaware, s", "% lower", "without wait threshold"], rows)
+    table(page, ["", "unaware, s", "% lower", "without wait threshold"], rows)
 
 
 LARGER_SIZES = ("1,2", "1,2,3", "1,2,3,4,7")
@@ -246,7 +242,7 @@ def best_fit_figures(sizes: str, changes: Mapping[str, float], plan: Plan) -> di
     return {policy: [run(trace, policy, {}) for trace in traces] for policy in (UNAWARE, AWARE)}
 
 
-def by_larger(plan: Plan) -> list[str]:
+def by_larger(page: Page, plan: Plan) -> None:
     """Let starving jobs run on larger instances: the paper's principle 4."""
     rows = []
     for sizes in LARGER_SIZES:
@@ -257,7 +253,7 @@ def by_larger(plan: Plan) -> list[str]:
             cells = [f"{mean(own, 'completion'):.0f}" for own in found.values()]
             rows.append([sizes, name, *cells, spread(saved), f"{mean(found[AWARE], 'larger'):.0%}"])
     header = ["sizes asked for", "jobs can also run on", "unaware, s", "aware, s", "% lower"]
-    return table([*header, "ran on a larger instance"], rows)
+    table(page, [*header, "ran on a larger instance"], rows)
 
 
 def profile(kind: str, noise: float, seed: int) -> SensitivityFit:
@@ -276,7 +272,7 @@ def profile(kind: str, noise: float, seed: int) -> SensitivityFit:
     return fit_sensitivity(runs, demand, pcie_limit=PCIE_LIMIT)
 
 
-def by_estimate(plan: Plan) -> list[str]:
+def by_estimate(page: Page, plan: Plan) -> None:
     """Fit sensitivities to noisy profiles, and let the scheduler believe in wrong ones."""
     rows = []
     for kind in ("bloom560m", "bloom7b1"):
@@ -285,7 +281,7 @@ def by_estimate(plan: Plan) -> list[str]:
             alphas, worst = [fit.sensitivity for fit in fits], min(fit.r_squared for fit in fits)
             shown = f"{statistics.mean(alphas):.3f} ({min(alphas):.3f} to {max(alphas):.3f})"
             rows.append([kind, f"{TABLE_2[kind][1]}", f"{noise:.0%}", shown, f"{worst:.3f}"])
-    lines = table(["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows)
+    table(page, ["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows)
     traces = traces_of("pcie-4", plan.seeds, pcie_share=0.6, jobs=plan.jobs(93))
     base = [run(trace, UNAWARE, {}) for trace in traces]
     rows = []
@@ -295,88 +291,71 @@ def by_estimate(plan: Plan) -> list[str]:
             for trace, one in zip(traces, base, strict=True)
         ]
         rows.append([f"{factor:g}", spread(saved)])
-    return [*lines, *table(["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows)]
+    table(page, ["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows)
 
 
-def by_fleet(plan: Plan) -> list[str]:
+def by_fleet(page: Page, plan: Plan) -> None:
     """Measure the time for the decisions."""
     rows = []
     for gpus, load in ((10, 0.8), (1000, 0.8), (10_000, 0.8), (10_000, 1.5)):
         jobs = 100_000 // plan.cut**2
         trace = generate_trace("pcie-60", gpus=gpus, jobs=jobs, load=load, sizes="1,2,3,4,7", pcie_share=0.3, seed=1)
         for policy in (UNAWARE, AWARE):
-            begin = time.process_time()
-            done = simulate(trace, policy)
-            seconds = time.process_time() - begin
+            done, seconds = timed(functools.partial(simulate, trace, policy))
             assert not done.unfinished
             each = f"{1e6 * seconds / jobs:.0f}"
             wait = f"{done.metrics.wait.mean:.1f}"
             rows.append([f"{gpus:,}", f"{jobs:,}", f"{load:g}", policy, f"{seconds:.1f}", each, wait])
-    return table(["GPUs", "jobs", "load", "policy", "seconds of the processor", "us per job", "mean wait, s"], rows)
+    table(page, ["GPUs", "jobs", "load", "policy", "seconds of the processor", "us per job", "mean wait, s"], rows)
 
 
 def _named(value: float | None, unit: str) -> str:
     return "none" if value is None else f"{value:g}{unit}"
 
 
-def study(plan: Plan, results: Path) -> list[str]:
-    """Do everything, and return the lines of the page."""
-    small, small_lower = by_share("pcie-4", plan.seeds, plan, 93, PRINTED_4)
-    large, large_lower = by_share("pcie-60", plan.large_seeds, plan, 1400, PRINTED_60)
-    more, more_lower = by_instances(plan)
-    thresholds, threshold_lower = by_thresholds(plan)
-    figure = online_pcie_figure.reductions(SHARES, small_lower, large_lower, more_lower, threshold_lower)
-    save_figure(figure, results / "online_pcie.svg")
-    return [
-        f"{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.",
-        "*% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the",
-        "same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.",
-        "",
+def study(page: Page, plan: Plan, results: Path) -> None:
+    """Do everything."""
+    page.add(
+        f"""{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.
+        *% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the
+        same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.""",
         "![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)",
-        "",
-        "## 4 GPUs (the paper's Figures 6 and 7)",
-        "",
-        *small,
-        "## 60 GPUs, 1400 jobs (Figure 8; printed: up to 17 % at 60 %)",
-        "",
-        *large,
-        "## More instances on each of 4 GPUs (Figure 9; printed: up to 20 %)",
-        "",
+    )
+    page.section("4 GPUs (the paper's Figures 6 and 7)")
+    small = by_share(page, "pcie-4", plan, PRINTED_4)
+    page.section("60 GPUs, 1400 jobs (Figure 8; printed: up to 17 % at 60 %)")
+    large = by_share(page, "pcie-60", plan, PRINTED_60)
+    page.section(
+        "More instances on each of 4 GPUs (Figure 9; printed: up to 20 %)",
         "*More arrivals*: jobs and arrivals grow with the instances. *Same arrivals*: the jobs of 7 instances for all.",
-        "",
-        *more,
-        "## Thresholds, which are not printed: mean % lower",
-        "",
-        *thresholds,
-        "## Other assumptions, 60 % PCIe-bound jobs on 4 GPUs",
-        "",
-        *by_assumption(plan),
-        "## Larger instances for starving jobs (principle 4), 60 % PCIe-bound",
-        "",
-        "A job that has waited for 60 s without an instance of its profile takes the smallest larger one that is idle,",
-        "if it can run there. Jobs that ask for one size alone, as above, never do.",
-        "",
-        *by_larger(plan),
-        "## Sensitivity by regression (Figure 4)",
-        "",
-        *by_estimate(plan),
-        "## Time for decisions",
-        "",
-        "Jobs of 1g to 4g and 7g, 30 % PCIe-bound.",
-        "",
-        *by_fleet(plan),
-    ]
+    )
+    more = by_instances(page, plan)
+    page.section("Thresholds, which are not printed: mean % lower")
+    thresholds = by_thresholds(page, plan)
+    page.section("Other assumptions, 60 % PCIe-bound jobs on 4 GPUs")
+    by_assumption(page, plan)
+    page.section(
+        "Larger instances for starving jobs (principle 4), 60 % PCIe-bound",
+        """A job that has waited for 60 s without an instance of its profile takes the smallest larger one that is idle,
+        if it can run there. Jobs that ask for one size alone, as above, never do.""",
+    )
+    by_larger(page, plan)
+    page.section("Sensitivity by regression (Figure 4)")
+    by_estimate(page, plan)
+    page.section("Time for decisions", "Jobs of 1g to 4g and 7g, 30 % PCIe-bound.")
+    by_fleet(page, plan)
+    save_figure(reductions(SHARES, small, large, more, thresholds), results / "online_pcie.svg")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "online_pcie.md", "two seeds, a tenth of the jobs").parse_args(arguments)
-    begin = time.process_time()
-    lines = study(Plan(2, 1, 10) if options.cut else Plan(), options.results)
-    seconds = time.process_time() - begin
-    head = ["# PCIe-aware scheduling", "", describe("mig-opt"), f"The study took {seconds:.0f} s of the processor.", ""]
-    save("online_pcie", "\n".join([*head, *lines]), options.results)
+    page = Page("online_pcie", "PCIe-aware scheduling", "mig-opt", folder=options.results)
+    plan = Plan(2, 1, 10) if options.cut else Plan()
+    _, seconds = timed(functools.partial(study, page, plan, options.results))
+    page.add(f"The study took {seconds:.0f} s of the processor.")
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -12,14 +12,15 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from bench.figures import save_figure
+from bench.fleet.policy_figure import side_by_side
 from bench.fleet.policy_results import PolicyResult, ratio, winning
-from bench.report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
+from bench.report import Page, completed, foreign_rows, markdown, missing_rows, resumable, start
 from mig_opt import methods
 from mig_opt.files.fleet.openb import import_trace
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.fleet.registry import trace_families
-from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
-from mig_opt.studies.rows import pack
+from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study
 from mig_opt.studies.summary import GOALS, Goal, grouped
 
 FOLDER = Path(__file__).with_name("online")
@@ -164,9 +165,6 @@ def write_days(pods: Path, folder: Path = FOLDER) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and the figure; return 1 if a run failed or contradicts a bound."""
-    from bench.figures import save_figure
-    from bench.fleet.policy_figure import side_by_side
-
     parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
     parser.add_argument("--openb", type=Path, metavar="PODS", help="only write the days of openb_pod_list_default.csv")
@@ -175,33 +173,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_days(options.openb)
         return 0
     study, rows = planned(cut=options.cut), options.results / "online_policies.jsonl"
-    if not options.table:
-        run_study(study, rows, folder=FOLDER, jobs=options.jobs, keep=options.keep, progress=Told("simulations"))
-    found = study_rows(study, rows, folder=FOLDER, keep=options.keep or options.table)
-    pack(rows)
-    lines = [
-        "# Schedulers on every family of traces",
-        "",
-        describe("mig-opt", "ortools"),
-        "",
-        'Every scheduler of `mig_opt.methods("simulate")`, with its usual options, on the traces of'
-        " [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds from"
-        " arrival to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler"
-        " beats (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A"
-        " scheduler"
-        " ties with the best one, the one of the least geometric mean, if their ratio, trace by trace, could be 1"
-        " on the average for all that its spread says (95 %, Student's t, paired). Where a scheduler leaves jobs"
-        " waiting for ever it has no figures.",
-        "",
-    ]
-    wrong = [*found.contradictions, *found.failures]
-    lines += [*remarks(found), *something_wrong(wrong)]
+    found = completed(study, rows, options, "simulations", folder=FOLDER, jobs=options.jobs)
+    title = "Schedulers on every family of traces"
+    page = Page("online_policies", title, "mig-opt", "ortools", folder=options.results)
+    page.add("""Every scheduler of `mig_opt.methods("simulate")`, with its usual options, on the traces of
+        [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds from arrival
+        to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler beats
+        (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A scheduler
+        ties with the best one, the one of the least geometric mean, if their ratio, trace by trace, could be 1 on the
+        average for all that its spread says (95 %, Student's t, paired). Where a scheduler leaves jobs waiting for ever
+        it has no figures.""")
+    page.lines += [*missing_rows(found), *foreign_rows(found.foreign)]
+    wrong = page.wrong([*found.contradictions, *found.failures])
     if found.rows:
         results = [PolicyResult.of(row) for row in found.rows]
-        lines += [line for name, own in sections(results).items() for line in (f"## {name}", "", *own)]
+        page.lines += [line for name, own in sections(results).items() for line in (f"## {name}", "", *own)]
         save_figure(side_by_side(results), options.results / "online_policies.svg")
-    save("online_policies", "\n".join(lines), options.results)
-    return 1 if wrong else 0
+    page.save()
+    return int(wrong)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,18 @@ Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is
 from __future__ import annotations
 
 import functools
-import json
 import math
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Kept, Page, parser_of, start, timed
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.files.fleet.migbench import import_migbench, read_published
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
+from mig_opt.studies.summary import grouped
 
 SIMPLE: tuple[tuple[str, dict[str, Any]], ...] = (
     *((name, {}) for name in ("memory-aware-a", "memory-aware-b", "pcie-aware")),
@@ -62,9 +60,7 @@ def figures(trace: Trace) -> dict[str, Any]:
     bounds = trace_bounds(trace)
     found: dict[str, Any] = {"bounds": [bounds.makespan[0].value, bounds.mean_completion]}
     for name, options in (*SIMPLE, ("planner", {})):
-        begin = time.process_time()
-        done = simulate(trace, name, **options)
-        seconds = time.process_time() - begin
+        done, seconds = timed(functools.partial(simulate, trace, name, **options))
         if not done.unfinished:
             metrics = done.metrics
             found[name] = [metrics.makespan, metrics.completion.mean, metrics.wait.mean, metrics.wait.p95, seconds]
@@ -96,8 +92,8 @@ def simple_best(row: Mapping[str, Any], at: int) -> tuple[float, str]:
     return min((row[name][at], name) for name, _ in SIMPLE if name in row)
 
 
-def comparison(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a table with the planner as a multiple of the best simple scheduler, for each measure."""
+def comparison(page: Page, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add a table with the planner as a multiple of the best simple scheduler, for each measure."""
     table, worst = [], [0.0, 0.0]
     for name, row in rows.items():
         cells = [name]
@@ -108,13 +104,12 @@ def comparison(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
             cells += [f"{ratio:.3f}", f"`{who}`"]
         table.append([*cells, f"{row['planner'][2]:,.0f}", f"{row['planner'][0]:,.0f}", f"{row['planner'][4]:.1f}"])
     heads = ["trace", "makespan", "beside", "flow time", "beside", "wait s", "makespan s", "processor s"]
-    texts = (0, 2, 4)
-    summary = f"The worst of {len(rows)} traces: makespan {worst[0]:.3f}, flow time {worst[1]:.3f}."
-    return [*markdown(heads, table, texts=texts), "", summary, ""]
+    page.table(heads, table, texts=(0, 2, 4))
+    page.add(f"The worst of {len(rows)} traces: makespan {worst[0]:.3f}, flow time {worst[1]:.3f}.")
 
 
-def published_table(rows: Mapping[str, Mapping[str, Any]], published: Sequence[Sequence[Any]]) -> list[str]:
-    """Return MIGBench's published figures beside those of our schedulers on the real geometry."""
+def published_table(page: Page, rows: Mapping[str, Mapping[str, Any]], published: Sequence[Sequence[Any]]) -> None:
+    """Add MIGBench's published figures beside those of our schedulers on the real geometry."""
     table = [[f"published: {who}", "", *(f"{value:,.0f}" for value in values)] for who, *values in published]
     for name, row in rows.items():
         sizes = name.partition(", ")[2]
@@ -122,54 +117,46 @@ def published_table(rows: Mapping[str, Mapping[str, Any]], published: Sequence[S
             makespan, _, wait, p95, _ = row[who]
             table.append([f"`{who}`", sizes, f"{makespan:,.0f}", f"{wait:,.0f}", f"{p95:,.0f}"])
         table.append(["lower bound", sizes, f"{row['bounds'][0]:,.0f}", "", ""])
-    return [*markdown(["scheduler", "sizes", "makespan s", "mean wait s", "p95 wait s"], table, texts=(0, 1)), ""]
+    page.table(["scheduler", "sizes", "makespan s", "mean wait s", "p95 wait s"], table, texts=(0, 1))
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
     parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
     options = parser.parse_args(arguments)
-    path = Path(options.results) / "online_rivals.jsonl"
-    rows: dict[str, Any] = {}
-    if path.exists():
-        rows = {row["trace"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+    kept = Kept(options.results / "online_rivals.jsonl")
     begin = time.monotonic()
     for name, make in planned(options.cut, options.migbench):
-        if name not in rows and time.monotonic() < begin + options.seconds:
-            rows[name] = {"trace": name, **figures(make())}
-            with path.open("a", encoding="utf-8") as file:
-                print(json.dumps(rows[name]), file=file)
-            print(name, rows[name]["planner"], flush=True)
-    if options.migbench and "published" not in rows:
-        found = [
-            [own.scheduler, own.makespan, own.mean_wait, own.p95_wait] for own in read_published(options.migbench[1])
-        ]
-        rows["published"] = {"trace": "published", "results": found}
-        with path.open("a", encoding="utf-8") as file:
-            print(json.dumps(rows["published"]), file=file)
-    published = rows.pop("published", {}).get("results", [])
-    real = {name: row for name, row in rows.items() if name.startswith("MIGBench")}
-    own = {name: row for name, row in rows.items() if name.startswith("saturated")}
-    others = {name: row for name, row in rows.items() if name not in real and name not in own}
-    lines = ["# The planner beside the best simple scheduler", "", describe("mig-opt"), ""]
-    lines += [
-        "Makespan and mean flow time of `planner` as multiples of the best of seven simple schedulers, for each measure"
-        " another one: `memory-aware-a`, `memory-aware-b`, `pcie-aware`, and with `backfill=True` and `patience=None`"
-        " `first-fit`, `best-fit`, `load-balancing`, `fragmentation-aware`. Seconds of the processor are those of the"
-        " whole simulation of `planner`.",
-        "",
-    ]
-    if real:
-        lines += ["## MIGBench", "", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry.", ""]
-        lines += [*published_table(real, published), *comparison(real)]
-    if own:
-        lines += ["## Traces of that shape", "", "500 jobs on 8 H100s; the number is the seed.", "", *comparison(own)]
-    if others:
-        lines += ["## Families", "", "Their usual sizes on A100s; the number is the seed.", "", *comparison(others)]
-    save("online_rivals", "\n".join(lines), options.results)
+        if time.monotonic() < begin + options.seconds:
+            kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
+    published = kept.known.get("published", [])
+    if options.migbench and not published:
+        results = read_published(options.migbench[1])
+        published = kept.get("published", lambda: [[r.scheduler, r.makespan, r.mean_wait, r.p95_wait] for r in results])
+    kinds = grouped(
+        (name for name in kept.known if name != "published"),
+        lambda name: next((kind for kind in ("MIGBench", "saturated") if name.startswith(kind)), "families"),
+    )
+    rows = {kind: {name: kept.known[name] for name in names} for kind, names in kinds.items()}
+    page = Page("online_rivals", "The planner beside the best simple scheduler", "mig-opt", folder=options.results)
+    page.add("""Makespan and mean flow time of `planner` as multiples of the best of seven simple schedulers, for each
+        measure another one: `memory-aware-a`, `memory-aware-b`, `pcie-aware`, and with `backfill=True` and
+        `patience=None` `first-fit`, `best-fit`, `load-balancing`, `fragmentation-aware`. Seconds of the processor are
+        those of the whole simulation of `planner`.""")
+    if "MIGBench" in rows:
+        page.section("MIGBench", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry.")
+        published_table(page, rows["MIGBench"], published)
+        comparison(page, rows["MIGBench"])
+    if "saturated" in rows:
+        page.section("Traces of that shape", "500 jobs on 8 H100s; the number is the seed.")
+        comparison(page, rows["saturated"])
+    if "families" in rows:
+        page.section("Families", "Their usual sizes on A100s; the number is the seed.")
+        comparison(page, rows["families"])
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

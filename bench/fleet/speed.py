@@ -13,9 +13,9 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from bench.report import describe, markdown, parser_of, save
+from bench.report import Page, parser_of, start, timed
 from mig_opt import Job, Trace, get_gpu, methods, simulate
 
 SIZES = {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4}
@@ -46,16 +46,12 @@ def make_trace(jobs: int, gpus: int, seed: int, bound: float) -> Trace:
 def measure(jobs: int, gpus: int, policy: str, bound: float) -> dict[str, float]:
     """Return the seconds for one simulation and for its metrics, and the memory of the process."""
     trace = make_trace(jobs, gpus, 1, bound)
-    begin = time.process_time()
-    done = simulate(trace, policy)
-    processor = time.process_time() - begin
-    begin = time.perf_counter()
-    metrics = done.metrics
+    done, processor = timed(lambda: simulate(trace, policy))
+    metrics, seconds = timed(lambda: done.metrics, time.perf_counter)
     return {
         "seconds": done.runtime_s,
         "processor": processor,
-        "metrics": time.perf_counter() - begin,
-        "events": done.events,
+        "metrics": seconds,
         "migrations": metrics.migrations,
         "unfinished": len(done.unfinished),
         "gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -72,26 +68,20 @@ def in_a_process_of_its_own(
     return result
 
 
-def table(cases: Iterable[tuple[int, int, str]], options: argparse.Namespace) -> list[str]:
+def measured(cases: Iterable[tuple[int, int, str]], options: argparse.Namespace) -> Iterator[list[str]]:
     """Measure simulations, each of so many GPUs, jobs and a scheduler."""
-    rows = []
     for gpus, jobs, policy in cases:
         many = jobs // options.cut
         found = in_a_process_of_its_own(many, gpus, policy, BOUND, shlex.split(options.through))
         assert not found["unfinished"]
-        rows.append(
-            [
-                *(f"{gpus:,}", f"{many:,}", f"`{policy}`", f"{found['seconds']:.1f} s", f"{found['processor']:.1f} s"),
-                *(f"{found['processor'] / many * 1e6:.0f} us", f"{found['metrics']:.1f} s"),
-                *(f"{found['migrations']:,.0f}", f"{found['gib']:.2f} GiB"),
-            ]
-        )
-        print(*rows[-1], file=sys.stderr, flush=True)
-    heads = ["GPUs", "jobs", "policy", "simulation", "processor", "per job", "metrics", "migrations", "memory"]
-    return markdown(heads, rows, texts=(2,))
+        yield [
+            *(f"{gpus:,}", f"{many:,}", f"`{policy}`", f"{found['seconds']:.1f} s", f"{found['processor']:.1f} s"),
+            *(f"{found['processor'] / many * 1e6:.0f} us", f"{found['metrics']:.1f} s"),
+            *(f"{found['migrations']:,.0f}", f"{found['gib']:.2f} GiB"),
+        ]
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_speed.md")
     parser.add_argument("--cut", type=int, default=1, help="divide the numbers of jobs by this (1)")
@@ -104,32 +94,22 @@ def main(arguments: Sequence[str]) -> None:
         return
     names = [entry.name for entry in methods("simulate") if entry.name != "planner"]
     growing = [(gpus, MOST_JOBS // 10, policy) for policy in ("first-fit", "fragmentation-aware") for gpus in GROWTH]
-    lines = [
-        "# Speed of the simulator",
-        "",
-        describe("mig-opt"),
-        "",
-        "Poisson arrivals on A100s, 85 % of the compute slices asked for, jobs of 20 to 100 s on 1g to 4g in equal",
-        "parts, half of them PCIe-bound. Goals: a million jobs on 10,000 GPUs in under a minute for each simple",
-        "scheduler; `planner` with 10,000 jobs on 100 GPUs in under ten minutes. The memory is that of the whole",
-        "process, with trace and metrics. The machine is shared: seconds of the processor are the better",
-        "measure, also per job.",
-        "",
-        "## A million jobs on 10,000 GPUs",
-        "",
-        *table([(MOST_GPUS, MOST_JOBS, name) for name in names], options),
-        "",
-        "## The planner",
-        "",
-        *table([(PLANNED_GPUS, PLANNED_JOBS, "planner")], options),
-        "",
-        "## Growth with the fleet",
-        "",
-        *table(growing, options),
-        "",
-    ]
-    save("online_speed", "\n".join(lines), options.results)
+    page = Page("online_speed", "Speed of the simulator", "mig-opt", folder=options.results)
+    page.add("""Poisson arrivals on A100s, 85 % of the compute slices asked for, jobs of 20 to 100 s on 1g to 4g in
+        equal parts, half of them PCIe-bound. Goals: a million jobs on 10,000 GPUs in under a minute for each simple
+        scheduler; `planner` with 10,000 jobs on 100 GPUs in under ten minutes. The memory is that of the whole process,
+        with trace and metrics. The machine is shared: seconds of the processor are the better measure, also per
+        job.""")
+    heads = ["GPUs", "jobs", "policy", "simulation", "processor", "per job", "metrics", "migrations", "memory"]
+    for heading, cases in (
+        ("A million jobs on 10,000 GPUs", [(MOST_GPUS, MOST_JOBS, name) for name in names]),
+        ("The planner", [(PLANNED_GPUS, PLANNED_JOBS, "planner")]),
+        ("Growth with the fleet", growing),
+    ):
+        page.section(heading)
+        page.table(heads, measured(cases, options), texts=(2,))
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.report import describe, markdown, parser_of, save, start
+from bench.report import Page, parser_of, start
 from mig_opt import Trace, generate_trace, methods, simulate
 from mig_opt.fleet.bounds import _Need, _weightings, trace_bounds
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end
@@ -195,34 +195,24 @@ def figures(own: Sequence[Trace], limit: float | None) -> tuple[list[str], list[
     return both[0], both[1]
 
 
-def tables(families: Sequence[tuple[str, dict[str, Any]]], limit: float | None, *, cut: bool) -> Iterator[list[str]]:
-    """Yield a table for each goal."""
-    optimum = [] if limit is None else ["optimum"]
-    over = ["over areas", "over bound", "over one size"]
-    heads = ["trace", "areas", "bound", "one size", *optimum, "best scheduler", *over]
-    found = [(name, figures(own, limit)) for name, own in traces(families, 2, cut=cut)]
-    for goal in range(2):
-        yield markdown(heads, [[name, *both[goal]] for name, both in found])
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
     options = parser_of(__doc__, "trace_bounds.md", "few small traces").parse_args(arguments)
     few = slice(3) if options.cut else slice(None)
-    text = [
-        "# Bounds of traces",
-        "",
-        describe("mig-opt", "ortools"),
-        "",
-        "Seconds, means of seeds 0 and 1. *areas*: the bound from areas and shortest times alone; *bound*: that of",
-        "`trace_bounds`; *one size*: with `resizing=False`; the last three columns are the best scheduler's value over",
-        "them. Of the small traces, which have one GPU, the optimum neither migrates nor preempts; a scheduler that",
-        f"migrates may be below it. Where {LIMIT_S:g} s do not prove it, it lies between two values.",
-    ]
+    page = Page("trace_bounds", "Bounds of traces", "mig-opt", "ortools", folder=options.results)
+    page.add(f"""Seconds, means of seeds 0 and 1. *areas*: the bound from areas and shortest times alone; *bound*: that
+        of `trace_bounds`; *one size*: with `resizing=False`; the last three columns are the best scheduler's value over
+        them. Of the small traces, which have one GPU, the optimum neither migrates nor preempts; a scheduler that
+        migrates may be below it. Where {LIMIT_S:g} s do not prove it, it lies between two values.""")
     for title, families, limit in (("Families", WHOLE[few], None), ("Small traces", SMALL[few], LIMIT_S)):
-        for goal, table in zip(("makespan", "mean flow time"), tables(families, limit, cut=options.cut), strict=True):
-            text += ["", f"## {title}: {goal}", "", *table]
-    save("trace_bounds", "\n".join([*text, ""]), options.results)
+        optimum = [] if limit is None else ["optimum"]
+        over = ["over areas", "over bound", "over one size"]
+        found = [(name, figures(own, limit)) for name, own in traces(families, 2, cut=options.cut)]
+        for at, goal in enumerate(("makespan", "mean flow time")):
+            page.section(f"{title}: {goal}")
+            heads = ["trace", "areas", "bound", "one size", *optimum, "best scheduler", *over]
+            page.table(heads, ([name, *both[at]] for name, both in found))
+    page.save()
 
 
 if __name__ == "__main__":

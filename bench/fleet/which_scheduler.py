@@ -6,7 +6,7 @@ Run: python -m bench.fleet.which_scheduler, after online_policies.py and admissi
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bench.figures import save_figure
 from bench.fleet import admission
 from bench.fleet.policies import FOLDER, planned
 from bench.fleet.policy_results import PolicyResult
-from bench.report import RESULTS, markdown, parser_of, save, start
+from bench.report import RESULTS, Page, parser_of, start
 from mig_opt.studies import study_rows
 from mig_opt.studies.summary import grouped
 
@@ -85,9 +85,8 @@ def _panel(axes: Axes, names: Sequence[str], figures: Figures) -> None:
         }
         axes.plot([x for x, _ in shown], [y for _, y in shown], linestyle="none", markersize=6, label=regime, **style)
     for at, name in enumerate(names):
-        known = [values[name] for values in figures.values() if name in values]
-        if len(known) == len([values for values in figures.values() if values]):
-            mean = min(statistics.fmean(known), _FARTHEST)
+        if (mean := mean_of(figures, name)) is not None:
+            mean = min(mean, _FARTHEST)
             axes.plot([mean, mean], [at - 0.32, at + 0.32], color="black", linewidth=2.2)
     axes.axvline(1.0, color="#888888", linewidth=1.0, zorder=0)
     axes.grid(visible=True, axis="both", color="#e4e4e4")
@@ -95,17 +94,18 @@ def _panel(axes: Axes, names: Sequence[str], figures: Figures) -> None:
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
 
 
-def table(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> list[str]:
-    """Return the means of the picture as a table."""
-    rows = []
+def mean_of(figures: Figures, name: str) -> float | None:
+    """Return the mean of a scheduler over all regimes that have figures; None where it lacks one."""
+    known = [values.get(name) for values in figures.values() if values]
+    there = [value for value in known if value is not None]
+    return statistics.fmean(there) if len(there) == len(known) else None
+
+
+def rows_of(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> Iterator[list[str]]:
+    """Yield the means of the picture, a row for each scheduler."""
     for name in names:
-        cells = []
-        for _, _, figures in panels:
-            known = [values[name] for values in figures.values() if name in values]
-            whole = len(known) == len([values for values in figures.values() if values])
-            cells.append(f"{statistics.fmean(known):.2f}" if known and whole else "")
-        rows.append([f"`{name}`", *cells])
-    return markdown(["scheduler", *(f"{title}, {unit}" for title, unit, _ in panels)], rows)
+        means = (mean_of(figures, name) for _, _, figures in panels)
+        yield [f"`{name}`", *("" if mean is None else f"{mean:.2f}" for mean in means)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -123,15 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("Accepted jobs, without a queue", "share of the upper bound", accepted),
     )
     save_figure(picture(names, panels), options.results / "which_scheduler.svg")
-    text = [
-        "# Schedulers with a queue and without",
-        "",
-        "Means over the regimes of [online_policies.md](online_policies.md) and the groups of",
-        "[admission.md](admission.md); empty where jobs were left waiting for ever, or where a scheduler has no part.",
-        "",
-        *table(names, panels),
-    ]
-    save("which_scheduler", "\n".join(text) + "\n", options.results)
+    page = Page("which_scheduler", "Schedulers with a queue and without", folder=options.results)
+    page.add("""Means over the regimes of [online_policies.md](online_policies.md) and the groups of
+        [admission.md](admission.md); empty where jobs were left waiting for ever, or where a scheduler has no part.""")
+    page.table(["scheduler", *(f"{title}, {unit}" for title, unit, _ in panels)], rows_of(names, panels))
+    page.save()
 
 
 if __name__ == "__main__":

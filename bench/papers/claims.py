@@ -161,6 +161,12 @@ def compare(
     return f"{printed:.{digits}f}", f"{measured:.{digits}f}", verdict
 
 
+def held(what: str, printed: str, measured: str, holds: bool, note: str = "", *, direction: bool = False) -> Claim:
+    """Return a claim that holds, or else only in direction, or does not."""
+    verdict = Verdict.AGREES if holds else Verdict.DIRECTION if direction else Verdict.DOES_NOT
+    return Claim(what, printed, measured, verdict, note)
+
+
 class Store:
     """The measured groups of one paper, in a file."""
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import partial
 
 from bench.batch.far_measures import ONES, milliseconds, schedule
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from bench.papers.far_tables import PRINTED, extremes, table4, table5, table6, table7, table8, table9
 from mig_opt import generate_batch, get_gpu
 from mig_opt.gpu.partitions import find_partition
@@ -64,10 +64,7 @@ def guarantees(_cut: bool) -> Group:
     return Group(
         "Section 5",
         "Approximation factors and competitive ratios",
-        tuple(
-            Claim(what, printed, str(value), Verdict.AGREES if Fraction(printed) == value else Verdict.DOES_NOT)
-            for what, printed, value in factors
-        ),
+        tuple(held(what, printed, str(value), Fraction(printed) == value) for what, printed, value in factors),
         assumed="The factors follow from the bounds of the section by its Theorem 1; the ratios are twice that (the "
         "paper's reference 38). The tests compare schedules with proven optima: none is farther away.",
     )
@@ -83,8 +80,7 @@ def summary(cut: bool) -> Group:
     ):
         low, high = longer[name]
         near = abs(low - least) <= 5 and abs(high - most) <= 5
-        verdict = Verdict.AGREES if near else Verdict.DIRECTION if low > 0 else Verdict.DOES_NOT
-        claims.append(Claim(what, f"{least} to {most}", f"{low:.0f} to {high:.0f}", verdict))
+        claims.append(held(what, f"{least} to {most}", f"{low:.0f} to {high:.0f}", near, direction=low > 0))
     best = longer["fixpart-best"]
     return Group(
         "Section 1.4",

@@ -23,7 +23,7 @@ from bench.fleet.fragmentation_worlds import (
     total,
     wait,
 )
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from mig_opt import generate_trace, get_gpu, simulate
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.simulation import Metrics
@@ -69,7 +69,7 @@ def profiles(_cut: bool) -> Group:
         own = gpu.profile(name)
         found = f"{own.compute_slices}, {own.memory_slices}, at {', '.join(map(str, own.starts))}, {own.memory_slices}"
         wanted = f"{compute}, {memory}, at {starts}, {size}"
-        claims.append(Claim(name, wanted, found, Verdict.AGREES if wanted == found else Verdict.DOES_NOT))
+        claims.append(held(name, wanted, found, wanted == found))
     return Group(
         "Table I",
         "Compute slices, memory slices, starting indices and size of each profile",
@@ -95,18 +95,13 @@ def placement(_cut: bool) -> Group:
         "Figure 1, section III-A",
         "External fragmentation on one GPU",
         (
-            Claim(
+            held(
                 "4g beside a 3g on the left, with 4 free slices on the right",
                 "cannot be created",
                 "can" if left else "cannot be created",
-                Verdict.DOES_NOT if left else Verdict.AGREES,
+                not left,
             ),
-            Claim(
-                "4g beside a 3g on the right",
-                "can be created",
-                "can be created" if right else "cannot",
-                Verdict.AGREES if right else Verdict.DOES_NOT,
-            ),
+            held("4g beside a 3g on the right", "can be created", "can be created" if right else "cannot", right),
             Claim("start of a first 2g", *compare(4, best, within=0, digits=0), "of least fragmentation cost (Eq. 5)"),
         ),
         assumed="The driver's own choice for 2g is printed (4); measured is what the fragmentation cost prefers.",
@@ -144,14 +139,12 @@ def concurrent(cut: bool) -> Group:
     most = tables.TASKS[-1]
     for model in tables.MODELS:
         own, first = mean(most, "fragmentation-aware", model), mean(most, "first-fit", model)
-        verdict = Verdict.AGREES if own <= first + 1e-9 else Verdict.DOES_NOT
         text = f"{own:.2f} against {first:.2f}"
-        claims.append(Claim(f"{model}, {most} tasks: less than first fit", "shortest", text, verdict))
+        claims.append(held(f"{model}, {most} tasks: less than first fit", "shortest", text, own <= first + 1e-9))
         series = [mean(count, "fragmentation-aware", model) for count in tables.TASKS]
         rises = series[0] < series[-1] and all(one <= other + 0.05 for one, other in itertools.pairwise(series))
         text = ", ".join(f"{value:.2f}" for value in series)
-        verdict = Verdict.AGREES if rises else Verdict.DOES_NOT
-        claims.append(Claim(f"{model}: more tasks, more time", "increases", text, verdict, "2, 4, 6, 8 tasks"))
+        claims.append(held(f"{model}: more tasks, more time", "increases", text, rises, "2, 4, 6, 8 tasks"))
         others = (f"{policy} {mean(most, policy, model):.2f}" for policy in tables.RIVALS)
         tried.append(Reading(f"{model}, {most} tasks, other rivals", ", ".join(others)))
     claims += [
@@ -194,18 +187,18 @@ def series(cut: bool) -> Group:
         "Figure 6, section V-C",
         "Desired and actual numbers of instances",
         (
-            Claim(
+            held(
                 "surplus instances are not destroyed at once",
                 "they stay",
                 f"{100 * statistics.fmean(shares):.0f} % of the time there are more than wanted",
-                Verdict.AGREES if statistics.fmean(shares) > 0.1 else Verdict.DOES_NOT,
+                statistics.fmean(shares) > 0.1,
                 "mean over profiles",
             ),
-            Claim(
+            held(
                 "they are reclaimed only for other instances",
                 "only then",
                 f"{destroyed - early} of {destroyed} destructions are followed by a creation",
-                Verdict.AGREES if not early else Verdict.DOES_NOT,
+                not early,
             ),
             Claim("the curves themselves, such as around second 1900", "only in the figure", "", Verdict.CANNOT),
         ),
@@ -225,8 +218,7 @@ def waits(cut: bool) -> Group:
         one = bench.saved(workload, ALL, static[False], wait)
         both = bench.saved(workload, _queues(ALL), static[True], wait)
         mixed = bench.saved(workload, ALL, static[True], wait)
-        verdict = Verdict.AGREES if one >= 30 else Verdict.DIRECTION if one > 0 else Verdict.DOES_NOT
-        claims.append(Claim(f"{workload}, % less", "at least 30", f"{one:.0f}", verdict))
+        claims.append(held(f"{workload}, % less", "at least 30", f"{one:.0f}", one >= 30, direction=one > 0))
         tried.append(
             Reading(workload, f"a queue for each size in both {both:.0f} %, in static partitions only {mixed:.0f} %")
         )
@@ -251,8 +243,7 @@ def fragmentation(cut: bool) -> Group:
             100 * statistics.fmean(bench.values(workload, way, lambda metrics: metrics.fragmentation))
             for way in (STILL, ALL)
         )
-        verdict = Verdict.AGREES if with_it < without else Verdict.DOES_NOT
-        claims.append(Claim(workload, "lower", f"{without:.1f} to {with_it:.1f} %", verdict))
+        claims.append(held(workload, "lower", f"{without:.1f} to {with_it:.1f} %", with_it < without))
     return Group(
         "Figure 8, section V-D",
         "Mean fragmentation without and with migration",
@@ -268,8 +259,9 @@ def executions(cut: bool) -> Group:
     claims = []
     for workload, printed in _PRINTED_EXECUTION.items():
         saved = bench.saved(workload, ALL, STILL, execution)
-        verdict = Verdict.AGREES if saved > printed else Verdict.DIRECTION if saved >= 2 else Verdict.DOES_NOT
-        claims.append(Claim(f"{workload}, % less", f"more than {printed}", f"{saved:.1f}", verdict))
+        claims.append(
+            held(f"{workload}, % less", f"more than {printed}", f"{saved:.1f}", saved > printed, direction=saved >= 2)
+        )
     tried, every = [], {}
     for contention, median in _SEARCHED:
         own = _bench(cut, dataclasses.replace(World(), contention=contention, median=median), 10)
@@ -328,30 +320,29 @@ def ablation(cut: bool) -> Group:
     everywhere = all(value > 0 for values in adds for value in values)
     inside = min(one) >= 13 and max(one) <= 35
     claims = [
-        Claim(
+        held(
             "all three techniques, % less",
             "13 to 35",
             f"{min(one):.0f} to {max(one):.0f}",
-            Verdict.AGREES if inside else Verdict.DIRECTION if min(one) > 0 else Verdict.DOES_NOT,
+            inside,
             "one queue",
+            direction=min(one) > 0,
         ),
-        Claim(
+        held(
             "the same",
             "13 to 35",
             f"{min(each):.0f} to {max(each):.0f}",
-            Verdict.AGREES if min(each) >= 13 and max(each) <= 35 else Verdict.DIRECTION,
+            min(each) >= 13 and max(each) <= 35,
             "a queue for each size",
+            direction=True,
         ),
-        Claim(
+        held(
             "each technique adds to it, points",
             "consistently",
             "; ".join(", ".join(f"{value:.1f}" for value in values) for values in adds),
-            Verdict.AGREES
-            if everywhere
-            else Verdict.DIRECTION
-            if all(statistics.fmean(values) > 0 for values in adds)
-            else Verdict.DOES_NOT,
+            everywhere,
             "balancing; partitioning; migration, for each workload, a queue for each size",
+            direction=all(statistics.fmean(values) > 0 for values in adds),
         ),
     ]
     tried = [

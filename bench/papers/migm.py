@@ -10,7 +10,7 @@ import statistics
 from bench.fleet import memory as study
 from bench.fleet import memory_tables
 from bench.fleet.memory import PRINTED
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from bench.papers.migm_figures import MIXES, energy, language, memory, networks, rodinia
 from mig_opt import generate_trace, get_gpu
 from mig_opt.gpu.reachability import reachable_configurations
@@ -60,12 +60,12 @@ def architecture(_cut: bool) -> Group:
         "Section 4.1",
         "What an A100 can be cut into",
         (
-            Claim("sizes", printed, sizes, Verdict.AGREES if sizes == printed else Verdict.DOES_NOT),
-            Claim(
+            held("sizes", printed, sizes, sizes == printed),
+            held(
                 "place of 20 GB beside 5, 5",
                 "after 10 GB more, not at once",
                 f"from slice {', '.join(map(str, starts))} on, which is 20 GB from the left",
-                Verdict.AGREES if starts == [4] else Verdict.DOES_NOT,
+                starts == [4],
             ),
         ),
         assumed="None: they follow from the placements. A memory slice has 5 GB.",
@@ -93,11 +93,11 @@ def reachability(_cut: bool) -> Group:
             Claim("second slice", *compare(7, full[1], within=0, digits=0)),
             Claim("last slice", *compare(9, full[6], within=0, digits=0)),
             Claim("slice that is taken", "the last: most configurations", f"slice {best}, the last", Verdict.AGREES),
-            Claim(
+            held(
                 "full configurations of an A100 (its Figure 3)",
                 "19",
                 str(len(reachable_configurations(gpu, []))),
-                Verdict.AGREES if len(reachable_configurations(gpu, [])) == 19 else Verdict.DOES_NOT,
+                len(reachable_configurations(gpu, [])) == 19,
             ),
         ),
         assumed='The definition of the text: valid fully configured states that can be reached. The text takes "the'
@@ -150,8 +150,9 @@ def forecasts(cut: bool) -> Group:
         measured = f"{found:.0f} of {own['fails']}" if found is not None else "never"
         near = found is not None and abs(found - own["predicted"]) <= 1
         before = found is not None and found < own["fails"]
-        verdict = Verdict.AGREES if near else Verdict.DIRECTION if before else Verdict.DOES_NOT
-        claims.append(Claim(f"{model}: iteration", f"{own['predicted']} of {own['fails']}", measured, verdict))
+        claims.append(
+            held(f"{model}: iteration", f"{own['predicted']} of {own['fails']}", measured, near, direction=before)
+        )
     for model in ("qwen2", "llama3"):
         own = PRINTED["forecast"][model]
         peak = own["peak_gb"] * (1 + statistics.fmean(memory_tables.peak_errors(model, seeds, 0.01)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.fleet import memory as study
 from bench.fleet.memory import PRINTED, MemoryFigures
-from bench.papers.claims import Claim, Group, Reading, Verdict, compare
+from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held
 
 Option = tuple[str, Any]
 MIXES = ("hm1", "hm2", "hm3", "hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
@@ -57,13 +57,9 @@ def rodinia(cut: bool) -> Group:
         verdict = Verdict.AGREES if above == seeds else Verdict.DIRECTION
         claims.append(Claim(f"{mix.capitalize()}: A at least B", "consistently", f"{above} of {seeds} seeds", verdict))
     most = max(one.throughput for mix in ("hm1", "hm2", "hm3") for one in _figures(mix, "A", seeds))
-    claims.append(
-        Claim("limit of 5 GB jobs", "7", f"never above {most:.2f}", Verdict.AGREES if most <= 7 else Verdict.DOES_NOT)
-    )
+    claims.append(held("limit of 5 GB jobs", "7", f"never above {most:.2f}", most <= 7))
     most = max(one.throughput for scheme in "AB" for one in _figures("hm4", scheme, seeds))
-    claims.append(
-        Claim("limit of Hm4", "2", f"never above {most:.2f}", Verdict.AGREES if most <= 2 else Verdict.DOES_NOT)
-    )
+    claims.append(held("limit of Hm4", "2", f"never above {most:.2f}", most <= 2))
     return Group(
         "Figure 4a, section 5.1",
         "Throughput of the Rodinia mixes",
@@ -114,11 +110,11 @@ def networks(cut: bool) -> Group:
     halves, one_queue = (_mean("ml3", scheme, seeds, "throughput") for scheme in ("A", "A, one queue"))
     behind = halves < _mean("ml3", "B", seeds, "throughput") - 1e-9 and one_queue > halves
     claims.append(
-        Claim(
+        held(
             "Ml3: A behind B because jobs are divided equally",
             "1.24 behind 1.43",
             f"{halves:.2f}; {one_queue:.2f} from one queue, as B",
-            Verdict.AGREES if behind else Verdict.DOES_NOT,
+            behind,
         )
     )
     tried = [Reading("all jobs of Ml2 equally long but for a spread of 0.05", f"A {even[0]:.2f}, B {even[1]:.2f}")]
@@ -174,24 +170,19 @@ def memory(cut: bool) -> Group:
     least, better = min(ratios.values()), sum(ratio > 1 for ratio in ratios.values())
     homogeneous, others = min(ratios[mix] for mix in MIXES[:4]), max(ratios[mix] for mix in ("ht1", "ht2", "ht3"))
     claims = [
-        Claim(
+        held(
             "memory utilisation is better in all mixes",
             "all",
             f"{better} of {len(MIXES)}, {least:.2f} to {max(ratios.values()):.2f} times",
-            Verdict.AGREES if least > 1 else Verdict.DOES_NOT,
+            least > 1,
         ),
-        Claim(
+        held(
             "most for homogeneous mixes",
             "Hm above Ht",
             f"Hm from {homogeneous:.2f}, Ht up to {others:.2f}",
-            Verdict.AGREES if homogeneous > others else Verdict.DOES_NOT,
+            homogeneous > others,
         ),
-        Claim(
-            "high in Ml2, whose jobs nearly fill 5 GB",
-            "high",
-            f"{ratios['ml2']:.2f}",
-            Verdict.AGREES if ratios["ml2"] > 5 else Verdict.DOES_NOT,
-        ),
+        held("high in Ml2, whose jobs nearly fill 5 GB", "high", f"{ratios['ml2']:.2f}", ratios["ml2"] > 5),
     ]
     for mix in ("ht1", "ht2", "ht3"):
         a, b = (_mean(mix, scheme, seeds, "turnaround") for scheme in "AB")
@@ -242,11 +233,11 @@ def language(cut: bool) -> Group:
                 ("mean memory utilisation", "memory", statistics.fmean(mean("memory", None))),
             )
         ),
-        Claim(
+        held(
             "prediction better than failure alone",
             "consistently",
             ", ".join(f"{one:.2f} / {other:.2f}" for one, other in zip(early, late, strict=True)),
-            Verdict.AGREES if all(one > other for one, other in zip(early, late, strict=True)) else Verdict.DOES_NOT,
+            all(one > other for one, other in zip(early, late, strict=True)),
             "by model",
         ),
     ]

@@ -6,7 +6,7 @@ import statistics
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 
-from bench.papers.claims import Claim, Group, Reading, Verdict
+from bench.papers.claims import Claim, Group, Reading, Verdict, held
 from bench.papers.parvagpu_measures import (
     PROGRAM,
     RIVALS,
@@ -15,7 +15,6 @@ from bench.papers.parvagpu_measures import (
     TEXT,
     TOLERANCE,
     counts,
-    held,
     listed,
     percent,
     planned,

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from functools import cache
 
-from bench.papers.claims import Claim, Verdict, compare
+from bench.papers.claims import Claim, compare, held
 from bench.serving.scenarios import SCENARIOS
 from mig_opt import Demand, Deployment, SloRule, deploy
 from mig_opt.instances.bundled import load_demand
@@ -81,11 +81,6 @@ def percent(what: str, printed: float, measured: float, note: str = "", *, unit:
     """Return a claim about a percentage, or percentage points: it agrees in direction if it has the same sign."""
     pair = compare(printed, measured, within=TOLERANCE, digits=digits, direction=printed * measured > 0)
     return Claim(what, f"{pair[0]} {unit}", f"{pair[1]} {unit}", pair[2], note)
-
-
-def held(what: str, printed: str, measured: str, holds: bool, note: str = "") -> Claim:
-    """Return a claim that holds or does not."""
-    return Claim(what, printed, measured, Verdict.AGREES if holds else Verdict.DOES_NOT, note)
 
 
 def same(what: str, printed: str, measured: str) -> Claim:

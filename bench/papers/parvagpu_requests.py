@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.papers.claims import Claim, Group, Reading, Verdict
-from bench.papers.parvagpu_measures import PROGRAM, RIVALS, held, listed, planned, scenario, scenarios
+from bench.papers.claims import Claim, Group, Reading, Verdict, held
+from bench.papers.parvagpu_measures import PROGRAM, RIVALS, listed, planned, scenario, scenarios
 from mig_opt import simulate_requests
 from mig_opt.simulation.serving.outcome import ServiceLatencies
 

@@ -7,13 +7,12 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from bench.papers.claims import Claim, Group, Reading, Verdict
+from bench.papers.claims import Claim, Group, Reading, Verdict, held
 from bench.papers.parvagpu_measures import (
     PROGRAM,
     RIVALS_DIFFER,
     SETTING,
     TOLERANCE,
-    held,
     listed,
     percent,
     saving,

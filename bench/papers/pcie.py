@@ -7,7 +7,7 @@ from functools import cache
 
 from bench.fleet import pcie as study
 from bench.fleet.pcie import AWARE, UNAWARE, DelayFigures, Plan
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from mig_opt import Job, OperationCosts, Trace, get_gpu, simulate
 from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.instances.fleet.poisson import TABLE_2
@@ -45,18 +45,8 @@ def sharing(_cut: bool) -> Group:
         "Figure 1, section 3.1",
         "Two copy programs at once, on instances of any sizes",
         (
-            Claim(
-                "throughput is the same, whatever the sizes",
-                "identical",
-                "identical" if equal else "differs",
-                Verdict.AGREES if equal else Verdict.DOES_NOT,
-            ),
-            Claim(
-                "both lose performance",
-                "yes",
-                f"{slower:.1f} times as long",
-                Verdict.AGREES if slower > 1 else Verdict.DOES_NOT,
-            ),
+            held("throughput is the same, whatever the sizes", "identical", "identical" if equal else "differs", equal),
+            held("both lose performance", "yes", f"{slower:.1f} times as long", slower > 1),
             Claim("GB/s of each", "only in the figure", "", Verdict.CANNOT),
         ),
         assumed="The simulator's model is made of this observation, so agreement is no evidence. A copy"
@@ -79,17 +69,13 @@ def saturation(_cut: bool) -> Group:
         "Several Bloom560m on one GPU",
         (
             Claim("share of the link that one takes, %", *compare(30, 100 * share, within=2, digits=0)),
-            Claim(
-                "throughput declines beyond four jobs",
-                "from the fifth on",
-                f"from job {first} on",
-                Verdict.AGREES if first == 5 else Verdict.DOES_NOT,
-            ),
-            Claim(
+            held("throughput declines beyond four jobs", "from the fifth on", f"from job {first} on", first == 5),
+            held(
                 "the link is saturated beyond four jobs",
                 "from the fifth on",
                 f"from job {least} on by the sum of the demands",
-                Verdict.AGREES if least == 5 else Verdict.DIRECTION,
+                least == 5,
+                direction=True,
             ),
         ),
         assumed="Table 2: 5.7 GB/s with a sensitivity of 1.25, and 30.08 GB/s of the link.",
@@ -157,18 +143,13 @@ def _gains(family: str, printed: int, cut: bool, where: str, title: str) -> Grou
     saved = {share: _saved(family, share, cut) for share in study.SHARES}
     rising = saved[0.2] <= saved[0.4] <= saved[0.6]
     claims = [
-        Claim(
-            "20 % PCIe-bound",
-            "slightly better",
-            f"{saved[0.2]:.1f}",
-            Verdict.AGREES if 0 < saved[0.2] < 8 else Verdict.DOES_NOT,
-        ),
+        held("20 % PCIe-bound", "slightly better", f"{saved[0.2]:.1f}", 0 < saved[0.2] < 8),
         Claim("60 % PCIe-bound", *compare(printed, saved[0.6], within=3, digits=1, direction=saved[0.6] > 0)),
-        Claim(
+        held(
             "more gain with more PCIe-bound jobs",
             "up to 60 %",
             ", ".join(f"{saved[share]:.1f}" for share in (0.2, 0.4, 0.6)),
-            Verdict.AGREES if rising else Verdict.DOES_NOT,
+            rising,
         ),
     ]
     small = family == "pcie-4"
@@ -295,11 +276,11 @@ def best_fit(cut: bool) -> Group:
         "Section 4.2, principle 4",
         "Starving jobs may run on larger instances",
         (
-            Claim(
+            held(
                 "best fit where a job waits too long",
                 "a rule, no figures",
                 f"up to {used:.0%} of the jobs; flow time {min(shorter):.0f} to {max(shorter):.0f} % lower",
-                Verdict.AGREES if used > 0 and max(shorter) > 0 else Verdict.DOES_NOT,
+                used > 0 and max(shorter) > 0,
             ),
         ),
         assumed="4 GPUs, 60 % PCIe-bound; `larger=1` of the family gives all jobs seconds on all larger sizes. In the"

@@ -6,13 +6,13 @@ Run: python -m bench.serving.day. It takes about three minutes; with --cut, a da
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 
 import numpy as np
 
 from bench.figures import save_figure
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start
 from mig_opt import Demand, GpuPool, RateTable, deploy_day, plot
 from mig_opt.instances.bundled import load_demand
 
@@ -52,56 +52,46 @@ def day(
     return base.replace(services=chosen, pools=(GpuPool(base.pools[0].gpu, count),)), RateTable(times, rows)
 
 
-def main(arguments: Sequence[str]) -> None:
+def row(count: int, label: str, method: str, limit: float | None, options: argparse.Namespace) -> list[str]:
+    """Plan the day with a method, which looks ahead if it has a limit; its first plan is drawn."""
+    steps, services = (6, SERVICES[:4]) if options.cut else (48, SERVICES)
+    demand, rates = day(steps, services, count=count)
+    result = deploy_day(demand, rates, method, lookahead=limit is not None, time_limit=limit)
+    plan, cost, gap, runtime = result.plan, result.objective, result.gap, f"{result.runtime_s:.0f} s"
+    if plan is None or cost is None or gap is None:
+        return [str(count), label, "none", *["-"] * 8, runtime]
+    if (count, limit) == (GPUS + 1, LIMIT):
+        assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
+        save_figure(plot(result), options.results / "serving_day.svg")
+    cells = [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
+    cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]
+    return [str(count), label, *cells, f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", runtime]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows with this in GPUs and method; others stay")
     options = parser.parse_args(arguments)
-    steps = 6 if options.cut else 48
-    before = options.results / "serving_day.md"
-    rows = earlier(before.read_text(encoding="utf-8")) if options.only and before.is_file() else {}
-    lines = [
-        f"# A day of {steps} steps with {4 if options.cut else len(SERVICES)} services",
-        "",
-        describe("mig-opt", "highspy", "ortools", "numpy"),
-        "",
-        "A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole day",
-        f"in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.",
-        "The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second is",
-        "that of the cost, changes included. Every plan has passed the validator.",
-        "",
-        "| there | method | GPU-hours | bound | in use | changes | created | interrupted | cost | bound | gap | time |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for count, label, method, limit in RUNS:
-        if options.only not in f"{count} {label}":
-            continue
-        demand, rates = day(steps, SERVICES[:4] if options.cut else SERVICES, count=count)
-        lookahead = limit is not None
-        result = deploy_day(demand, rates, method, lookahead=lookahead, time_limit=limit)
-        plan, cost, gap = result.plan, result.objective, result.gap
-        cells = [str(count), label]
-        if plan is None or cost is None or gap is None:
-            cells += ["none", *["-"] * 8, f"{result.runtime_s:.0f} s"]
-        else:
-            cells += [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
-            cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]
-            cells += [f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", f"{result.runtime_s:.0f} s"]
-        rows[count, label] = f"| {' | '.join(cells)} |"
-        print(rows[count, label], flush=True)
-        if (count, lookahead) == (GPUS + 1, True) and plan is not None:
-            assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
-            save_figure(plot(result), options.results / "serving_day.svg")
-    ordered = [rows[count, label] for count, label, *_ in RUNS if (count, label) in rows]
-    save("serving_day", "\n".join([*lines, *ordered]), options.results)
-
-
-def earlier(text: str) -> dict[tuple[int, str], str]:
-    """Return the rows of a table that was saved before, by the GPUs that there are and the label."""
-    lines = [line for line in text.splitlines() if line[:3] in {f"| {count}" for count, *_ in RUNS}]
-    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
-    return {(int(own[1]), own[2]): line for own, line in zip(cells, lines, strict=True)}
+    title = "A day of 6 steps with 4 services" if options.cut else f"A day of 48 steps with {len(SERVICES)} services"
+    page = Page("serving_day", title, "mig-opt", "highspy", "ortools", "numpy", folder=options.results)
+    page.add(
+        f"""A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole day
+        in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.""",
+        """The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second is
+        that of the cost, changes included. Every plan has passed the validator.""",
+    )
+    earlier = page.earlier_rows(2) if options.only else {}
+    rows = (
+        row(count, label, method, limit, options)
+        if options.only in f"{count} {label}"
+        else earlier.get((str(count), label))
+        for count, label, method, limit in RUNS
+    )
+    head = ["there", "method", "GPU-hours", "bound", "in use", "changes", "created", "interrupted", "cost", "bound"]
+    page.table([*head, "gap", "time"], filter(None, rows), range(12))
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

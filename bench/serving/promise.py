@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start
 from bench.serving.scenarios import copies
 from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requests
 from mig_opt.api.deploy.promises import deploy_with_promise
@@ -24,16 +23,8 @@ from mig_opt.instances.bundled import load_demand
 SHARE = 0.99
 KINDS = ("even", "poisson", "bursty")
 METHODS = (
-    "search",
-    "parvagpu",
-    "parvagpu-single",
-    "parvagpu-unoptimized",
-    "mig-serving",
-    "mig-serving-fast",
-    "gpulet",
-    "igniter",
-    "first-fit",
-    "exact",
+    *("search", "parvagpu", "parvagpu-single", "parvagpu-unoptimized", "mig-serving", "mig-serving-fast"),
+    *("gpulet", "igniter", "first-fit", "exact"),
 )
 """``exact`` comes last: it is given what the others found."""
 HELD_OUT = (101, 102, 103)
@@ -76,57 +67,59 @@ def late(demand: Demand, deployment: Deployment, kind: str, *, brief: bool = Fal
     return share, max(by_service), within
 
 
-def row(name: str, demand: Demand, kind: str, method: str, known: list[Deployment]) -> str:
+def row(name: str, demand: Demand, kind: str, method: str, known: list[Deployment]) -> list[str]:
     """Return the row of a method; ``exact`` is given the known deployments, to which others are added."""
     limit = _LIMIT if method == "exact" and len(demand.services) > 100 else None
+    incumbents = known if method == "exact" else ()
     try:
         plain = deploy(demand, method).deployment
-        result = deploy_with_promise(
-            demand,
-            Promise(SHARE, Arrivals(kind)),
-            method,
-            incumbents=known if method == "exact" else (),
-            time_limit=limit,
-        )
+        promise = Promise(SHARE, Arrivals(kind))
+        result = deploy_with_promise(demand, promise, method, incumbents=incumbents, time_limit=limit)
     except InputError as error:  # a method that is not for such demands
-        return f"| {name} | {kind} | {method} | - | - | - | - | - | {error} | - |"
+        return [name, kind, method, *"-----", str(error), "-"]
     cells = ["-", "-"]
     if plain is not None:
         share, worst, _ = late(demand, plain, kind, brief=True)
         cells = [str(plain.used_gpus), f"{share:.2%} ({worst:.1%})"]
     if result.deployment is None:
-        cells += ["none", "-", result.reason, "-", "-"]
-    else:
-        known.append(result.deployment)
-        share, worst, within = late(demand, result.deployment, kind)
-        bound = "*" if result.lower_bound == result.gpus else f" (>= {result.lower_bound})"
-        cells += [f"{result.gpus}{bound if method == 'exact' else ''}", f"{share:.3%} ({worst:.2%})"]
-        cells += ["yes" if within else "NO", "-" if result.headroom is None else f"{result.headroom:.0%}"]
-        cells.append(f"{held_out_seconds(demand, kind):.0f} s")
-    return f"| {name} | {kind} | {method} | {' | '.join(cells)} |"
+        return [name, kind, method, *cells, "none", "-", result.reason, "-", "-"]
+    known.append(result.deployment)
+    share, worst, within = late(demand, result.deployment, kind)
+    bound = "*" if result.lower_bound == result.gpus else f" (>= {result.lower_bound})"
+    cells += [f"{result.gpus}{bound if method == 'exact' else ''}", f"{share:.3%} ({worst:.2%})"]
+    cells += ["yes" if within else "NO", "-" if result.headroom is None else f"{result.headroom:.0%}"]
+    return [name, kind, method, *cells, f"{held_out_seconds(demand, kind):.0f} s"]
 
 
-def earlier(text: str) -> dict[tuple[str, str, str], str]:
-    """Return the rows of a table that was saved before, by demand, arrivals and method."""
-    cells = {line: [cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("| S")}
-    return {(own[1], own[2], own[3]): line for line, own in cells.items()}
-
-
-def beaten(rows: Mapping[tuple[str, str, str], str]) -> list[str]:
+def beaten(rows: Mapping[tuple[str, ...], Sequence[str]]) -> list[str]:
     """Return what is wrong with a table: rivals that need fewer GPUs than ``exact``, and promises that are broken."""
 
-    def gpus(line: str) -> float:
-        number = line.split("|")[6].replace("*", " ").split()
+    def gpus(cells: Sequence[str]) -> float:
+        number = cells[5].replace("*", " ").split()
         return float(number[0]) if number and number[0].isdigit() else math.inf
 
-    best = {(demand, kind): gpus(line) for (demand, kind, method), line in rows.items() if method == "exact"}
-    return [
-        *(line for (demand, kind, _), line in rows.items() if gpus(line) < best.get((demand, kind), 0)),
-        *(line for line in rows.values() if "| NO |" in line),
-    ]
+    best = {key[:2]: gpus(cells) for key, cells in rows.items() if key[2] == "exact"}
+    return [" | ".join(own) for key, own in rows.items() if gpus(own) < best.get(key[:2], 0) or "NO" in own]
 
 
-def main(arguments: Sequence[str]) -> None:
+def write(rows: Mapping[tuple[str, ...], Sequence[str]], folder: Path) -> None:
+    """Write the page with the rows that are known."""
+    title = "Fewest GPUs that keep a promise: 99 % of the requests of every service in time"
+    page = Page("serving_promise", title, "mig-opt", "highspy", "pulp", "numpy", folder=folder)
+    page.add(f"""Latency within half the SLO, 3 processes. Late: share of all requests on three held-out seeds, and in
+        brackets that of the worst service. Kept: on each of these seeds the 95 % interval of every service reaches down
+        to the 1 % that may be late. A star: one GPU less is proven too few under the capacities. Raised: rates were
+        raised by so much for a heuristic, where that took fewer GPUs than capacities. `exact` knows what the rivals
+        found, and has {_LIMIT:g} s for S5 x 10. Runs: of each held-out seed. All of it has been accepted by simulations
+        with other random numbers: of 4 million requests of each service that is near the limit, and of 1200 bursts at
+        least where there are bursts.""")
+    head = ["demand", "arrivals", "method", "GPUs without promise", "late without", "GPUs", "late", "kept", "raised"]
+    order = itertools.product(demands(cut=False), KINDS, METHODS)
+    page.table([*head, "runs"], [rows[key] for key in order if key in rows], range(10))
+    page.save()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
     parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5; others stay")
@@ -137,28 +130,10 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     known = demands(cut=options.cut)
     chosen = options.only.split(",") if options.only else list(known)
-    kinds, methods = options.arrivals.split(","), options.methods.split(",")
-    if options.cut:
-        methods = ["parvagpu", "first-fit", "exact"]
-    before = options.results / "serving_promise.md"
-    rows = earlier(before.read_text(encoding="utf-8")) if before.is_file() and not options.cut else {}
-    lines = [
-        "# Fewest GPUs that keep a promise: 99 % of the requests of every service in time",
-        "",
-        describe("mig-opt", "highspy", "pulp", "numpy"),
-        "",
-        "Latency within half the SLO, 3 processes. Late: share of all requests on three held-out seeds, and in",
-        "brackets that of the worst service. Kept: on each of these seeds the 95 % interval of every service reaches",
-        "down to the 1 % that may be late. A star: one GPU less is proven too few under the capacities. Raised: rates",
-        "were raised by so much for a heuristic, where that took fewer GPUs than capacities. `exact` knows what the",
-        f"rivals found, and has {_LIMIT:g} s for S5 x 10. Runs: of each held-out seed. All of it has been",
-        "accepted by simulations with other random numbers: of 4 million requests of each service that is near the",
-        "limit, and of 1200 bursts at least where there are bursts.",
-        "",
-        "| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised | runs |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, kind in itertools.product(chosen, kinds):
+    methods = ["parvagpu", "first-fit", "exact"] if options.cut else options.methods.split(",")
+    page = Page("serving_promise", "", folder=options.results)
+    rows = {} if options.cut else page.earlier_rows(3)
+    for name, kind in itertools.product(chosen, options.arrivals.split(",")):
         found: list[Deployment] = []
         for method in methods:
             kept = options.rivals and options.rivals / f"{name} {kind} {method}.json".replace(" ", "-")
@@ -168,13 +143,7 @@ def main(arguments: Sequence[str]) -> None:
                 if kept and len(found) > before_it:
                     kept.parent.mkdir(parents=True, exist_ok=True)
                     write_deployment(found[-1], kept)
-                print(rows[name, kind, method], file=sys.stderr, flush=True)
-                order = itertools.product(demands(cut=False), KINDS, METHODS)
-                save(
-                    "serving_promise",
-                    "\n".join([*lines, *(rows[key] for key in order if key in rows)]),
-                    options.results,
-                )
+                write(rows, options.results)
             elif kept and kept.is_file():
                 found.append(read_deployment(kept))
     wrong = beaten(rows)
@@ -182,4 +151,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

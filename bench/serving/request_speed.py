@@ -6,12 +6,12 @@ Run: python -m bench.serving.request_speed. It takes about a minute; with --cut,
 from __future__ import annotations
 
 import resource
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from bench.report import describe, parser_of, save
-from mig_opt import deploy, simulate_requests
+from bench.report import Page, parser_of, start, timed
+from mig_opt import Demand, Deployment, deploy, simulate_requests
 from mig_opt.instances.bundled import load_demand
 
 CASES = (
@@ -27,41 +27,38 @@ GOAL = 2_000_000
 """Requests in a second of one core."""
 
 
-def main(arguments: Sequence[str]) -> None:
+def measured(demand: Demand, deployment: Deployment, *, cut: bool) -> Iterator[list[str]]:
+    """Simulate the requests of each case."""
+    rate = sum(service.rate for service in demand.services)
+    for arrivals, router, requests in CASES:
+        settings: dict[str, Any] = {
+            "arrivals": arrivals,
+            "router": router,
+            "seconds": requests / (100 if cut else 1) / rate,
+        }
+        found, processor = timed(partial(simulate_requests, demand, deployment, **settings, warm_up=0.0, seed=1))
+        speed = found.requests / processor
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cells = [f"{processor:.1f} s", f"{speed / 1e6:.1f} million", f"{memory:.0f} MiB"]
+        yield [arrivals, router, f"{found.requests:,}", *cells]
+        assert cut or speed >= GOAL, "slower than the goal"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "request_speed.md", "a hundredth of the requests, in a second")
     options = parser.parse_args(arguments)
     demand = load_demand("parvagpu-s5")
     deployment = deploy(demand).deployment
     assert deployment is not None
-    rate = sum(service.rate for service in demand.services)
-    lines = [
-        "# Speed of the simulation of requests",
-        "",
-        describe("mig-opt", "numpy"),
-        "",
-        f"Requests at the deployment of `exact` for S5: {len(demand.services)} services, {len(deployment.segments)}",
-        "segments. Seconds of the processor, one thread, which makes the arrivals too. Memory: the most that the",
-        f"process has had until then. The goal is {GOAL / 1e6:g} million requests a second.",
-        "",
-        "| arrivals | router | requests | processor | requests a second | memory |",
-        "|---|---|---|---|---|---|",
-    ]
-    for arrivals, router, requests in CASES:
-        seconds = requests / (100 if options.cut else 1) / rate
-        begin = time.process_time()
-        found = simulate_requests(
-            demand, deployment, arrivals=arrivals, router=router, seconds=seconds, warm_up=0.0, seed=1
-        )
-        processor = time.process_time() - begin
-        speed = found.requests / processor
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        cells = f"{found.requests:,} | {processor:.1f} s | {speed / 1e6:.1f} million | {memory:.0f} MiB"
-        lines.append(f"| {arrivals} | {router} | {cells} |")
-        print(lines[-1], flush=True)
-        assert options.cut or speed >= GOAL, "slower than the goal"
-    save("request_speed", "\n".join(lines), options.results)
+    page = Page("request_speed", "Speed of the simulation of requests", "mig-opt", "numpy", folder=options.results)
+    page.add(f"""Requests at the deployment of `exact` for S5: {len(demand.services)} services,
+        {len(deployment.segments)} segments. Seconds of the processor, one thread, which makes the arrivals too. Memory:
+        the most that the process has had until then. The goal is {GOAL / 1e6:g} million requests a second.""")
+    head = ["arrivals", "router", "requests", "processor", "requests a second", "memory"]
+    page.table(head, measured(demand, deployment, cut=options.cut), range(6))
+    page.save()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -6,17 +6,18 @@ Run: python -m bench.serving.scenarios. It takes a few minutes; with --cut secon
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import statistics
-import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.figures import save_figure
-from bench.report import describe, parser_of, save
+from bench.report import Page, parser_of, start, timed
 from bench.serving.scenario_figures import fleets
 from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
 from mig_opt.instances.bundled import load_demand
@@ -55,14 +56,11 @@ def measured(
     demand: Demand, method: str, repeats: int = 5, time_limit: float | None = None
 ) -> tuple[DeploymentResult, float]:
     """Return a result that the validator has seen again, and the least seconds of some runs."""
-    taken = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        result = deploy(demand, method, time_limit=time_limit)
-        taken.append(time.perf_counter() - begin)
+    runs = [timed(partial(deploy, demand, method, time_limit=time_limit), time.perf_counter) for _ in range(repeats)]
+    result = runs[-1][0]
     if result.deployment is not None:
         assert validate_deployment(demand, result.deployment).valid
-    return result, min(taken)
+    return result, min(taken for _, taken in runs)
 
 
 def milliseconds(seconds: float) -> str:
@@ -70,17 +68,13 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.1f} s"
 
 
-def counts(rule: str, names: Sequence[str], printed: dict[str, Any]) -> tuple[list[str], dict[str, list[int]]]:
-    """Return a table of the GPUs of every method on the scenarios, with what is expected, and the counts."""
+def counts(page: Page, rule: str, names: Sequence[str], printed: dict[str, Any]) -> dict[str, list[int]]:
+    """Add a table of the GPUs of every method on the scenarios, with what is expected; return the counts."""
     goals = {
         "exact": {"half": (2, 3, 5, 7, 12, 15), "program3": (2, 3, 5, 7, 12, 16)}.get(rule),
         **{entry["method"]: tuple(entry["gpus"]) for entry in printed["rows"] if entry["rule"] == rule},
     }
-    rows = [
-        f"| method | {' | '.join(name[-2:].upper() for name in names)} | expected or theirs | slices | fragmentation "
-        "| internal slack | least slack | time |",
-        "|---|" + "---|" * (len(names) + 6),
-    ]
+    rows: list[list[str]] = []
     found: dict[str, list[int]] = {}
     for method in methods("deploy"):
         results = [(scenario(name, rule), *measured(scenario(name, rule), method.name)) for name in names]
@@ -98,19 +92,16 @@ def counts(rule: str, names: Sequence[str], printed: dict[str, Any]) -> tuple[li
         goal = goals.get(method.name)
         expected = "" if goal is None else ", ".join(map(str, goal[: len(names)]))
         seconds = max(taken for *_, taken in results)
-        rows.append(
-            f"| {method.name} | {' | '.join(cells)} | {expected} | {slices} | {statistics.mean(fragments):.1%} "
-            f"| {statistics.mean(idle):.1%} | {slack:.2%} | {milliseconds(seconds)} |"
-        )
-    return rows, found
+        means = (f"{statistics.mean(shares):.1%}" for shares in (fragments, idle))
+        rows.append([method.name, *cells, expected, f"{slices}", *means, f"{slack:.2%}", milliseconds(seconds)])
+    head = ["method", *(name[-2:].upper() for name in names), "expected or theirs", "slices", "fragmentation"]
+    page.table([*head, "internal slack", "least slack", "time"], rows, range(len(names) + 7))
+    return found
 
 
-def scaling(multiples: Sequence[int]) -> tuple[list[str], dict[str, list[int]]]:
+def scaling(page: Page, multiples: Sequence[int]) -> dict[str, list[int]]:
     """Compare ``search`` and ParvaGPU with the exact count on multiples of S5 (the published program's rule)."""
-    rows = [
-        "| copies of S5 | exact | proven in | search | time | parvagpu | time | mig-serving | time |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows: list[list[str]] = []
     found: dict[str, list[int]] = {}
     for number in multiples:
         demand = copies(scenario("parvagpu-s5", "program3"), number)
@@ -119,99 +110,78 @@ def scaling(multiples: Sequence[int]) -> tuple[list[str], dict[str, list[int]]]:
             result, seconds = measured(demand, method, 1 if method == "exact" else 3, 30.0)
             assert result.gpus is not None
             proof = "" if method != "exact" or result.status is Status.OPTIMAL else f" (bound {result.lower_bound})"
-            cells.append(f"{result.gpus}{proof} | {milliseconds(seconds)}")
+            cells += [f"{result.gpus}{proof}", milliseconds(seconds)]
             found.setdefault(method, []).append(result.gpus)
-        rows.append(f"| {number} | {' | '.join(cells)} |")
-    return rows, found
+        rows.append([f"{number}", *cells])
+    head = ["copies of S5", "exact", "proven in", "search", "time", "parvagpu", "time", "mig-serving", "time"]
+    page.table(head, rows, range(9))
+    return found
 
 
-def thousands(sizes: Sequence[int], limit: float) -> list[str]:
+def thousands(sizes: Sequence[int], limit: float) -> Iterator[list[object]]:
     """Measure what is known of a thousand services and more, with rates that all differ."""
-    rows = [
-        "| services | rates | method | GPUs | lower bound | gap | goal | time |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for number in sizes:
-        for label, spread in (("as in S5", 0.0), ("50 to 150 %", 0.5)):
-            demand = copies(scenario("parvagpu-s5", "program3"), number, spread=spread, seed=number)
-            for method, seconds_limit in (("exact", limit), ("search", limit), ("parvagpu", limit)):
-                result, seconds = measured(demand, method, 1, seconds_limit)
-                assert result.gpus is not None
-                gap = 1 - result.lower_bound / result.gpus
-                goal = {"exact": "gap <= 0.5 % in 60 s", "parvagpu": "S5 x 100 in < 1 s"}.get(method, "")
-                rows.append(
-                    f"| {len(demand.services)} | {label} | {method} | {result.gpus} | {result.lower_bound} "
-                    f"| {gap:.2%} | {goal} | {milliseconds(seconds)} |"
-                )
-    return rows
+    goals = {"exact": "gap <= 0.5 % in 60 s", "search": "", "parvagpu": "S5 x 100 in < 1 s"}
+    for number, (label, spread) in itertools.product(sizes, (("as in S5", 0.0), ("50 to 150 %", 0.5))):
+        demand = copies(scenario("parvagpu-s5", "program3"), number, spread=spread, seed=number)
+        for method, goal in goals.items():
+            result, seconds = measured(demand, method, 1, limit)
+            assert result.gpus is not None
+            cells = [f"{1 - result.lower_bound / result.gpus:.2%}", goal, milliseconds(seconds)]
+            yield [len(demand.services), label, method, result.gpus, result.lower_bound, *cells]
 
 
-def changes(names: Sequence[str]) -> list[str]:
+def changes(names: Sequence[str]) -> Iterator[list[str]]:
     """Go from one scenario's fleet to the next one's, and check every step."""
-    rows = [
-        "| from | to | GPUs | segments that stay | changed | fewest changes | interrupted | steps | operations take "
-        "| planned in |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
     running = None
     for before, name in zip(["nothing", *names], names, strict=False):
         demand = scenario(name, "half")
         result = deploy(demand, running=running, time_limit=60)
         assert result.deployment is not None
         if running is not None:
-            begin = time.perf_counter()
-            plan = plan_change(running, result.deployment, demand=demand)
-            taken = time.perf_counter() - begin
+            change = partial(plan_change, running, result.deployment, demand=demand)
+            plan, taken = timed(change, time.perf_counter)
             assert validate_change(running, result.deployment, plan, demand=demand).valid
             changed = running.changes_to(result.deployment)
-            fewest = "proven" if "changes" in result.proven else "not proven"
-            rows.append(
-                f"| {before[-2:].upper()} | {name[-2:].upper()} | {running.used_gpus} -> {result.gpus} "
-                f"| {len(plan.kept)} of {len(running.segments)} | {changed} | {fewest} "
-                f"| {len(plan.interrupted)} ({'fewest' if 'interruptions' in plan.proven else 'not proven'}) "
-                f"| {len(plan.steps)} "
-                f"| {plan.duration:.2f} s | {milliseconds(taken)} |"
-            )
+            calm = "fewest" if "interruptions" in plan.proven else "not proven"
+            yield [
+                *(before[-2:].upper(), name[-2:].upper(), f"{running.used_gpus} -> {result.gpus}"),
+                *(f"{len(plan.kept)} of {len(running.segments)}", f"{changed}"),
+                *("proven" if "changes" in result.proven else "not proven", f"{len(plan.interrupted)} ({calm})"),
+                *(f"{len(plan.steps)}", f"{plan.duration:.2f} s", milliseconds(taken)),
+            ]
         running = result.deployment
-    return rows
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving.md and its figure", "two scenarios and small fleets, in seconds")
     options = parser.parse_args(arguments)
     printed = tomllib.loads(PRINTED.read_text(encoding="utf-8"))
     names = SCENARIOS[:2] if options.cut else SCENARIOS
-    multiples = (1, 2) if options.cut else (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-    lines = ["# Fleets for inference services", "", describe("mig-opt", "highspy", "pulp", "numpy"), ""]
+    multiples = range(1, 3 if options.cut else 11)
+    title = "Fleets for inference services"
+    page = Page("serving", title, "mig-opt", "highspy", "pulp", "numpy", folder=options.results)
     by_rule = {}
     for rule, (title, _, _) in RULES.items():
-        table, by_rule[rule] = counts(rule, names, printed)
-        lines += [
-            f"## GPUs, {title}",
-            "",
-            "A star: the lower bound, which every method is given, proves the count. Slices: of all scenarios.",
-            "Fragmentation and internal slack: mean. Time: that of the slowest scenario, the least of five runs, with",
-            "the validator.",
-            "",
-            *table,
-            "",
-        ]
-    table, scaled = scaling(multiples)
-    lines += ["## Copies of S5 (the published program's rule)", "", *table, ""]
-    lines += [
-        "## A thousand services and more",
-        "",
-        *thousands((3,) if options.cut else (100, 300), 5.0 if options.cut else 60.0),
-        "",
-    ]
-    lines += ["## From one scenario to the next", "", *changes(names), ""]
-    save("serving", "\n".join(lines), options.results)
-    figure = fleets(
-        {name[-2:].upper(): index for index, name in enumerate(names)}, by_rule["program3"], multiples, scaled
-    )
-    save_figure(figure, options.results / "serving.svg")
+        page.section(
+            f"GPUs, {title}",
+            """A star: the lower bound, which every method is given, proves the count. Slices: of all scenarios.
+            Fragmentation and internal slack: mean. Time: that of the slowest scenario, the least of five runs, with the
+            validator.""",
+        )
+        by_rule[rule] = counts(page, rule, names, printed)
+    page.section("Copies of S5 (the published program's rule)")
+    scaled = scaling(page, multiples)
+    page.section("A thousand services and more")
+    head = ["services", "rates", "method", "GPUs", "lower bound", "gap", "goal", "time"]
+    page.table(head, thousands((3,), 5.0) if options.cut else thousands((100, 300), 60.0), range(8))
+    page.section("From one scenario to the next")
+    head = ["from", "to", "GPUs", "segments that stay", "changed", "fewest changes", "interrupted", "steps"]
+    page.table([*head, "operations take", "planned in"], changes(names), range(10))
+    page.save()
+    shown = [name[-2:].upper() for name in names]
+    save_figure(fleets(shown, by_rule["program3"], multiples, scaled), options.results / "serving.svg")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from bench.fleet import fragmentation as online_fragmentation
 from bench.fleet.fragmentation_worlds import (
     ALL,
-    CONTENTION,
     MIX,
     OFF,
     PROFILES,
@@ -22,17 +18,6 @@ from bench.fleet.fragmentation_worlds import (
 )
 from mig_opt import get_gpu, simulate
 from mig_opt.gpu.partitions import find_partition
-
-
-@pytest.mark.deep
-def test_a_tiny_cut(tmp_path: Path) -> None:
-    online_fragmentation.main(["--cut", "--results", str(tmp_path)])
-    text = (tmp_path / "online_fragmentation.md").read_text(encoding="utf-8")
-    for heading in ("## Waits", "## Migration", "## Ablation", "## Concurrent tasks", "## Other assumptions"):
-        assert text.count(heading) == 1
-    assert text.count("\n| long-50 |") == 2
-    assert text.count("\n| held up by PCIe: ") == len(CONTENTION) - 1
-    assert (tmp_path / "online_fragmentation.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_static_partitions_have_the_instances_of_the_mix() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 from places import BENCH
@@ -67,14 +66,3 @@ def test_it_refuses_what_it_is_not_for() -> None:
         study.least_last_end(trace)
     with pytest.raises(ValueError, match="no more jobs than instances"):
         study.least_last_end(generate_trace("pcie-4", gpus=1, jobs=8))
-
-
-@pytest.mark.deep
-def test_a_tiny_cut(tmp_path: Path) -> None:
-    study.main(["--cut", "--results", str(tmp_path)])
-    text = (tmp_path / "trace_bounds.md").read_text(encoding="utf-8")
-    assert text.count("`pcie-4`") == 6
-    assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        f"## {part}: {goal}" for part in ("Families", "Small traces") for goal in ("makespan", "mean flow time")
-    ]
-    assert " to " not in text.partition("## Small traces: makespan")[2]

@@ -8,32 +8,23 @@ from places import BENCH
 if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-from bench.serving.promise import beaten, demands, earlier, late
+from bench.report import Page
+from bench.serving.promise import beaten, demands, late
 from mig_opt import deploy
 
-TABLE = """# Title
-
-| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised | runs |
-|---|---|---|---|---|---|---|---|---|---|
-| S1 | even | parvagpu | 2 | 0.00% (0.0%) | 2 | 0.000% (0.00%) | yes | - | 120 s |
-| S1 | even | exact | 2 | 0.00% (0.0%) | 2* | 0.000% (0.00%) | yes | - | 120 s |
-| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | yes | - | 120 s |
-"""
-
-
-def test_rows_of_other_demands_stay() -> None:
-    rows = earlier(TABLE)
-    assert list(rows) == [("S1", "even", "parvagpu"), ("S1", "even", "exact"), ("S5 x 10", "poisson", "search")]
-    assert list(rows.values()) == TABLE.splitlines()[4:]
+ROWS = {
+    ("S1", "even", "parvagpu"): ["S1", "even", "parvagpu", "2", "0.00% (0.0%)", "2", "0.000% (0.00%)", "yes"],
+    ("S1", "even", "exact"): ["S1", "even", "exact", "2", "0.00% (0.0%)", "2*", "0.000% (0.00%)", "yes"],
+}
 
 
 def test_a_rival_with_fewer_gpus_or_a_broken_promise_is_told() -> None:
-    assert beaten(earlier(TABLE)) == []
-    worse = TABLE.replace("| 2* |", "| 3 (>= 2) |")
-    assert beaten(earlier(worse)) == [TABLE.splitlines()[4]]
-    assert beaten(earlier(TABLE.replace("(1.46%) | yes", "(1.46%) | NO"))) == [
-        "| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | NO | - | 120 s |"
-    ]
+    assert beaten(ROWS) == beaten(Page("serving_promise", "").earlier_rows(3)) == []
+    exact = ROWS["S1", "even", "exact"]
+    worse = {**ROWS, ("S1", "even", "exact"): [*exact[:5], "3 (>= 2)", *exact[6:]]}
+    assert beaten(worse) == [" | ".join(ROWS["S1", "even", "parvagpu"])]
+    broken = [*exact[:7], "NO"]
+    assert beaten({**ROWS, ("S1", "even", "exact"): broken}) == [" | ".join(broken)]
 
 
 def test_ten_copies_have_names_of_their_own() -> None:

@@ -1,0 +1,71 @@
+"""Every benchmark, on a cut so small that its figures mean nothing: it runs, and its page is whole."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+CUTS = {
+    "batch.foundation": "--cut",
+    "batch.load_bound": "--seeds 1 --most 12",
+    "batch.far_speed": "--tasks 12 --batches 3 --sizes A30:3 --seeds 2 --repeats 1",
+    "batch.execution": "--cut",
+    "batch.gap_study": "--cut --only small",
+    "batch.search_goals": "--cut",
+    "fleet.admission": "--cut",
+    "fleet.declared": "--cut",
+    "fleet.defragment": "--cut",
+    "fleet.fragmentation": "--cut",
+    "fleet.memory": "--cut",
+    "fleet.pcie": "--cut",
+    "fleet.planner": "--cut",
+    "fleet.policies": "--cut",
+    "fleet.rivals": "--cut",
+    "fleet.speed": "--cut 2000",
+    "fleet.trace_bounds": "--cut",
+    "fleet.which_scheduler": "",
+    "serving.day": "--cut",
+    "serving.promise": "--cut",
+    "serving.request_speed": "--cut",
+    "serving.scenarios": "--cut",
+}
+ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "batch.house_speed", "fleet.freeing", "papers.measure"}
+"""Those that tests of their own run, or that need what is not here."""
+
+
+def test_every_benchmark_has_a_cut() -> None:
+    commands = set(
+        re.findall(r"^\| `python -m bench\.([\w.]+)", (BENCH / "README.md").read_text("utf-8"), re.MULTILINE)
+    )
+    modules = {
+        f"{path.parent.name}.{path.stem}"
+        for path in BENCH.glob("*/*.py")
+        if re.search(r"^    start\(main\)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert commands == modules == {*CUTS, *ALONE}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", CUTS)
+def test_a_cut_makes_a_page(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = importlib.import_module(f"bench.{name}").main
+    assert not main([*CUTS[name].split(), "--results", str(tmp_path)])
+    (page,) = tmp_path.glob("*.md")
+    text = page.read_text(encoding="utf-8")
+    assert capsys.readouterr().out.strip().endswith(text.strip())
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert tables
+    for table in tables:
+        head, rule, *rows = (line.count("|") for line in table.splitlines())
+        assert rows
+        assert {rule, *rows} == {head}
+    for drawn in tmp_path.glob("*.svg"):
+        assert drawn.read_text(encoding="utf-8").startswith("<?xml")
+        assert (BENCH / "results" / drawn.name).exists()
