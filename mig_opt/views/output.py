@@ -8,7 +8,7 @@ import io
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,28 +69,26 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _missing(_format(target))
+    problems += missing(_format(target))
     if problems:
         raise InputError(problems)
 
 
-def draw(scene: Callable[[], Scene]) -> Figure:
-    """Return a scene as a figure, if it can be made and matplotlib is installed."""
-    made = _made(scene, _missing("png"))
+def draw(scene: Scene) -> Figure:
+    """Return a scene as a figure."""
     from mig_opt.views.image import draw_image
 
     with _any_characters():
-        return draw_image(made)
+        return draw_image(scene)
 
 
-def save(scene: Callable[[], Scene], path: str | os.PathLike[str], dpi: float) -> None:
-    """Write a scene, made once the path has been checked, as image or page; the same one gives the same file."""
-    check_plot_path(path)
+def save(scene: Scene, path: str | os.PathLike[str], dpi: float) -> None:
+    """Write a scene as image or page; the same one gives the same file."""
     target = Path(path)
     if _format(target) == _PAGE:
         from mig_opt.views.page import compose_page
 
-        data = compose_page(_made(scene)).encode()
+        data = compose_page(scene).encode()
     else:
         data = _image(draw(scene), _format(target), dpi)
     try:
@@ -100,17 +98,6 @@ def save(scene: Callable[[], Scene], path: str | os.PathLike[str], dpi: float) -
             (Path(folder) / "chart").replace(target)
     except OSError as error:
         raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
-
-
-def _made(scene: Callable[[], Scene], missing: Sequence[Problem] = ()) -> Scene:
-    """Return a scene; what keeps it from being made is told together with what is missing."""
-    try:
-        made = scene()
-    except InputError as error:
-        raise InputError([*missing, *error.problems]) from None
-    if missing:
-        raise InputError(missing)
-    return made
 
 
 def _image(figure: Figure, kind: str, dpi: float) -> bytes:
@@ -135,7 +122,7 @@ def _format(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _missing(kind: str) -> list[Problem]:
+def missing(kind: str) -> list[Problem]:
     """Return the problem that what draws a kind of file is not installed, if that is so."""
     package, need, extra = _LIBRARIES[kind == _PAGE]
     if importlib.util.find_spec(package) is not None:

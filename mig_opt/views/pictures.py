@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from mig_opt.simulation.serving.outcome import RequestSimulation
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
 from mig_opt.views.batch.tasks import batch_scene
 from mig_opt.views.fleet.simulations import simulation_scene
-from mig_opt.views.output import draw, save
+from mig_opt.views.output import check_plot_path, draw, missing, save
 from mig_opt.views.scene import Scene
 from mig_opt.views.serving.days import day_scene
 from mig_opt.views.serving.deployments import deployment_scene
@@ -51,7 +50,15 @@ def plot(
         known = ", ".join(dict.fromkeys(kind.__name__ for kind, _ in _SCENES))
         names = " with ".join(type(each).__name__ for each in (first, *more))
         raise InputError([Problem("content", f"there is no picture of {names:.60}; there are some of {known}")])
-    scene = functools.partial(made, content, *more, **options)
+    if to is not None:
+        check_plot_path(to)
+    lacking = missing("png") if to is None else []
+    try:
+        scene = made(content, *more, **options)
+    except InputError as error:
+        raise InputError([*lacking, *error.problems]) from None
+    if lacking:
+        raise InputError(lacking)
     if to is None:
         return draw(scene)
     save(scene, to, dpi)

@@ -86,7 +86,7 @@ def tables(page: str) -> list[dict[str, list[Any]]]:
 @pytest.mark.parametrize("name", SCENES)
 def test_an_image_has_every_mark(name: str) -> None:
     scene = SCENES[name]()
-    drawn = artists(draw(lambda: scene), "")
+    drawn = artists(draw(scene), "")
     lines = [mark.gid for panel in scene.seen("image") for mark in panel.marks if isinstance(mark, Line)]
     assert {box.gid for box in boxes(scene, "image", beneath=True)} | set(lines) <= drawn.keys()
 
@@ -95,7 +95,7 @@ def test_an_image_has_every_mark(name: str) -> None:
 def test_a_page_has_every_mark(name: str, tmp_path: Path) -> None:
     pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
     scene = SCENES[name]()
-    save(lambda: scene, tmp_path / "page.html", 150)
+    save(scene, tmp_path / "page.html", 150)
     found = tables((tmp_path / "page.html").read_text(encoding="utf-8"))
     drawn = {row for table in found if "head" in table for row in zip(*table.values(), strict=True)}
     expected = boxes(scene, "page", beneath=False)
@@ -114,7 +114,7 @@ def test_equal_scenes_are_equal_files(name: str, suffix: str, tmp_path: Path) ->
     if suffix == "html":
         pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
     for path in (tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"):
-        save(SCENES[name], path, 150)
+        save(SCENES[name](), path, 150)
     assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
 
 

@@ -3,143 +3,125 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from xml.parsers import expat  # it tells the lines; entities, its one danger, are refused
+from collections.abc import Iterator, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser  # entities, its one danger, are refused
+from xml.parsers import expat
 
 from mig_opt.files.documents import shown
 from mig_opt.operations.observe.sightings import Line, SeenDevice, Sightings
 
 _ROOT = "nvidia_smi_log"
 _NUMBER = re.compile(r"\d{1,6}")
+_FIGURES = ("index", "gpu_instance_id", "device_attributes/shared/multiprocessor_count")
 _MEMORY = re.compile(r"(\d{1,9}) MiB")
 
 
-@dataclass(slots=True)
-class _Element:
-    tag: str
-    where: str
-    text: str = ""
-    text_at: str = ""  # where its text begins
-    children: list[_Element] = field(default_factory=list)
+class _Document:
+    """A document whose elements know their lines."""
 
-    def find(self, path: str) -> _Element | None:
-        found: _Element | None = self
-        for tag in path.split("/"):
-            found = next((child for child in found.children if child.tag == tag), None) if found else None
-        return found
+    def __init__(self, lines: Sequence[Line], seen: Sightings) -> None:
+        self._lines, self._seen = lines, seen
+        self._begins: dict[Element, int] = {}
+        self._ends: dict[Element, int] = {}
 
-    def all(self, tag: str) -> list[_Element]:
-        return [child for child in self.children if child.tag == tag]
+    def where(self, element: Element) -> str:
+        """Return the words for the line at which an element begins."""
+        return self._lines[self._begins[element]].where
+
+    def root(self) -> Element | None:
+        """Return the outermost element; None if the document is damaged, which is noted."""
+        parser: Any = XMLPullParser(("start", "end"))  # its events have no type
+        root = None
+        try:
+            for number, line in enumerate(self._lines):
+                if "<!ENTITY" in line.text:
+                    self._seen.wrong(line.where, "defines an entity, which nvidia-smi never does")
+                    return None
+                parser.feed(f"{line.text}\n")
+                for event, element in parser.read_events():
+                    (self._begins if event == "start" else self._ends)[element] = number
+                    root = element if root is None else root
+            parser.close()
+        except ParseError as error:
+            line = self._lines[min(max(error.position[0], 1), len(self._lines)) - 1]
+            self._seen.wrong(line.where, f"not valid XML: {expat.ErrorString(error.code)}")
+            return None
+        for element in self._begins:
+            for number, text in self._stray(element):
+                where = self._lines[number + text[: -len(text.lstrip())].count("\n")].where
+                self._seen.wrong(where, f"is no part of <{element.tag}>: {shown(text.strip(), 60)}")
+        return root
+
+    def _stray(self, element: Element) -> Iterator[tuple[int, str]]:
+        """Yield the texts beside the children of an element, each with the number of the line at which it begins."""
+        texts = [(self._begins[element], element.text)] + [(self._ends[child], child.tail) for child in element]
+        yield from ((number, text) for number, text in texts if len(element) and text and text.strip())
 
 
 def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenDevice]:
     """Add the GPUs of one document, and return its MIG devices."""
-    root = _parsed(lines, seen)
+    document = _Document(lines, seen)
+    root = document.root()
     if root is None:
         return []
     if root.tag != _ROOT:
-        seen.wrong(root.where, f"must be <{_ROOT}>, is <{root.tag[:40]}>; give the output of nvidia-smi -q -x")
+        message = f"must be <{_ROOT}>, is <{root.tag[:40]}>; give the output of nvidia-smi -q -x"
+        seen.wrong(document.where(root), message)
         return []
-    found = []
-    gpus = root.all("gpu")
+    gpus, attached = root.findall("gpu"), root.find("attached_gpus")
     if not gpus:
-        seen.wrong(root.where, "has no <gpu>; give the whole output of nvidia-smi -q -x")
-    attached = root.find("attached_gpus")
-    if attached and gpus and attached.text != str(len(gpus)):
-        seen.wrong(attached.where, f"there are {len(gpus)} GPUs, not {shown(attached.text)}; give the whole output")
-    for index, gpu in enumerate(gpus):
-        found += _read_gpu(index, gpu, node, seen)
-    return found
+        seen.wrong(document.where(root), "has no <gpu>; give the whole output of nvidia-smi -q -x")
+    elif attached is not None and _text(attached) != str(len(gpus)):
+        message = f"there are {len(gpus)} GPUs, not {shown(_text(attached))}; give the whole output"
+        seen.wrong(document.where(attached), message)
+    return [device for index, gpu in enumerate(gpus) for device in _read_gpu(index, gpu, document, node, seen)]
 
 
-def _parsed(lines: Sequence[Line], seen: Sightings) -> _Element | None:
-    parser = expat.ParserCreate()
-    top = _Element("", "")
-    stack = [top]
-
-    def where() -> str:
-        return lines[min(parser.CurrentLineNumber, len(lines)) - 1].where
-
-    def begin(tag: str, _: object) -> None:
-        stack.append(_Element(tag, where()))
-        stack[-2].children.append(stack[-1])
-
-    def end(_: str) -> None:
-        element = stack.pop()
-        element.text = element.text.strip()
-        if element.text and element.children:
-            seen.wrong(element.text_at, f"is no part of <{element.tag}>: {shown(element.text, 60)}")
-
-    def text(data: str) -> None:
-        stack[-1].text += data
-        stack[-1].text_at = stack[-1].text_at or (where() if data.strip() else "")
-
-    def entity(*_: object) -> None:
-        message = "defines an entity, which nvidia-smi never does"
-        raise ValueError(message)
-
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = text, entity
-    try:
-        parser.Parse("\n".join(line.text for line in lines).encode("utf-8", "surrogatepass"), True)
-    except expat.ExpatError as error:
-        line = lines[min(max(error.lineno, 1), len(lines)) - 1]
-        seen.wrong(line.where, f"not valid XML: {expat.ErrorString(error.code)}")
-        return None
-    except ValueError as error:
-        seen.wrong(where(), str(error))
-        return None
-    return top.children[0]
+def _text(element: Element | None) -> str:
+    """Return the text of an element; empty if there is none."""
+    return "" if element is None else (element.text or "").strip()
 
 
-def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[SeenDevice]:
-    texts = {key: element.text for key in ("product_name", "uuid") if (element := gpu.find(key))}
+def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Sightings) -> Iterator[SeenDevice]:
     mode = gpu.find("mig_mode/current_mig")
-    if mode and mode.text not in ("Enabled", "Disabled", "N/A", "[N/A]"):
-        seen.wrong(mode.where, f"must be Enabled, Disabled or N/A, is {shown(mode.text)}")
+    now, later = _text(mode), _text(gpu.find("mig_mode/pending_mig"))
     if mode is None:
-        seen.wrong(gpu.where, "this GPU has no <mig_mode> with <current_mig>; give the whole output")
-    mig, later = bool(mode and mode.text == "Enabled"), gpu.find("mig_mode/pending_mig")
-    if mode and later and {mode.text, later.text} == {"Enabled", "Disabled"}:
+        seen.wrong(document.where(gpu), "this GPU has no <mig_mode> with <current_mig>; give the whole output")
+    elif now not in ("Enabled", "Disabled", "N/A", "[N/A]"):
+        seen.wrong(document.where(mode), f"must be Enabled, Disabled or N/A, is {shown(now)}")
+    mig, product, uuid = now == "Enabled", _text(gpu.find("product_name")), _text(gpu.find("uuid"))
+    if {now, later} == {"Enabled", "Disabled"}:
         seen.pending(node, index, mig=mig)
-    seen.gpu(node, index, gpu.where, product=texts.get("product_name", ""), uuid=texts.get("uuid", ""), mig=mig)
+    seen.gpu(node, index, document.where(gpu), product=product, uuid=uuid, mig=mig)
     processes = _processes(gpu)
-    devices = gpu.find("mig_devices")
-    found = []
-    for device in devices.all("mig_device") if devices else []:
-        at = {key: _number(device, key, seen) for key in ("index", "gpu_instance_id")}
-        units = _number(device, "device_attributes/shared/multiprocessor_count", seen)
+    for device in gpu.iterfind("mig_devices/mig_device"):
+        found = {key: _number(device, key, document, seen) for key in _FIGURES}
         memory = device.find("fb_memory_usage/total")
-        total = _MEMORY.fullmatch(memory.text) if memory else None
+        total = _MEMORY.fullmatch(_text(memory))
         if total is None:
-            where, text = (memory.where, memory.text) if memory else (device.where, "")
-            seen.wrong(where, f"fb_memory_usage/total must be like 4864 MiB, is {shown(text)}")
-        if total and units is not None and at["index"] is not None and at["gpu_instance_id"] is not None:
-            instance = at["gpu_instance_id"]
+            where = document.where(device if memory is None else memory)
+            seen.wrong(where, f"fb_memory_usage/total must be like 4864 MiB, is {shown(_text(memory))}")
+        number, instance, units = found.values()
+        if total and units is not None and number is not None and instance is not None:
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
             size = units, float(total[1])
-            found.append(SeenDevice(index, at["index"], device.where, instance, size=size, processes=running))
-    return found
+            yield SeenDevice(index, number, document.where(device), instance, size=size, processes=running)
 
 
-def _processes(gpu: _Element) -> list[tuple[int, str]] | None:
+def _processes(gpu: Element) -> list[tuple[int, str]] | None:
     """Return the processes of a GPU, each with its GPU instance; None if the XML does not show them."""
     processes = gpu.find("processes")
-    if processes is None or processes.text in ("N/A", "[N/A]", "[Insufficient Permissions]"):
+    if processes is None or _text(processes) in ("N/A", "[N/A]", "[Insufficient Permissions]"):
         return None
-    found = []
-    for process in processes.all("process_info"):
-        values = {key: element.text for key in ("gpu_instance_id", "pid") if (element := process.find(key))}
-        if _NUMBER.fullmatch(values.get("gpu_instance_id", "")):
-            found.append((int(values["gpu_instance_id"]), f"pid {values.get('pid', '?')}"))
-    return found
+    ids = [(_text(one.find("gpu_instance_id")), _text(one.find("pid")) or "?") for one in processes]
+    return [(int(instance), f"pid {process}") for instance, process in ids if _NUMBER.fullmatch(instance)]
 
 
-def _number(element: _Element, path: str, seen: Sightings) -> int | None:
+def _number(element: Element, path: str, document: _Document, seen: Sightings) -> int | None:
     found = element.find(path)
-    if found and _NUMBER.fullmatch(found.text):
-        return int(found.text)
-    where, text = (found.where, shown(found.text)) if found else (element.where, "missing")
-    seen.wrong(where, f"{path} must be a whole number, is {text}")
+    if _NUMBER.fullmatch(_text(found)):
+        return int(_text(found))
+    where, text = (element, "missing") if found is None else (found, shown(_text(found)))
+    seen.wrong(document.where(where), f"{path} must be a whole number, is {text}")
     return None

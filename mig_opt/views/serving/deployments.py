@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
@@ -69,6 +69,10 @@ class Row:
     """What these GPUs are called, after the word GPU."""
     segments: tuple[tuple[int, Segment], ...]
     """Those of the first GPU, with their indices in the deployment."""
+    position: int
+    """From the top."""
+    scale: float
+    """Width of a slice: all rows are as wide as each other."""
 
     def label(self, *, kind: bool) -> str:
         """Return what stands beside it, with the ``kind`` of GPU if there are several."""
@@ -79,6 +83,11 @@ class Row:
         while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
             gpus += f", {rest.pop(0)}"
         return f"{len(self.gpus)} x {name or 'GPU'}\n{gpus}{', …' if rest else ''}"
+
+    def box(self, slices: range, colour: str, gid: str, **words: Any) -> Box:
+        """Return a box over some slices."""
+        heights = self.position + _GAP / 2, self.position + 1 - _GAP / 2
+        return Box(self.scale * slices.start, self.scale * slices.stop, *heights, colour, gid, **words)
 
     @property
     def per_compute_slice(self) -> int:
@@ -116,9 +125,14 @@ def rows_of(deployment: Deployment) -> list[Row]:
         ways = tuple((s.service, s.profile, s.start, s.batch, s.processes) for _, s in segments)
         separate = gpu if len(on_gpu) <= _MOST_SEPARATE else None
         alike.setdefault((deployment.model(gpu).name, ways, separate), []).append(gpu)
+    models = [deployment.model(gpus[0]) for gpus in alike.values()]
+    widest = max((model.memory_slices for model in models), default=1)
     return [
-        Row(deployment.model(gpus[0]), tuple(gpus), gpu_names(deployment.devices, gpus), tuple(on_gpu[gpus[0]]))
-        for gpus in alike.values()
+        Row(
+            *(model, tuple(gpus), gpu_names(deployment.devices, gpus), tuple(on_gpu[gpus[0]])),
+            *(position, widest / model.memory_slices),
+        )
+        for position, (model, gpus) in enumerate(zip(models, alike.values(), strict=True))
     ]
 
 
@@ -163,7 +177,9 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None, title
     if problems:
         raise InputError(problems)
     rows = rows_of(deployment)
-    shown = _most_frequent(rows)
+    # An image has room for the rows with most GPUs.
+    often = sorted(range(len(rows)), key=lambda number: (-len(rows[number].gpus), rows[number].gpus))
+    shown = sorted(often[: _MOST_ROWS * _MOST_COLUMNS])
     columns = max(1, math.ceil(len(shown) / _MOST_ROWS))
     unit = 0.5 if len(shown) <= 12 else 0.36 if columns == 1 else 0.3
     labels = [row.label(kind=len({row.model.name for row in rows}) > 1) for row in rows]
@@ -189,12 +205,6 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None, title
     )
 
 
-def _most_frequent(rows: list[Row]) -> list[int]:
-    """Return the numbers of the rows that an image has room for: those with most GPUs."""
-    often = sorted(range(len(rows)), key=lambda number: (-len(rows[number].gpus), rows[number].gpus))
-    return sorted(often[: _MOST_ROWS * _MOST_COLUMNS])
-
-
 def _service_labels(deployment: Deployment, demand: Demand | None) -> dict[str, str]:
     """Return a line about each service, which begins with its number."""
     rates = {} if demand is None else {service.name: service.rate for service in demand.services}
@@ -213,13 +223,9 @@ def spell_rate(rate: float) -> str:
     return f"{rate:.0f}" if 1000 <= rate < 1e9 else f"{rate:.4g}"
 
 
-def _widest(rows: list[Row]) -> int:
-    return max((row.model.memory_slices for row in rows), default=1)
-
-
 def _slices_axis(rows: list[Row]) -> Axis:
     """Return the axis of memory slices, without ticks where there are GPUs of several sizes."""
-    count = _widest(rows)
+    count = max((row.model.memory_slices for row in rows), default=1)
     if len({row.model.memory_slices for row in rows}) != 1:
         return Axis(limits=(0, count), categorical=True)
     bare = {row.model.memory_slices - row.per_compute_slice * row.model.compute_slices for row in rows}
@@ -232,54 +238,38 @@ def _marks(rows: list[Row], services: Mapping[str, str]) -> list[Boxes]:
     """Return the GPUs, which are as wide as each other, their segments, and the slices that these leave unused."""
     found: dict[str, list[Box]] = {role: [] for role in ("gpu", "empty", "unused", "segment", "lost")}
     colours = {name: colour_of(number) for number, name in enumerate(services)}
-    for position, row in enumerate(rows):
+    for row in rows:
         first, whole = row.gpus[0], range(row.model.memory_slices)
-        place = _Place(position, _widest(rows) / len(whole))
         gpus = f"{'GPU' if len(row.gpus) == 1 else 'GPUs'} {row.names} ({row.model.name})"
-        found["gpu"].append(place.box(whole, _EMPTY, f"gpu:{first}"))
+        found["gpu"].append(row.box(whole, _EMPTY, f"gpu:{first}"))
         if not row.segments:
-            empty = place.box(whole, _EMPTY, f"empty:{first}", "no segment", [gpus])
-            found["empty"].append(dataclasses.replace(empty, label="no segment"))
+            nothing = "no segment"
+            found["empty"].append(row.box(whole, _EMPTY, f"empty:{first}", head=nothing, facts=[gpus], label=nothing))
             continue
         for free in row.unused():
-            gid = f"unused:{first}:{free.start}"
-            found["unused"].append(place.box(free, _UNUSED, gid, _UNUSED_SIGN, [gpus, spell_slices(free)]))
+            words = {"head": _UNUSED_SIGN, "facts": [gpus, spell_slices(free)]}
+            found["unused"].append(row.box(free, _UNUSED, f"unused:{first}:{free.start}", **words))
         for index, segment in row.segments:
-            colour, name, missing = colours[segment.service], one_line(segment.service), row.lost(segment)
+            colour, name, footprint = colours[segment.service], one_line(segment.service), row.footprint(segment)
             label = services[segment.service]
-            facts = [gpus, *_facts(row, segment), f"service {label}"]
-            box = place.box(row.footprint(segment), colour, f"segment:{index}", name, facts)
-            wordings = tuple(_wordings(segment, label.partition(" ")[0]))
-            found["segment"].append(dataclasses.replace(box, label=f"{name} · {segment.profile}", wordings=wordings))
-            if missing:
-                remark = f"{_LOST_SIGN}: {segment.profile} of {name}"
-                facts = [gpus, spell_slices(missing)]
-                found["lost"].append(place.box(missing, colour, f"lost:{index}", remark, facts))
+            facts = (
+                gpus,
+                f"{segment.profile}, {spell_slices(footprint)}",
+                f"{plural(segment.processes, 'process', 'processes')}, batches of {segment.batch}",
+                f"{spell_rate(segment.throughput)} requests/s, {1000 * segment.latency:.4g} ms for each batch",
+                f"service {label}",
+            )
+            written = {
+                "label": f"{name} · {segment.profile}",
+                "wordings": tuple(_wordings(segment, label.partition(" ")[0])),
+            }
+            box = row.box(footprint, colour, f"segment:{index}", head=name, facts=facts, **written)
+            found["segment"].append(box)
+            if missing := row.lost(segment):
+                words = {"head": f"{_LOST_SIGN}: {segment.profile} of {name}", "facts": [gpus, spell_slices(missing)]}
+                found["lost"].append(row.box(missing, colour, f"lost:{index}", **words))
     signs = {"unused": _UNUSED_SIGN, "lost": _LOST_SIGN}
     return [Boxes(role, boxes, signs.get(role, ""), beneath=role == "segment") for role, boxes in found.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The place of a row: its position from the top, and how wide a slice is."""
-
-    position: int
-    scale: float
-
-    def box(self, slices: range, colour: str, gid: str, head: str = "", facts: Sequence[str] = ()) -> Box:
-        """Return a box over some slices."""
-        ends = self.scale * slices.start, self.scale * slices.stop
-        heights = self.position + _GAP / 2, self.position + 1 - _GAP / 2
-        return Box(*ends, *heights, colour, gid, head, facts)
-
-
-def _facts(row: Row, segment: Segment) -> tuple[str, ...]:
-    """Return what a segment says of itself."""
-    return (
-        f"{segment.profile}, {spell_slices(row.footprint(segment))}",
-        f"{plural(segment.processes, 'process', 'processes')}, batches of {segment.batch}",
-        f"{spell_rate(segment.throughput)} requests/s, {1000 * segment.latency:.4g} ms for each batch",
-    )
 
 
 def _wordings(segment: Segment, number: str) -> Iterator[tuple[str, float]]:
