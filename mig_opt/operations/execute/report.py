@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,6 +28,13 @@ class ExecutedStep:
     planned: tuple[float, float]  # begin and end in the plan, in seconds
     measured: tuple[float, float]  # as they were, in seconds after the beginning of the execution
     code: int = 0  # exit code of the task
+
+    def document(self) -> dict[str, Any]:
+        """Return it as an object of JSON."""
+        task = {"task": self.task, "code": self.code} if self.kind == "run" else {}
+        place = {"gpu": self.gpu, "profile": self.profile, "start": self.start}
+        planned = {"planned_begin": self.planned[0], "planned_end": self.planned[1]}
+        return {"kind": self.kind, **task, **place, **planned, "begin": self.measured[0], "end": self.measured[1]}
 
     @property
     def longer(self) -> float:
@@ -164,25 +171,12 @@ class Execution:
             "complete": self.complete,
             "makespan": self.makespan,
             "planned_makespan": self.planned_makespan,
-            "difference": {
-                "tasks": round(difference.tasks, 6),
-                "operations": round(difference.operations, 6),
-                "waits": round(difference.waits, 6),
-            },
+            "difference": {part: round(seconds, 6) for part, seconds in asdict(difference).items()},
             "failed": self.failed,
             "refusals": self.refusals,
             "operations": {
                 "create": {str(size): cost for size, cost in costs.create.items()},
                 "destroy": {str(size): cost for size, cost in costs.destroy.items()},
             },
-            "steps": [_document(step) for step in self.steps],
+            "steps": [step.document() for step in self.steps],
         }
-
-
-def _document(step: ExecutedStep) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": step.kind}
-    if step.kind == "run":
-        found |= {"task": step.task, "code": step.code}
-    found |= {"gpu": step.gpu, "profile": step.profile, "start": step.start}
-    found |= {"planned_begin": step.planned[0], "planned_end": step.planned[1]}
-    return found | {"begin": step.measured[0], "end": step.measured[1]}

@@ -9,7 +9,6 @@ memory slices at the end.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mig_opt.files.documents import shown
 from mig_opt.operations.observe.kubernetes import Part, full_name, is_over, of_kind, owner_of, read_budgets
@@ -21,25 +20,22 @@ _OLD = re.compile(r"gpu-(\d{1,4})-mig-(\d{1,4})-(\d{1,3})-(\d{1,3})")
 _NEW = re.compile(r"gpu-(\d{1,4})-mig-([a-z0-9-]*[a-z][a-z0-9-]*)-(\d{1,4})-(\d{1,3})")
 
 
-@dataclass(slots=True)
-class _Device:
-    """MIG device that is announced or allocated."""
-
-    seen: SeenInstance
-    dynamic: bool
+_Devices = dict[tuple[str, str], SeenInstance]
+"""MIG devices by node and name."""
 
 
 def read_dra(parts: list[Part], seen: Sightings) -> None:
     """Add what objects of the DRA driver tell."""
     pods = [pod for pod in of_kind(parts, "Pod") if not is_over(pod)]
     owners = {full_name(pod): owner_of(pod) for pod in pods}
-    devices: dict[tuple[str, str], _Device] = {}
+    devices: _Devices = {}
+    dynamic: set[tuple[str, str]] = set()  # those that are announced since they could exist
     nodes: dict[str, str] = {}  # by their pools
     for part in _newest(of_kind(parts, "ResourceSlice"), seen):
         node = part.text("spec", "nodeName", needed=True)
         nodes[part.text("spec", "pool", "name", needed=True)] = node
         for device in part.entries("spec", "devices"):
-            _read_device(device, node, devices, seen)
+            _read_device(device, node, devices, dynamic, seen)
     for claim in of_kind(parts, "ResourceClaim"):
         user = _user(claim, owners)
         for result in claim.entries("status", "allocation", "devices", "results"):
@@ -48,7 +44,7 @@ def read_dra(parts: list[Part], seen: Sightings) -> None:
     for gpu in seen.gpus.values():
         # A GPU is announced without any partition, not even one that could exist, if MIG is off.
         gpu.mig = bool(gpu.mig)
-    seen.instances += (device.seen for device in devices.values() if not device.dynamic or device.seen.idle is False)
+    seen.instances += (held for key, held in devices.items() if key not in dynamic or held.idle is False)
     read_budgets(parts, pods, seen)
 
 
@@ -68,7 +64,7 @@ def _newest(slices: list[Part], seen: Sightings) -> list[Part]:
     ]
 
 
-def _read_device(device: Part, node: str, devices: dict[tuple[str, str], _Device], seen: Sightings) -> None:
+def _read_device(device: Part, node: str, devices: _Devices, dynamic: set[tuple[str, str]], seen: Sightings) -> None:
     name = device.text("name", needed=True)
     # In the first versions of the interface (v1alpha3, v1beta1) what a device is like stands under "basic".
     basic = device.get("basic") or device
@@ -90,8 +86,9 @@ def _read_device(device: Part, node: str, devices: dict[tuple[str, str], _Device
     assert read.gpu is not None
     parent, product = attributes["parentUUID"], attributes["productName"]
     seen.gpu(node, read.gpu, device, product=product, uuid=parent, mig=True)
-    dynamic = bool(basic.entries("consumesCounters") or device.entries("consumesCounters"))
-    devices[node, name] = _Device(read, dynamic)
+    devices[node, name] = read
+    if basic.entries("consumesCounters") or device.entries("consumesCounters"):
+        dynamic.add((node, name))
 
 
 def _instance(name: str, node: str, where: Part) -> SeenInstance | None:
@@ -116,13 +113,7 @@ def _user(claim: Part, owners: dict[str, str]) -> tuple[str, str]:
     return name, next((owners[user] for user in users if owners.get(user)), "")
 
 
-def _allocate(
-    result: Part,
-    user: tuple[str, str],
-    nodes: dict[str, str],
-    devices: dict[tuple[str, str], _Device],
-    seen: Sightings,
-) -> None:
+def _allocate(result: Part, user: tuple[str, str], nodes: dict[str, str], devices: _Devices, seen: Sightings) -> None:
     """Let the device that a claim has been allocated be in use by a pod of an owner."""
     name, owner = user
     pool, device = result.text("pool", needed=True), result.text("device", needed=True)
@@ -140,8 +131,7 @@ def _allocate(
     known = devices.get((node, device))
     if known is None:
         result.wrong(f"has the device {shown(device)}, which no resource slice of {node} announces")
-    elif known.seen.idle is False:
-        known.seen.name = f"{known.seen.name}, {name}"
+    elif known.idle is False:
+        known.name = f"{known.name}, {name}"
     else:
-        known.seen.idle, known.seen.name, known.seen.owner = False, name, owner
-        known.seen.where = result
+        known.idle, known.name, known.owner, known.where = False, name, owner, result

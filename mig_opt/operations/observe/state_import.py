@@ -36,6 +36,8 @@ _SIGNS: dict[Format, re.Pattern[str]] = {
     "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
 }
 """What a text of a form has."""
+_JSON = re.compile(r"\A\s*\[|^\s*\{", re.MULTILINE)
+_OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": read_slurm}
 _OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}
 
 
@@ -146,35 +148,24 @@ def state_from_text(
     if not any(source.text for source in given):
         findings.check()  # what says why there is nothing
     parts: list[Part] = []
-    if format in _OF_KUBERNETES or all(_of_objects(source.text) for source in given):
+    if format in _OF_KUBERNETES or all(_JSON.search(source.text) or looks_like_yaml(source.text) for source in given):
         documents = read_documents(given, findings)
         findings.check()
         parts = list(items(documents, findings))
         findings.check()
     found = format or _guessed(given, parts, findings)
-    _read(found, given, parts, seen)
-    state = assemble(seen, model, assume_places=assume_places, name=name)
-    return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
-
-
-def _of_objects(text: str) -> bool:
-    """Return True if a text is of objects, in JSON or YAML."""
-    return bool(re.search(r"\A\s*\[|^\s*\{", text, re.MULTILINE)) or looks_like_yaml(text)
-
-
-def _read(form: Format, sources: Sequence[Source], parts: list[Part], seen: Sightings) -> None:
-    if form == "nvml":
+    if found == "nvml":
         read_nvml(seen)
-    elif form == "nvidia-smi":
-        read_nvidia_smi(sources, seen)
-    elif form == "slurm":
-        seen.manager = form
-        read_slurm(sources, seen)
+    elif found in _OF_TEXTS:
+        seen.manager = "" if found == "nvidia-smi" else found
+        _OF_TEXTS[found](given, seen)
     else:
-        seen.manager = form
+        seen.manager = found
         if not parts:
             seen.wrong("", "holds no object of Kubernetes; give what kubectl get ... -o json prints")
-        _OF_KUBERNETES[form](parts, seen)
+        _OF_KUBERNETES[found](parts, seen)
+    state = assemble(seen, model, assume_places=assume_places, name=name)
+    return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
 
 
 def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Findings) -> Format:

@@ -10,7 +10,7 @@ from mig_opt.operations.rollout.kubernetes import (
     mig_parted_config,
 )
 from mig_opt.operations.rollout.nvidia_smi import deployment_script, schedule_script
-from mig_opt.operations.rollout.slurm import gres_lines, slurm_change
+from mig_opt.operations.rollout.slurm import slurm_change
 
 __all__ = [
     "KubernetesResources",
@@ -19,7 +19,6 @@ __all__ = [
     "ResourceRequest",
     "change_script",
     "deployment_script",
-    "gres_lines",
     "kubernetes_resources",
     "mig_parted_config",
     "migration_script",

@@ -7,38 +7,13 @@ node has to be drained before their number changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.operations.rollout.shell import shell_word
 
 _REASON = "MIG instances change"
-
-
-def gres_lines(state: FleetState) -> dict[str, tuple[str, ...]]:
-    """Return the lines of ``gres.conf`` for the instances of each node; with ``AutoDetect`` they need no device files.
-
-    Raises
-    ------
-    InputError
-        If the state does not name its nodes.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> from mig_opt.fleet.state import HeldInstance
-    >>> held = HeldInstance(0, "3g.20gb", 4), HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "1g.5gb", 1)
-    >>> for line in gres_lines(FleetState(get_gpu("A100"), 1, held, nodes=("node-1",)))["node-1"]:
-    ...     print(line)
-    NodeName=node-1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=2
-    NodeName=node-1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1
-    """
-    found = {}
-    for node, counts in _counts(state).items():
-        begin = f"NodeName={node} AutoDetect=nvml Name=gpu"
-        found[node] = tuple(f"{begin} Type={kind} Count={count}" for kind, count in sorted(counts.items()))
-    return found
 
 
 def slurm_change(
@@ -76,8 +51,7 @@ def slurm_change(
     scontrol update NodeName=a,b State=RESUME
     """
     cleared = state.without_idle_in_the_way(migrations, room)
-    after = cleared.after(migrations)
-    old, new = gres_lines(state), gres_lines(after)
+    old, new = _counts(state), _counts(cleared.after(migrations))
     ended = [held for held in state.idle if held not in cleared.instances]
     touched = {gpu for m in migrations for gpu in (m.gpu, m.to_gpu)} | {held.gpu for held in ended}
     changed = list(dict.fromkeys(node for gpu, node in enumerate(state.nodes) if gpu in touched))
@@ -85,8 +59,7 @@ def slurm_change(
     steps += [_step(state, migration) for migration in migrations]
     if not changed:
         return "# Nothing changes.\n"
-    names = shell_word(",".join(changed)) if any(map(_strange, changed)) else ",".join(changed)
-    before_conf, after_conf = _counts(state), _counts(after)
+    names = shell_word(",".join(changed))
     lines = [
         "# 1. Let the jobs of these nodes end, and begin no others.",
         f"scontrol update NodeName={names} State=DRAIN Reason='{_REASON}'",
@@ -97,14 +70,14 @@ def slurm_change(
         *(f"#    {number}. {step}" for number, step in enumerate(steps, 1)),
         "",
         "# 3. gres.conf: replace these lines ...",
-        *(f"# - {line}" for node in changed for line in old[node]),
+        *(f"# - {line}" for node in changed for line in _gres_lines(node, old[node])),
         "#    ... by these:",
-        *(f"# + {line}" for node in changed for line in new[node]),
+        *(f"# + {line}" for node in changed for line in _gres_lines(node, new[node])),
         "#    slurm.conf: Gres= of the lines of these nodes, before and after:",
         *(
-            line
+            f"# {sign} {_node_line(node, counts[node])}"
             for node in changed
-            for line in (f"# - {_node_line(node, before_conf[node])}", f"# + {_node_line(node, after_conf[node])}")
+            for sign, counts in (("-", old), ("+", new))
         ),
         "",
         "# 4. Let Slurm read them, and give the nodes back.",
@@ -112,10 +85,6 @@ def slurm_change(
         f"scontrol update NodeName={names} State=RESUME",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _strange(name: str) -> bool:
-    return not all(character.isalnum() or character in "-_." for character in name)
 
 
 def _counts(state: FleetState) -> dict[str, Counter[str]]:
@@ -129,12 +98,17 @@ def _counts(state: FleetState) -> dict[str, Counter[str]]:
     return counts
 
 
+def _gres_lines(node: str, counts: Counter[str]) -> Iterator[str]:
+    """Yield the lines of ``gres.conf`` for a node; with ``AutoDetect`` they need no device files."""
+    for kind, count in sorted(counts.items()):
+        yield f"NodeName={node} AutoDetect=nvml Name=gpu Type={kind} Count={count}"
+
+
 def _node_line(node: str, counts: Counter[str]) -> str:
-    return f"NodeName={node} Gres={','.join(_types(counts)) or '(null)'}"
-
-
-def _types(counts: Counter[str]) -> Iterable[str]:
-    return (f"gpu:{kind}:{count}" for kind, count in sorted(counts.items()))
+    """Return what the line of a node in ``slurm.conf`` says of instances."""
+    return (
+        f"NodeName={node} Gres={','.join(f'gpu:{kind}:{count}' for kind, count in sorted(counts.items())) or '(null)'}"
+    )
 
 
 def _step(state: FleetState, migration: Migration) -> str:

@@ -10,8 +10,7 @@ from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
 from mig_opt.files.fleet.states import write_state
-from mig_opt.operations.observe.state_import import import_state
-from mig_opt.operations.rollout import gres_lines, slurm_change
+from mig_opt.operations.rollout import slurm_change
 
 A100 = get_gpu("A100")
 NODES = ("n1", "n1", "n2")
@@ -25,16 +24,9 @@ STATE = FleetState(A100, 3, HELD, nodes=NODES)
 MOVE = Migration(0, "1g.5gb", 1, 2, 6, "job 2")
 
 
-def test_lines_count_the_instances_of_each_node() -> None:
-    assert gres_lines(STATE) == {
-        "n1": (
-            "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=2",
-            "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1",
-        ),
-        "n2": ("NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_2g.10gb Count=1",),
-    }
+def test_states_name_their_nodes() -> None:
     with pytest.raises(InputError, match="add its nodes"):
-        gres_lines(FleetState(A100, 3, HELD))
+        slurm_change(FleetState(A100, 3, HELD), [MOVE])
 
 
 def test_a_change_drains_before_and_resumes_after() -> None:
@@ -43,8 +35,17 @@ def test_a_change_drains_before_and_resumes_after() -> None:
     drain, resume = (next(at for at, line in enumerate(lines) if word in line) for word in ("DRAIN", "RESUME"))
     before = [line[4:] for line in lines[drain:resume] if line.startswith("# - NodeName") and "Name=gpu" in line]
     after = [line[4:] for line in lines[drain:resume] if line.startswith("# + NodeName") and "Name=gpu" in line]
-    assert before == [line for node in gres_lines(STATE).values() for line in node]
-    assert after == [line for node in gres_lines(STATE.after([MOVE])).values() for line in node]
+    assert before == [
+        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=2",
+        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1",
+        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_2g.10gb Count=1",
+    ]
+    assert after == [
+        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=1",
+        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1",
+        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=1",
+        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_2g.10gb Count=1",
+    ]
     assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1" in lines
     assert "#    1. 1g.5gb@1 of GPU 0 of n1 to 6 of GPU 0 of n2 (job 2)" in lines
     # All that is to be executed are commands; the rest are comments.
@@ -84,15 +85,3 @@ def test_the_command_writes_them(run: Command, tmp_path: Path) -> None:
     assert "State=RESUME" in out.read_text()
     write_state(FleetState(A100, 3, HELD), path)
     assert "--slurm: the state does not say which GPUs are on which node" in run("defragment", path, "--slurm", out).err
-
-
-def test_from_gres_conf_to_gres_conf() -> None:
-    """The state that is read from Slurm gives lines with the same counts."""
-    form = Path(__file__).parents[1] / "observe" / "forms" / "slurm-24.05.txt"
-    lines = gres_lines(import_state(form).state)
-    assert lines["node-1"] == ("NodeName=node-1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=4",)
-    assert [line.rpartition("Type=")[2] for line in lines["node-2"]] == [
-        "a100_1g.5gb Count=1",
-        "a100_2g.10gb Count=1",
-        "a100_4g.20gb Count=1",
-    ]
