@@ -42,11 +42,6 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _MARKERS = {"circle": "o", "x": "x", "square": "s", "cross": "X"}
 
 
-def draw_image(scene: Scene) -> Figure:
-    """Return the figure of a scene."""
-    return Image(scene).draw()
-
-
 class MarksImage:
     """The marks of a panel in an image."""
 
@@ -68,15 +63,10 @@ class MarksImage:
             case Dots():
                 yield mark.legend, self.draw_dots(mark)
             case Links():
+                axes, style = self.panel.parts[0], {"color": INK, "zorder": 6}
                 for link in mark.links:
-                    style = {"color": INK, "zorder": 6}
-                    self.panel.parts[0].plot(
-                        [link.x, link.x], [link.begin, link.end], linewidth=0.7, gid=link.gid, **style
-                    )
-                    (end,) = self.panel.parts[0].plot(
-                        link.x, link.end, linestyle="none", marker="o", markersize=2.6, **style
-                    )
-                    yield mark.legend, end
+                    axes.plot([link.x, link.x], [link.begin, link.end], linewidth=0.7, gid=link.gid, **style)
+                    yield mark.legend, axes.plot(link.x, link.end, ls="none", marker="o", markersize=2.6, **style)[0]
             case Rule():
                 draw = self.panel.parts[0].axhline if mark.level else self.panel.parts[0].axvline
                 dashes = "--" if mark.dashed else "-"
@@ -92,9 +82,8 @@ class MarksImage:
 
     def draw_dots(self, dots: Dots) -> Artist:
         """Draw markers and return them."""
-        face: dict[str, Any] = (
-            {"facecolor": "white", "edgecolor": dots.colour} if dots.hollow else {"color": dots.colour}
-        )
+        hollow: dict[str, Any] = {"facecolor": "white", "edgecolor": dots.colour}
+        face = hollow if dots.hollow else {"color": dots.colour}
         return self.panel.parts[0].scatter(
             dots.x, dots.y, s=np.square(dots.sizes), marker=_MARKERS[dots.marker], linewidths=1.0, clip_on=False,
             zorder=4, gid=dots.gid, **face,

@@ -76,10 +76,10 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
 
 def draw(scene: Scene) -> Figure:
     """Return a scene as a figure."""
-    from mig_opt.views.image import draw_image
+    from mig_opt.views.image import Image
 
     with _any_characters():
-        return draw_image(scene)
+        return Image(scene).draw()
 
 
 def save(scene: Scene, path: str | os.PathLike[str], dpi: float) -> None:

@@ -7,6 +7,7 @@ import importlib.resources
 import json
 import string
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from bokeh.embed import json_item
@@ -99,37 +100,42 @@ def _numbered(item: Any) -> Any:
     return renamed(dict(item))
 
 
-def _drawing(panel: Panel, ranges: dict[int, Any]) -> Any:
-    """Return a panel, which is moved by dragging and zoomed with the wheel; the same axis has the same range."""
+def _frame(panel: Panel, ranges: dict[int, Any]) -> dict[str, Any]:
+    """Return the height of a drawing and the kinds and ranges of its axes; the same axis has the same range."""
     options: dict[str, Any] = {} if panel.y.scale == "linear" else {"y_axis_type": panel.y.scale}
     if panel.x.scale == "log":
         options["x_axis_type"] = "log"
     if panel.x.limits is not None:
         options["x_range"] = ranges.setdefault(id(panel.x), _range(panel.x))
+    height = panel.pixels
     if panel.rows is not None:
-        options["y_range"] = _rows_range(panel.rows)
+        rows, beyond = panel.rows.height, 0.5 if panel.rows.slices else 0.0
+        options["y_range"] = Range1d(rows, 0, bounds=(-beyond, rows + beyond))
+        if panel.rows.slices:
+            height = rows * min(_HEIGHTS[1], max(_HEIGHTS[0], _USUAL_HEIGHT / rows)) + _AROUND
     elif panel.y.limits is not None:
         options["y_range"] = Range1d(*panel.y.limits)
+    return {"height": round(height), **options}
+
+
+def _drawing(panel: Panel, ranges: dict[int, Any]) -> Any:
+    """Return a panel, which is moved by dragging and zoomed with the wheel."""
     drawing = figure(
-        height=round(_slices_height(panel.rows) if panel.rows is not None and panel.rows.slices else panel.pixels),
         sizing_mode="stretch_width",
         tools=f"pan,{_WHEELS[panel.zoom]},box_zoom,reset,save",
         active_drag="pan",
         lod_threshold=None,
         toolbar_location="right" if panel.zoom else None,
-        **options,
+        **_frame(panel, ranges),
     )
     drawing.toolbar.logo = None
     drawing.toolbar.active_scroll = next(tool for tool in drawing.tools if isinstance(tool, WheelZoomTool))
     drawing.outline_line_color = None
     drawing.title.update(text=panel.heading, text_font=_FONT, text_color=INK)
+    lines, texts = ("axis_line", "major_tick_line"), ("major_label_text", "axis_label_text")
+    inks = {f"{part}_color": INK for part in (*lines, *texts)} | {f"{part}_font": _FONT for part in texts}
     for axis in (*drawing.xaxis, *drawing.yaxis):
-        axis.axis_line_color = axis.major_tick_line_color = axis.major_label_text_color = axis.axis_label_text_color = (
-            INK
-        )
-        axis.minor_tick_line_color = None
-        axis.axis_label_text_font_style = "normal"
-        axis.major_label_text_font = axis.axis_label_text_font = _FONT
+        axis.update(minor_tick_line_color=None, axis_label_text_font_style="normal", **inks)
     drawing.grid.grid_line_color = GRID
     drawing.xaxis.axis_label = panel.x.zoom_label or panel.x.label
     drawing.yaxis.axis_label = panel.y.label or None
@@ -153,15 +159,6 @@ def _range(axis: Axis) -> Any:
     first, last = axis.limits
     room = axis.page_room * (last - first)
     return Range1d(first - room, last + room, bounds=(first - 2 * room, last + 2 * room))
-
-
-def _slices_height(rows: Rows) -> float:
-    return rows.height * min(_HEIGHTS[1], max(_HEIGHTS[0], _USUAL_HEIGHT / rows.height)) + _AROUND
-
-
-def _rows_range(rows: Rows) -> Any:
-    beyond = 0.5 if rows.slices else 0.0
-    return Range1d(rows.height, 0, bounds=(-beyond, rows.height + beyond))
 
 
 def _set_ticks(axis: Any, ticks: dict[float, str]) -> None:
@@ -200,15 +197,12 @@ def _add(drawing: Any, mark: Mark, above: Sequence[Mark]) -> None:
                 boxes = uncovered(boxes, [box for other in others for box in other.boxes])
             _add_boxes(drawing, boxes, mark.role, legend)
         case Line():
-            source = ColumnDataSource({"x": [float(at) for at in mark.x], "y": [float(level) for level in mark.y]})
+            source = ColumnDataSource({"x": list(map(float, mark.x)), "y": list(map(float, mark.y))})
             style: dict[str, Any] = {"line_width": _PIXELS * mark.width, "color": mark.colour, **legend}
             if mark.dashes:
                 style["line_dash"] = [round(2 * length) for length in mark.dashes]
-            if mark.steps:
-                line = drawing.step("x", "y", source=source, mode="after", **style)
-            else:
-                line = drawing.line("x", "y", source=source, **style)
-            _add_hover(drawing, line, mark.hover)
+            draw = partial(drawing.step, mode="after") if mark.steps else drawing.line
+            _add_hover(drawing, draw("x", "y", source=source, **style), mark.hover)
         case Area():
             _add_boxes(drawing, _area_boxes(mark), "idle", legend)
         case Dots():
@@ -240,17 +234,10 @@ def _add_boxes(drawing: Any, boxes: Sequence[Box], role: str, legend: dict[str, 
     """Draw boxes that say what they are (if they have a head), with their labels as far as these fit."""
     if not boxes:
         return
-    source = ColumnDataSource(
-        {
-            "left": [box.left for box in boxes],
-            "right": [box.right for box in boxes],
-            "top": [box.top for box in boxes],
-            "bottom": [box.bottom for box in boxes],
-            "colour": [box.colour for box in boxes],
-            "head": [box.head for box in boxes],
-            "facts": ["\n".join(box.facts) for box in boxes],
-        }
-    )
+    columns = {
+        key: [getattr(box, key) for box in boxes] for key in ("left", "right", "top", "bottom", "colour", "head")
+    }
+    source = ColumnDataSource({**columns, "facts": ["\n".join(box.facts) for box in boxes]})
     style = {"fill_color": "colour", "line_color": "white", "line_width": 0.6, **_LOOKS.get(role, {}), **legend}
     drawn = drawing.quad("left", "right", "top", "bottom", source=source, **style)
     silent = style.get("fill_alpha") == 0 or not boxes[0].head
@@ -306,16 +293,9 @@ def _put_legend_below(drawing: Any) -> None:
     for legend in list(drawing.legend):
         drawing.center.remove(legend)
         drawing.add_layout(legend, "below")
-        legend.orientation = "horizontal"
-        legend.click_policy = "hide"
-        legend.border_line_color = None
-        legend.label_text_color = INK
-        legend.label_text_font = _FONT
-        legend.label_text_font_size = "12px"
-        legend.padding = legend.margin = 2
         long = len(legend.items) > _MOST_IN_LINE
-        legend.spacing = 4 if long else 14
-        legend.ncols = _MOST_IN_LINE - 1 if long else "auto"
-        legend.glyph_height = 16
-        legend.label_height = 16
-        legend.location = "top_left"
+        legend.update(
+            orientation="horizontal", click_policy="hide", location="top_left", border_line_color=None,
+            label_text_color=INK, label_text_font=_FONT, label_text_font_size="12px", glyph_height=16, label_height=16,
+            padding=2, margin=2, spacing=4 if long else 14, ncols=_MOST_IN_LINE - 1 if long else "auto",
+        )  # fmt: skip
