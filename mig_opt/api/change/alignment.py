@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation.serving.instances import check_instances
 
@@ -221,24 +221,12 @@ def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement,
     [((0,), (2,)), ((2,), (0,)), ((3,), (0,)), ((1,), (2,))]
     """
     wanted = Counter(profiles)
-    places = sorted(
-        (gpu.placement(name, start) for name in wanted for start in gpu.profile(name).starts),
-        key=lambda placement: (placement.start, placement.profile.name),
+    plain = all(gpu.profile(name) in gpu.profiles_of("double-memory") for name in wanted)
+    states = (
+        [(place.start, place.profile.name) for place in state]
+        for state in gpu.placed_states("double-memory" if plain else "all")
+        if Counter(place.profile.name for place in state) == wanted
     )
     return tuple(
-        {name: tuple(place.start for place in state if place.profile.name == name) for name in wanted}
-        for state in _extended((), places, wanted)
+        {name: tuple(start for start, own in state if own == name) for name in wanted} for state in sorted(states)
     )
-
-
-def _extended(
-    state: tuple[Placement, ...], places: Sequence[Placement], wanted: Counter[str]
-) -> Iterator[tuple[Placement, ...]]:
-    """Yield the states that have what is wanted beyond ``state``, each once: by rising start slices."""
-    if not wanted:
-        yield state
-    for place in places:
-        name = place.profile.name
-        if wanted[name]:
-            free = [other for other in places if other.start >= place.footprint.stop]
-            yield from _extended((*state, place), free, wanted - Counter((name,)))

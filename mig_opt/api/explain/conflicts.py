@@ -32,11 +32,11 @@ class Shrinker:
         self.needed: set[Requirement] = set()  # without these the core would be possible, as schedules have shown
         self._oracle = oracle
         self._all = oracle.requirements
-        self._end = oracle.clock.end_of(_MOST)
+        self._end = oracle.limits.end_of(_MOST)
 
     @property
     def _left(self) -> float:
-        return self._oracle.clock.left_until(self._end)
+        return self._oracle.limits.left_until(self._end)
 
     def run(self) -> None:
         """Drop what can be dropped.

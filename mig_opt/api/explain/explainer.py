@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from mig_opt.api.explain.conflicts import Shrinker
 from mig_opt.api.explain.explanation import Conflict, Explanation, Remedy, Verdict
-from mig_opt.api.explain.oracle import Clock, Kept, Oracle, in_time
+from mig_opt.api.explain.oracle import LEAST_SECONDS, Kept, Oracle, in_time
 from mig_opt.api.explain.remedies import misfit_conflicts, misfit_remedies, remedies
 from mig_opt.api.explain.requirements import Requirements, spelled, target_requirement
 from mig_opt.api.solve import solve
@@ -17,6 +17,7 @@ from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
+from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO
 from mig_opt.method.result import Status
@@ -81,7 +82,7 @@ def explain(
     without task 'b'
     """
     options = check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
-    work = _Explaining(batch, None if target is None else float(target), Clock(options))
+    work = _Explaining(batch, None if target is None else float(target), Limits(options))
     try:
         work.run()
     except KeyboardInterrupt:
@@ -107,10 +108,10 @@ def check_question(
 class _Explaining:
     """Run of one explanation, with what is known at each moment."""
 
-    def __init__(self, batch: Batch, target: float | None, clock: Clock) -> None:
+    def __init__(self, batch: Batch, target: float | None, limits: Limits) -> None:
         self._batch = batch
         self._target = target
-        self._clock = clock
+        self._limits = limits
         self._verdict = Verdict.UNKNOWN
         self._schedule: Schedule | None = None
         self._lower_bound = 0.0
@@ -127,7 +128,7 @@ class _Explaining:
             self._remedies += misfit_remedies(self._batch)
             return
         goal = self._below_bound() if self._target is None else self._target
-        oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock)
+        oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._limits)
         if self._is_ruled_out(oracle):
             self._explain(oracle)
 
@@ -143,14 +144,14 @@ class _Explaining:
             lower_bound=_at_most(lower_bound, self._schedule),
             conflicts=conflicts,
             remedies=tuple(self._remedies),
-            runtime_s=self._clock.seconds,
+            runtime_s=self._limits.seconds,
             interrupted=interrupted,
         )
 
     def _below_bound(self) -> float:
         """Return the largest makespan that the best lower bound rules out, in seconds."""
         self._verdict = Verdict.POSSIBLE
-        self._solve(self._clock.remaining / 2)
+        self._solve(self._limits.left / 2)
         ticks = Ticks.of(self._batch)
         # Makespans are rounded to nanoseconds, so shorter ticks cannot be counted in them.
         if not ticks.exact or ticks.decimals > DECIMALS:
@@ -166,7 +167,7 @@ class _Explaining:
         if self._schedule is not None and in_time(ticks, self._schedule.makespan, self._target):
             self._verdict = Verdict.POSSIBLE
             return False
-        answer = oracle.decide(oracle.requirements.all, self._clock.remaining / 2)
+        answer = oracle.decide(oracle.requirements.all, self._limits.left / 2)
         self._improve(answer.schedule)
         if answer.possible is not None:
             self._verdict = Verdict.POSSIBLE if answer.possible else Verdict.IMPOSSIBLE
@@ -193,19 +194,18 @@ class _Explaining:
         batch = oracle.requirements.relaxed(core)
         if batch is None or not self._worthwhile:
             return
-        self._least = solve(batch, **self._clock.keywords(self._worthwhile))
+        self._least = solve(batch, **self._limits.inner(most=self._worthwhile, least=LEAST_SECONDS))
         oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
         if core == oracle.requirements.all:
             self._improve(self._least.schedule)
-        if self._least.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        self._least.uninterrupted()
 
     @property
     def _worthwhile(self) -> float:
         """Seconds for a finishing touch: it may take half as long again as everything before it, and leaves as much."""
-        if math.isinf(self._clock.remaining):
+        if math.isinf(self._limits.left):
             return math.inf
-        return min(self._clock.remaining / 2, max(self._clock.seconds / 2, 1.0))
+        return min(self._limits.left / 2, max(self._limits.seconds / 2, 1.0))
 
     def _conflict(self) -> Iterator[Conflict]:
         """Yield the conflict as it is now, if there is one."""
@@ -224,12 +224,10 @@ class _Explaining:
 
     def _solve(self, seconds: float = math.inf, method: str = AUTO) -> ScheduleResult:
         """Solve the batch, and keep what is better than before."""
-        result = solve(self._batch, method, **self._clock.keywords(seconds))
+        result = solve(self._batch, method, **self._limits.inner(most=seconds, least=LEAST_SECONDS))
         self._improve(result.schedule)
         self._lower_bound = max(self._lower_bound, result.lower_bound)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return result
+        return result.uninterrupted()
 
     def _improve(self, schedule: Schedule | None) -> None:
         if schedule is not None and (self._schedule is None or schedule.makespan < self._schedule.makespan):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from mig_opt.api.explain.requirements import Requirement, Requirements
 from mig_opt.api.solve import solve
@@ -15,28 +14,12 @@ from mig_opt.batch.integer_time import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Limits
 from mig_opt.method.registry import AUTO
-from mig_opt.method.result import Status, TrajectoryPoint
+from mig_opt.method.result import TrajectoryPoint
 
 Kept = frozenset[Requirement]
 
-_LEAST_SECONDS = 0.01
+LEAST_SECONDS = 0.01
 """For a call at the very end: bounds and the first schedule take no longer on small batches."""
-
-
-class Clock(Limits):
-    """Limits whose time that is left is infinite where there is no limit."""
-
-    @property
-    def remaining(self) -> float:
-        """Seconds left (never negative)."""
-        left = super().remaining
-        return math.inf if left is None else left
-
-    def keywords(self, seconds: float = math.inf) -> dict[str, Any]:
-        """Return those for :func:`mig_opt.solve`: it may take ``seconds`` of the time that is left."""
-        limit = min(seconds, self.remaining)
-        time_limit = None if math.isinf(limit) else max(limit, _LEAST_SECONDS)
-        return {"time_limit": time_limit, "seed": self.seed, "workers": self.workers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +34,14 @@ class Answer:
 
 
 class Oracle:
-    """Answers whether a set of requirements can be met by the target, all answers together within a clock.
+    """Answers whether a set of requirements can be met by the target, all answers together within limits.
 
     The requirements are of a batch in which each task can run somewhere.
     """
 
-    def __init__(self, requirements: Requirements, clock: Clock) -> None:
+    def __init__(self, requirements: Requirements, limits: Limits) -> None:
         self.requirements = requirements
-        self.clock = clock
+        self.limits = limits
         self._possible: dict[Kept, Schedule | None] = {}
         self._impossible: dict[Kept, float] = {}
 
@@ -108,9 +91,8 @@ class Oracle:
         def decided(point: TrajectoryPoint) -> bool:
             return self._verdict(ticks, point.makespan, point.lower_bound) is not None
 
-        result = solve(batch, method, **self.clock.keywords(seconds), stop=decided)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        limits = self.limits.inner(most=seconds, least=LEAST_SECONDS)
+        result = solve(batch, method, **limits, stop=decided).uninterrupted()
         possible = self._verdict(ticks, result.makespan, result.lower_bound)
         return Answer(possible, result.schedule, result.lower_bound)
 

@@ -34,16 +34,16 @@ def remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
     Only what is in the conflict (``core``) can help: the conflict stays with whatever else is changed.
     """
     requirements = oracle.requirements
-    end = oracle.clock.clock + seconds
+    end = oracle.limits.clock + seconds
     if requirements.gpus in core:
         yield from _more_gpus(oracle, end)
     rest = [entry for entry in core if entry.kind not in (RequirementKind.GPUS, RequirementKind.TASK)]
     tasks = sorted((entry for entry in core if entry.kind is RequirementKind.TASK), key=requirements.work)
     for requirement in (*requirements.ordered(rest), *tasks[: -_MOST_TASKS - 1 : -1]):
-        if not oracle.clock.left_until(end):
+        if not oracle.limits.left_until(end):
             return
         kept = requirements.all - requirements.with_implied([requirement])
-        answer = oracle.decide(kept, oracle.clock.left_until(end) / _SHARE)
+        answer = oracle.decide(kept, oracle.limits.left_until(end) / _SHARE)
         if answer.possible:
             makespan = None if answer.schedule is None else answer.schedule.makespan
             yield Remedy(requirement.path, requirement.dropped, makespan)
@@ -57,11 +57,11 @@ def _more_gpus(oracle: Oracle, end: float) -> Iterator[Remedy]:
     # From the least number on that no bound rules out, or else the last one.
     least = bisect.bisect_left(more[:-1], True, key=lambda gpus: best_lower_bound(batch.replace(gpus=gpus)) <= target)
     for gpus in more[least:]:
-        if not oracle.clock.left_until(end):
+        if not oracle.limits.left_until(end):
             return
         larger = batch.replace(gpus=gpus)
         exact = gpus * len(batch.tasks) <= _MOST_RUNS
-        answer = oracle.answer(larger, oracle.clock.left_until(end) / _SHARE, method=AUTO if exact else "far")
+        answer = oracle.answer(larger, oracle.limits.left_until(end) / _SHARE, method=AUTO if exact else "far")
         if answer.possible and answer.schedule is not None:
             yield Remedy("gpus", f"{gpus} x {batch.gpu.name}", answer.schedule.makespan)
             return

@@ -12,12 +12,12 @@ share that it takes from what is not served yet, so that nothing is gained by se
 from __future__ import annotations
 
 import bisect
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.gpu.packing import packer_for
 from mig_opt.heuristics.serving.demand_match import SPARE
 from mig_opt.heuristics.serving.fill import PlannedSegment, deployment_of
 from mig_opt.method.control import Control
@@ -178,9 +178,7 @@ class _Market:
 
 @cache
 def partitions_into(gpu: GpuModel, profiles: frozenset[Profile]) -> tuple[tuple[Placement, ...], ...]:
-    """Return the partitions of a GPU into instances of some profiles to which no more of these can be added.
-
-    Of those with the same instances at other places only the first one, each with its largest instances first.
+    """Return the largest sets of instances of some profiles that a GPU takes, each with its largest instances first.
 
     Examples
     --------
@@ -189,17 +187,11 @@ def partitions_into(gpu: GpuModel, profiles: frozenset[Profile]) -> tuple[tuple[
     >>> for partition in partitions_into(a100, frozenset(map(a100.profile, ("3g.20gb", "1g.5gb")))):
     ...     print(*partition)
     3g.20gb@0 3g.20gb@4
-    3g.20gb@0 1g.5gb@4 1g.5gb@5 1g.5gb@6
     3g.20gb@4 1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3
     1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3 1g.5gb@4 1g.5gb@5 1g.5gb@6
     """
-    placements = [placement for placement in gpu.placements("double-memory") if placement.profile in profiles]
-    first: dict[frozenset[tuple[Profile, int]], tuple[Placement, ...]] = {}
-    for state in gpu.placed_states("double-memory"):
-        wanted = state and profiles.issuperset(placement.profile for placement in state)
-        if wanted and all(any(placement.conflicts(other) for other in state) for placement in placements):
-            first.setdefault(frozenset(Counter(placement.profile for placement in state).items()), state)
-    return tuple(
-        tuple(sorted(state, key=lambda placement: (-placement.profile.compute_slices, placement.start)))
-        for state in first.values()
-    )
+    if not profiles:
+        return ()
+    packer = packer_for(gpu, tuple(profile for profile in gpu.profiles_of("double-memory") if profile in profiles))
+    placed = map(packer.placed, packer.patterns)
+    return tuple(tuple(sorted(own, key=lambda one: (-one.profile.compute_slices, one.start))) for own in placed)

@@ -10,7 +10,6 @@ numbers.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import zlib
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
-from mig_opt.simulation.serving.capacity_cache import remembered
+from mig_opt.simulation.serving.capacity_cache import kept
 from mig_opt.simulation.serving.queues import LATE, LATE_REQUESTS, REQUESTS, Floats
 from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
@@ -172,18 +171,13 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
     # So services that differ in nothing else share what was simulated.
     arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
     scaled = dataclasses.replace(promise, arrivals=arrivals)
-    return _scaled_capacity(_scaled(point, slo), pooled, scaled) / slo / pooled * segments
+    worker = worker_at(_scaled(point, slo), 1.0, promise.batching.patience)
+    return _held_rate((worker,) * pooled, 1.0, scaled) / slo / pooled * segments
 
 
 def _scaled(point: Point, slo: float) -> Point:
     """Return a point whose time counts in SLOs."""
     return Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
-
-
-@lru_cache(maxsize=100_000)
-def _scaled_capacity(point: Point, segments: int, promise: Promise) -> float:
-    workers = [worker_at(point, 1.0, promise.batching.patience)] * segments
-    return remembered(("pool", point, segments, promise), lambda: _held_rate(workers, 1.0, promise))
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
@@ -205,15 +199,11 @@ def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
     float
         At most the throughput of all; 0 if the promise cannot be kept at any rate.
     """
-    return _kept_held_rate(_ordered(workers), slo, promise)
+    return _held_rate(_ordered(workers), slo, promise)
 
 
-@lru_cache(maxsize=10_000)
-def _kept_held_rate(workers: tuple[Worker, ...], slo: float, promise: Promise) -> float:
-    return remembered(("held", _digest(workers), slo, promise), lambda: _held_rate(workers, slo, promise))
-
-
-def _held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
+@kept("held")
+def _held_rate(workers: tuple[Worker, ...], slo: float, promise: Promise) -> float:
     most = sum(worker.throughput for worker in workers)
     if min(worker.answer[0] for worker in workers) > slo * LATE:
         return 0.0
@@ -337,18 +327,17 @@ def late_share(
     float
         From 0 to 1.
     """
-    return _kept_late_share(_ordered(workers), slo, rate, promise, seconds=seconds, seed=seed)
+    return _kept_late_share(_ordered(workers), slo, rate, promise, (seconds, seed))
 
 
-@lru_cache(maxsize=10_000)
+@kept("late")
 def _kept_late_share(
-    workers: tuple[Worker, ...], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
+    workers: tuple[Worker, ...], slo: float, rate: float, promise: Promise, length: tuple[float, int]
 ) -> float:
-    def simulate() -> float:
-        rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
-        return _late_share(workers, slo, rate, promise, seconds, rng=rng)
-
-    return remembered(("late", _digest(workers), slo, rate, promise, seconds, seed), simulate)
+    """Simulate so many seconds with a seed."""
+    seconds, seed = length
+    rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
+    return _late_share(workers, slo, rate, promise, seconds, rng=rng)
 
 
 def _late_share(
@@ -384,11 +373,6 @@ def _late_share(
 def _ordered(workers: Iterable[Worker]) -> tuple[Worker, ...]:
     """Return segments in an order that does not depend on where they are."""
     return tuple(sorted(workers, key=lambda one: (one.throughput, one.batch, one.processes, one.answer, one.busy)))
-
-
-def _digest(workers: tuple[Worker, ...]) -> str:
-    """Return a short text that tells segments from others."""
-    return hashlib.sha256(repr(workers).encode()).hexdigest()
 
 
 @lru_cache(maxsize=4)

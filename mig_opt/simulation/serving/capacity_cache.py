@@ -9,10 +9,13 @@ there was none, and a damaged file is written anew.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 METHOD = 2
 """Has to change with whatever changes capacities: the simulation, its length, margins, the bisection."""
@@ -32,6 +35,26 @@ def cache_file() -> Path | None:
     except RuntimeError:  # nobody knows where the home of this user is
         return None if not given else Path(given) / "capacities.sqlite"
     return Path(given or Path(base) / "mig-opt") / "capacities.sqlite"
+
+
+Compute = TypeVar("Compute", bound=Callable[..., float])
+
+
+def kept(kind: str) -> Callable[[Compute], Compute]:
+    """Decorate a function whose arguments, by position, say all that its value depends on: it is computed once.
+
+    The cache has a digest of their texts (``repr``), with the ``kind`` of value.
+    """
+
+    def decorated(compute: Compute) -> Compute:
+        @lru_cache(maxsize=100_000)
+        def known(*arguments: Any) -> float:
+            digest = hashlib.sha256(repr(arguments).encode()).hexdigest()
+            return remembered((kind, digest), lambda: compute(*arguments))
+
+        return cast("Compute", known)
+
+    return decorated
 
 
 def remembered(key: tuple[object, ...], compute: Callable[[], float]) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import LONG, MOST_POOLED, SHORT, Promise, keeps_promise, pool_capacity
-from mig_opt.simulation.serving.capacity_cache import remembered
+from mig_opt.simulation.serving.capacity_cache import kept
 from mig_opt.simulation.serving.requests import worker_at
 
 LITTLE = 1 / 3
@@ -35,15 +34,10 @@ def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise,
     float
         Requests per second, for as few segments as keep the promise together; 0 if that is at most ``above``.
     """
-    return _kept_capacity(point, slo, rate, promise, above)
+    return _capacity_in_service(point, slo, rate, promise, above)
 
 
-@lru_cache(maxsize=100_000)
-def _kept_capacity(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
-    key = "service", point, slo, rate, promise, above
-    return remembered(key, lambda: _capacity_in_service(point, slo, rate, promise, above))
-
-
+@kept("service")
 def _capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
     segments = _needed(rate, point.throughput)
     while True:
