@@ -1,7 +1,8 @@
-"""Parts that schedulers share: the queue of waiting jobs, a rank of GPUs."""
+"""Parts that schedulers share: the queue of waiting jobs, a rank of GPUs, a line through points."""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
@@ -119,3 +120,48 @@ def free_slices(state: GpuState) -> int:
     gpu, used = state.geometry.gpu, state.usage
     free_compute, free_memory = gpu.compute_slices - used.used_compute, gpu.memory_slices - used.used_memory
     return free_compute * (gpu.memory_slices + 1) + free_memory
+
+
+class LinearFit:
+    """Line of least squares through points that come one by one.
+
+    Sums of squares and products are of the deviations from the means, so that they lose no digits where the values are
+    large.
+
+    Examples
+    --------
+    >>> fit = LinearFit()
+    >>> for at, value in [(1, 2.0), (2, 4.0), (3, 6.0)]:
+    ...     fit.add(at, value)
+    >>> fit.at(10), fit.deviation
+    (20.0, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean_x = self.mean_y = 0.0
+        self.xx = self.xy = self.yy = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        """Add a point."""
+        self.count += 1
+        from_x, from_y = x - self.mean_x, y - self.mean_y
+        self.mean_x += from_x / self.count
+        self.mean_y += from_y / self.count
+        self.xx += from_x * (x - self.mean_x)
+        self.xy += from_x * (y - self.mean_y)
+        self.yy += from_y * (y - self.mean_y)
+
+    @property
+    def slope(self) -> float:
+        """Rise of y for each x; 0 while all points have the same x."""
+        return self.xy / self.xx if self.xx else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the residuals of three points or more (n - 2 degrees of freedom)."""
+        return math.sqrt(max(0.0, self.yy - self.slope * self.xy) / (self.count - 2))
+
+    def at(self, x: float) -> float:
+        """Return the value of the line."""
+        return self.mean_y + self.slope * (x - self.mean_x)

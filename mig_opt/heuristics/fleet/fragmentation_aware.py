@@ -5,39 +5,15 @@ From *An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple
 
-from mig_opt.gpu.geometry import Geometry, GpuState, members
+from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.rules import wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.instances import Key, Query, Ranking
-
-
-class MovableFleet(Protocol):
-    """The part of a cluster that the migration rules use: states of GPUs, and jobs on them that can migrate."""
-
-    @property
-    def geometry(self) -> Geometry:
-        """The placements of each GPU."""
-
-    @property
-    def states(self) -> Sequence[GpuState]:
-        """The state of each GPU."""
-
-    def ranking(self, key: Key[Query]) -> Ranking[GpuState, Query]:
-        """Return the GPUs in an order that is kept up to date."""
-
-    def job_at(self, gpu: int, placement: int) -> int | None:
-        """Return the job that has an instance, or None."""
-
-    def movable(self, job: int) -> bool:
-        """Return True if a job may migrate now."""
-
-    def migrate(self, job: int, gpu: int, placement: int) -> None:
-        """Move a job to an instance."""
+from mig_opt.simulation.fleet.instances import GpuStates
 
 
 class _Move(NamedTuple):
@@ -82,7 +58,7 @@ class FragmentationAware(QueueingPolicy):
         self.watch(cluster)
         super().begin(cluster)
 
-    def watch(self, fleet: MovableFleet) -> None:
+    def watch(self, fleet: GpuStates) -> None:
         """Prepare for :meth:`migrate_to_repair` on a fleet."""
         self._compute = fleet.geometry.gpu.compute_slices
         self._most_loaded = fleet.ranking(self._source_key)
@@ -112,22 +88,21 @@ class FragmentationAware(QueueingPolicy):
         if self.migration and self.migrate_to_repair(cluster, gpu):
             self.serve(cluster)
 
-    def migrate_to_repair(self, fleet: MovableFleet, gpu: int) -> bool:
+    def migrate_to_repair(self, fleet: GpuStates, gpu: int) -> bool:
         """Migrate jobs within a GPU if it is busy, else to it, as long as that helps; return True if any migrated."""
-        migrate = self._inter_gpu_migration if self.lazy(fleet.states[gpu]) else self._intra_gpu_migration
+        return self._repeat(self._to_lazy_gpu if self.lazy(fleet.states[gpu]) else self._within_gpu, fleet, gpu)
+
+    def repair_within(self, fleet: GpuStates, gpu: int) -> bool:
+        """Migrate jobs within a GPU as long as that lowers its fragmentation; return True if any migrated."""
+        return self._repeat(self._within_gpu, fleet, gpu)
+
+    def _repeat(self, migrate: Callable[[GpuStates, int], bool], fleet: GpuStates, gpu: int) -> bool:
         migrated = False
         while migrate(fleet, gpu):
             migrated = True
         return migrated
 
-    def repair_within(self, fleet: MovableFleet, gpu: int) -> bool:
-        """Migrate jobs within a GPU as long as that lowers its fragmentation; return True if any migrated."""
-        migrated = False
-        while self._intra_gpu_migration(fleet, gpu):
-            migrated = True
-        return migrated
-
-    def _intra_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
+    def _within_gpu(self, fleet: GpuStates, gpu: int) -> bool:
         """Migrate the job within a busy GPU that lowers its fragmentation most; return False if there is none."""
         for move in self._moves_within(fleet.states[gpu]):
             job = fleet.job_at(gpu, move.source)
@@ -153,7 +128,7 @@ class FragmentationAware(QueueingPolicy):
             )
         return found
 
-    def _inter_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
+    def _to_lazy_gpu(self, fleet: GpuStates, gpu: int) -> bool:
         """Migrate the job of a busy GPU to a lazy one that leaves least fragmentation there; False if there is none.
 
         Afterwards the lazy GPU must have less load than the other one has then, or had before.
@@ -171,7 +146,7 @@ class FragmentationAware(QueueingPolicy):
                 return True
         return False
 
-    def _job_from(self, fleet: MovableFleet, profile: int, load: int) -> int | None:
+    def _job_from(self, fleet: GpuStates, profile: int, load: int) -> int | None:
         """Return a job of a profile on a busy GPU whose load is more than ``load`` with that job; None without one."""
         geometry = fleet.geometry
         found: list[int] = []

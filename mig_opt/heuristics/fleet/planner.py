@@ -14,7 +14,7 @@ from typing import Annotated
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.planning.backfill import Backfilling
-from mig_opt.heuristics.fleet.planning.calibration import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Calibration
 from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
@@ -139,14 +139,14 @@ class Planner(ConfigurablePolicy):
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
         self._list = PriorityList()
-        self._experience = Experience(cluster.log.trace)
+        self._calibration = Calibration(cluster.log.trace)
         fairness = Fairness(self.patience, self.overtaken, self.overtaken_s)
-        self._chooser = JobChooser(fairness, self.most, self._experience)
+        self._chooser = JobChooser(fairness, self.most, self._calibration)
         self._next_urgent = math.inf
         self._busy = 0.0
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
-        self._backfilling = Backfilling(cluster, fairness, self._experience) if self._uncertain else None
+        self._backfilling = Backfilling(cluster, fairness, self._calibration) if self._uncertain else None
         self._follows = False
         self._alarms: dict[int, float] = {}
         self._expected_runs: dict[int, tuple[float, float]] = {}
@@ -179,7 +179,7 @@ class Planner(ConfigurablePolicy):
         if tag == _WINDOW:
             self._plan_anew(cluster)
         elif self._alarms.get(tag) == cluster.now and cluster.place(tag) is not None:
-            overruns = cluster.overruns(tag, self._experience.factor(tag))
+            overruns = cluster.overruns(tag, self._calibration.factor(tag))
             self._watch(cluster, tag)
             if overruns and cluster.waiting:
                 self._plan_anew(cluster)
@@ -192,7 +192,7 @@ class Planner(ConfigurablePolicy):
         if self._backfilling is not None:
             size = cluster.geometry.placements[placement].profile.compute_slices
             declared = cluster.trace.jobs[job].times[size]
-            self._experience.learn(job, declared, cluster.seconds_taken(job, placement))
+            self._calibration.learn(job, declared, cluster.seconds_taken(job, placement))
         if self._follows:
             self._plan_anew(cluster)
             if self._follows and self._backfilling is not None and self._backfilling.repair(cluster, gpu):
@@ -230,7 +230,7 @@ class Planner(ConfigurablePolicy):
         while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy)).jobs:
             actions = cluster.actions
             gpus = self._gpus_to_use(cluster, choice.jobs)
-            problem = PlanningProblem(cluster, self._placements, choice.jobs, gpus, self._experience)
+            problem = PlanningProblem(cluster, self._placements, choice.jobs, gpus, self._calibration)
             self._busy = float(problem.available.free.mean())
             search = PlanSearch(problem, self._objective(cluster, problem, choice), effort)
             self._plan, self._list = search.best(self._list, current)
@@ -281,7 +281,7 @@ class Planner(ConfigurablePolicy):
         cluster.wake(self._alarms[job], job)
 
     def _expected_end(self, cluster: Cluster, job: int) -> float:
-        return cluster.expected_end(job, self._experience.factor(job))
+        return cluster.expected_end(job, self._calibration.factor(job))
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Return True if jobs wait that are not planned, and half of those that are have begun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -101,8 +102,8 @@ class Ranking(Generic[_State, Query]):
         return key if key < 0 else key | gpu
 
 
-class GpuStates:
-    """The states of the GPUs of a fleet, with rankings that follow every change."""
+class GpuStates(ABC):
+    """The states of the GPUs of a fleet, with rankings that follow every change, and jobs that may migrate."""
 
     def __init__(self, geometry: Geometry, busy: Sequence[int]) -> None:
         self.geometry = geometry  # the placements of each GPU
@@ -124,6 +125,18 @@ class GpuStates:
         ranking = Ranking(self.states, key)
         self._rankings.append(ranking)
         return ranking
+
+    @abstractmethod
+    def job_at(self, gpu: int, placement: int) -> int | None:
+        """Return the job that has an instance, or None."""
+
+    @abstractmethod
+    def movable(self, job: int) -> bool:
+        """Return True if a job may migrate now."""
+
+    @abstractmethod
+    def migrate(self, job: int, gpu: int, placement: int) -> None:
+        """Move a job to an instance."""
 
     def _become(self, gpu: int, busy: int, idle: int) -> None:
         """Give a GPU another state."""

@@ -119,7 +119,7 @@ class Literal(FragmentationAware):
         assert cluster.place(job) == (min(feasible)[3:] if feasible else None)
         return placed
 
-    def _inter_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
+    def _to_lazy_gpu(self, cluster: Cluster, gpu: int) -> bool:
         state = cluster.states[gpu]
         ways = []
         for number in range(len(cluster.trace.jobs)):
@@ -134,7 +134,7 @@ class Literal(FragmentationAware):
                     (TABLES.usage(state.busy | 1 << index).cost, not state.idle >> index & 1, index)
                     for index in TABLES.usage(state.busy).available[profile]
                 ]
-        moved = super()._inter_gpu_migration(cluster, gpu)
+        moved = super()._to_lazy_gpu(cluster, gpu)
         self.compared += 1
         assert moved == bool(ways)
         if moved:

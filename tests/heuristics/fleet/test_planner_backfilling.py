@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, assert_sound, job, trace, traces
 
 from mig_opt import Trace, declare_times, generate_trace, simulate
-from mig_opt.heuristics.fleet.planning.calibration import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Calibration
 
 QUICK = {"rounds": 40}
 
@@ -23,28 +23,28 @@ def told(seconds: list[float]) -> Trace:
 
 def test_times_that_are_all_half_as_long_are_doubled() -> None:
     seconds = [1.0, 10.0, 100.0, 1000.0] * 25
-    experience = Experience(told([*seconds, 50.0]))
+    calibration = Calibration(told([*seconds, 50.0]))
     for at, known in enumerate(seconds):
-        experience.learn(at, known, 2 * known)
-    assert experience.factor(100) == pytest.approx(2, rel=0.02)
-    assert experience.error == pytest.approx(0, abs=0.05)
+        calibration.learn(at, known, 2 * known)
+    assert calibration.factor(100) == pytest.approx(2, rel=0.02)
+    assert calibration.error == pytest.approx(0, abs=0.05)
 
 
 def test_times_that_say_nothing_are_taken_for_the_usual_one() -> None:
     seconds = [10.0, 1000.0] * 50
-    experience = Experience(told([*seconds, 10.0, 1000.0]))
+    calibration = Calibration(told([*seconds, 10.0, 1000.0]))
     for at, known in enumerate(seconds):
-        experience.learn(at, known, 50.0 if at % 4 < 2 else 200.0)
-    assert [10 * experience.factor(100), 1000 * experience.factor(101)] == pytest.approx([100, 100], rel=0.1)
-    assert experience.error == pytest.approx(math.log(2), rel=0.05)
+        calibration.learn(at, known, 50.0 if at % 4 < 2 else 200.0)
+    assert [10 * calibration.factor(100), 1000 * calibration.factor(101)] == pytest.approx([100, 100], rel=0.1)
+    assert calibration.error == pytest.approx(math.log(2), rel=0.05)
 
 
 def test_exact_times_stay_as_they_are() -> None:
-    experience = Experience(told([3.0, 7.0, 11.0, 13.0]))
-    assert experience.error is None
+    calibration = Calibration(told([3.0, 7.0, 11.0, 13.0]))
+    assert calibration.error is None
     for at, known in enumerate([3.0, 7.0, 11.0]):
-        experience.learn(at, known, known)
-    assert (experience.factor(3), experience.error) == (1.0, 0.0)
+        calibration.learn(at, known, known)
+    assert (calibration.factor(3), calibration.error) == (1.0, 0.0)
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,7 +8,7 @@ gains. Then each job begins as soon as there is room for it, placed and moved by
 from __future__ import annotations
 
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
-from mig_opt.heuristics.fleet.planning.calibration import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Calibration
 from mig_opt.heuristics.fleet.planning.choice import Fairness, JobChooser
 from mig_opt.heuristics.fleet.planning.problem import area, pcie_factor
 from mig_opt.simulation.fleet.cluster import Cluster
@@ -29,13 +29,13 @@ _PRESSING = 1.5
 class Backfilling:
     """Backfilling on the cluster of a simulation, and whether plans would be of use."""
 
-    def __init__(self, cluster: Cluster, fairness: Fairness, experience: Experience) -> None:
+    def __init__(self, cluster: Cluster, fairness: Fairness, calibration: Calibration) -> None:
         # To balance the load of a single GPU would only keep instances from where they fit best.
         self._rules = FragmentationAware(backfill=True, patience=None, load_balancing=cluster.trace.gpus > 1)
         self._rules.watch(cluster)
         self._ranking = cluster.ranking(self._rules.key)
-        self._experience = experience
-        self._chooser = JobChooser(fairness, len(cluster.trace.jobs), experience)
+        self._calibration = calibration
+        self._chooser = JobChooser(fairness, len(cluster.trace.jobs), calibration)
         # The declared seconds by size, as long as they are those of all jobs.
         self._declared: dict[int, float] = {}
         self._alike = True
@@ -58,7 +58,7 @@ class Backfilling:
         Where jobs slow each other down on the link, or where declared times say how much faster each job is on a
         larger instance, plans gain by places and sizes, however wrong these times are.
         """
-        jobs, error = cluster.trace.jobs, self._experience.error
+        jobs, error = cluster.trace.jobs, self._calibration.error
         if any(pcie_factor(cluster.trace, job) > 0 for job in cluster.waiting):
             return True
         one_time = len(self._declared) > len(set(self._declared.values())) == 1
@@ -100,6 +100,6 @@ class Backfilling:
                 place = cluster.place(job)
                 assert place is not None
                 profile = cluster.geometry.profiles[cluster.geometry.profile_of[place[1]]]
-                left = cluster.expected_end(job, self._experience.factor(job)) - cluster.now
+                left = cluster.expected_end(job, self._calibration.factor(job)) - cluster.now
                 work += area(cluster.trace, profile, left)
         return work

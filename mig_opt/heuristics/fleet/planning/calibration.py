@@ -1,4 +1,4 @@
-"""Experience with declared run times: how far they were from those that jobs took, and what to expect of the others.
+"""Run-time calibration: how far declared run times were from those that jobs took, and what to expect of the others.
 
 Of the jobs that are done, the logarithm of the time that each took is compared with that of the time that was declared
 for it, by a line of least squares (ridge regression, which begins at "as declared"). Where declared times say nothing,
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 from mig_opt.fleet.trace import Trace
+from mig_opt.heuristics.fleet.base import LinearFit
 
-_LEAST = 3
+_LEAST_JOBS = 3
 """Jobs that must be done before anything is concluded."""
 
 _PRIOR_SLOPE = 1.0
@@ -20,11 +21,11 @@ _PRIOR_SLOPE = 1.0
 _PRIOR_JOBS = 1.0
 """Jobs that were exactly as declared, before any is done."""
 
-_MOST = 1e6
-"""Largest factor, up and down."""
+_MOST_LOG_FACTOR = math.log(1e6)
+"""Logarithm of the largest factor, up and down."""
 
 
-class Experience:
+class Calibration:
     """Record of how far the declared run times of a trace were from those that jobs took.
 
     Parameters
@@ -43,29 +44,19 @@ class Experience:
             math.nan if job.declared is None else math.log(next(iter(job.declared.values()))) for job in trace.jobs
         ]
         self.changes = 0
-        self._count = 0
-        self._means = [0.0, 0.0]
-        # Sums of squares and products of the deviations from the means: declared logarithms, and their errors.
-        self._spread = self._product = self._errors = 0.0
+        self._errors = LinearFit()  # of the logarithms, against the declared ones
         self._slope = self._level = 0.0
 
     def learn(self, job: int, declared: float, taken: float) -> None:
         """Note that a job is done, which took ``taken`` seconds in place of ``declared``."""
-        told = self._declared[job]
+        told, errors = self._declared[job], self._errors
         if math.isnan(told):
             return
-        error = math.log(taken) - math.log(declared)
-        self._count += 1
-        before, wrong_before = told - self._means[0], error - self._means[1]
-        self._means[0] += before / self._count
-        self._means[1] += wrong_before / self._count
-        self._spread += before * (told - self._means[0])
-        self._product += before * (error - self._means[1])
-        self._errors += wrong_before * (error - self._means[1])
-        if self._count < _LEAST:
+        errors.add(told, math.log(taken) - math.log(declared))
+        if errors.count < _LEAST_JOBS:
             return
-        slope = max(-1.0, min(0.0, self._product / (self._spread + _PRIOR_SLOPE)))
-        level = self._means[1] * self._count / (self._count + _PRIOR_JOBS)
+        slope = max(-1.0, min(0.0, errors.xy / (errors.xx + _PRIOR_SLOPE)))
+        level = errors.mean_y * errors.count / (errors.count + _PRIOR_JOBS)
         if (slope, level) != (self._slope, self._level) or slope:
             self._slope, self._level = slope, level
             self.changes += 1
@@ -75,13 +66,14 @@ class Experience:
         told = self._declared[job]
         if not self.changes or math.isnan(told):
             return 1.0
-        exponent = self._level + self._slope * (told - self._means[0])
-        return math.exp(max(-math.log(_MOST), min(math.log(_MOST), exponent)))
+        exponent = self._level + self._slope * (told - self._errors.mean_x)
+        return math.exp(max(-_MOST_LOG_FACTOR, min(_MOST_LOG_FACTOR, exponent)))
 
     @property
     def error(self) -> float | None:
         """Standard deviation of the logarithms of the times around what is expected now; None while little is known."""
-        if self._count < _LEAST:
+        errors = self._errors
+        if errors.count < _LEAST_JOBS:
             return None
-        rest = self._errors - 2 * self._slope * self._product + self._slope**2 * self._spread
-        return math.sqrt(max(0.0, rest) / self._count)
+        rest = errors.yy - 2 * self._slope * errors.xy + self._slope**2 * errors.xx
+        return math.sqrt(max(0.0, rest) / errors.count)

@@ -10,7 +10,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from mig_opt.heuristics.fleet.planning.calibration import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Calibration
 from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area, pcie_factor
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -77,10 +77,10 @@ class Choice:
 class JobChooser:
     """Choice of up to ``most`` waiting jobs of a simulation."""
 
-    def __init__(self, fairness: Fairness, most: int, experience: Experience) -> None:
+    def __init__(self, fairness: Fairness, most: int, calibration: Calibration) -> None:
         self._fairness = fairness
         self._most = most
-        self._experience = experience
+        self._calibration = calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
         self._needs: dict[int, float] = {}
@@ -100,8 +100,8 @@ class JobChooser:
         ``busy`` is how long the fleet is still busy with the jobs that run, on the mean of all slices.
         """
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
-        if self._learnt != self._experience.changes:
-            self._learnt = self._experience.changes
+        if self._learnt != self._calibration.changes:
+            self._learnt = self._calibration.changes
             self._known.clear()
         choice = Choice()
         urgent: list[tuple[float, int]] = []
@@ -170,7 +170,7 @@ class JobChooser:
     def _look(self, cluster: Cluster, job: int) -> _Known:
         trace, geometry = cluster.trace, cluster.geometry
         requested = trace.jobs[job]
-        factor = self._experience.factor(job)
+        factor = self._calibration.factor(job)
         modes = tuple(
             (geometry.profile_index(profile), requested.times[profile.compute_slices] * factor)
             for profile in trace.profiles(requested, self._needs.get(job, 0.0))

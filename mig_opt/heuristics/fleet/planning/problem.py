@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.planning.calibration import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Calibration
 from mig_opt.heuristics.fleet.planning.list_decoder import (
     Availability,
     DecoderProblem,
@@ -84,10 +84,10 @@ class PlanningProblem:
         placements: Placements,
         jobs: Sequence[WaitingJob],
         gpus: Sequence[int],
-        experience: Experience,
+        calibration: Calibration,
     ) -> None:
         self.cluster = cluster
-        self._experience = experience
+        self._calibration = calibration
         self.placements = placements
         self.jobs = list(jobs)
         self.gpus = list(gpus)
@@ -104,7 +104,7 @@ class PlanningProblem:
         job = self.cluster.job_at(gpu, place)
         end = self.cluster.ready(gpu, place)
         if job is not None:
-            end = max(end, self.cluster.expected_end(job, self._experience.factor(job)))
+            end = max(end, self.cluster.expected_end(job, self._calibration.factor(job)))
         return max(0.0, end - self.now)
 
     def batch(self) -> Batch:
