@@ -171,7 +171,7 @@ class _Need:
             (share, tuple((profile, job.times[profile.compute_slices]) for profile in _profiles(trace, part)))
             for share, part in _parts(job, resizing=resizing)
         )
-        factor = job.sensitivity * job.pcie_gbps / trace.pcie_limit
+        factor = trace.pcie_factor(job)
         return cls(
             min(trace.operations.of("create", profile) for profile, _ in parts[0][1]),
             math.fsum(share * min(seconds for _, seconds in options) for share, options in parts) * max(1.0, factor),

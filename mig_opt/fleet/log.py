@@ -181,8 +181,7 @@ class Log:
             for run in present if moment > before else ():
                 job = self.trace.jobs[self.run_job[run]]
                 alone = job.times[self.geometry.placements[self.run_placement[run]].profile.compute_slices]
-                slower = max(1.0, job.sensitivity * job.pcie_gbps * len(present) / self.trace.pcie_limit)
-                work[run] += (moment - before) / (alone * slower)
+                work[run] += (moment - before) / (alone * self.trace.slowdown(job, len(present)))
             before = moment
             if change > 0:
                 present.add(index)

@@ -167,6 +167,10 @@ class FleetState:
         """Instances that nothing runs on."""
         return tuple(held for held in self.instances if held.idle)
 
+    def stays(self, held: HeldInstance) -> bool:
+        """Return True if an instance must stay where it is: it is pinned, or none of its owner may migrate."""
+        return held.pinned or self.budgets.get(held.owner or held.name, 1) == 0
+
     def busy(self) -> FleetState:
         """Return the state without the instances that nothing runs on."""
         if not self.idle:

@@ -134,6 +134,18 @@ class Job:
             return max(gb for _, gb in self.memory_growth)
         return self.memory_gb
 
+    def share_within(self, memory_gb: float) -> float:
+        """Return the share of its work at which it needs more memory than so many GB; 1 if it never does."""
+        if self.memory_growth:
+            return next((share for share, gb in self.memory_growth if gb > memory_gb), 1.0)
+        return 0.0 if self.memory_gb is not None and self.memory_gb > memory_gb else 1.0
+
+    def memory_at(self, share: float) -> float:
+        """Return the GB that it needs when it has done a share of its work."""
+        if self.memory_growth:
+            return next((gb for begin, gb in reversed(self.memory_growth) if begin <= share), 0.0)
+        return self.memory_gb or 0.0
+
 
 def _declared_problems(declared: Mapping[int, float] | None, times: Mapping[int, float]) -> Iterator[Problem]:
     if declared is None:
@@ -242,6 +254,14 @@ class Trace:
     def whole_run_profiles(self, job: Job) -> tuple[Profile, ...]:
         """Return the profiles on which a job can run from its begin to its end, however its memory grows."""
         return self.profiles(job, 0.0 if job.profile else job.most_gb or 0.0)
+
+    def slowdown(self, job: Job, competitors: int) -> float:
+        """Return by how much a job is slower than alone where so many PCIe-bound jobs, itself included, share a GPU."""
+        return max(1.0, job.sensitivity * job.pcie_gbps * competitors / self.pcie_limit)
+
+    def pcie_factor(self, job: Job) -> float:
+        """Return by how much a job slows down for each PCIe-bound job on its GPU; 0 if PCIe does not hold it up."""
+        return job.sensitivity * job.pcie_gbps / self.pcie_limit
 
     def as_declared(self) -> Trace:
         """Return the trace that schedulers know: jobs with declared times have these as their times.

@@ -16,11 +16,10 @@ from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
-from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
-from mig_opt.validation import validate_migrations
+from mig_opt.rules import entries_of, wrong_type
+from mig_opt.validation.fleet.migrations import limit_problems, validate_migrations
 
 _ROUNDING = 1e-9
-_MOST = 1_000_000
 
 _METHOD = Method(
     "defragment",
@@ -102,18 +101,14 @@ def defragment(
     >>> result.status.value, [str(migration) for migration in result.migrations]
     ('optimal', ['1g.5gb@0 of GPU 0 to 6 of GPU 0'])
     """
-    settings = run_options(
-        also=defragment_problems(
-            *(state, room),
-            fragmentation=fragmentation,
-            free=free,
-            within_gpus=within_gpus,
-            most_migrations=most_migrations,
-            per_owner=per_owner,
-        ),
-        time_limit=time_limit,
-        **options,
-    )
+    limits: dict[str, Any] = {
+        "fragmentation": fragmentation,
+        "within_gpus": within_gpus,
+        "most_migrations": most_migrations,
+        "per_owner": per_owner,
+    }
+    problems = defragment_problems(state, room, free=free, **limits)
+    settings = run_options(also=problems, time_limit=time_limit, **options)
     state = state.busy()
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     wanted = Counter(() if room is None else room)
@@ -141,15 +136,7 @@ def defragment(
     planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
 
     def violations(plan: MigrationPlan) -> Sequence[object]:
-        validation = validate_migrations(
-            *(state, plan.migrations),
-            room=plan.room,
-            fragmentation=fragmentation,
-            within_gpus=within_gpus,
-            most_migrations=most_migrations,
-            rounds=plan.rounds,
-            per_owner=per_owner,
-        )
+        validation = validate_migrations(state, plan.migrations, room=plan.room, rounds=plan.rounds, **limits)
         found: list[object] = list(validation.violations)
         if abs(validation.fragmentation - plan.fragmentation) > _ROUNDING:
             found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
@@ -221,53 +208,37 @@ def _plan(state: FleetState, planner: Planner, free: str | None, per_owner: int 
 
 
 def defragment_problems(
-    state: object = None,
-    room: object = None,
-    *,
-    fragmentation: object = None,
-    free: object = None,
-    within_gpus: object = False,
-    most_migrations: object = None,
-    per_owner: object = None,
+    state: object = None, room: object = None, *, free: object = None, **limits: object
 ) -> list[Problem]:
     """Return what is wrong with arguments of :func:`defragment`, whatever their type; None is not looked at."""
     problems: list[Problem] = []
     if state is not None and not isinstance(state, FleetState):
         problems.append(wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')"))
     if room is not None:
-        try:
-            names = entries_of("room", room, str, "the name of a profile")
-        except InputError as error:
-            problems += error.problems
-        else:
-            problems += _room_problems(state, names)
-    if fragmentation is not None:
-        problems += wrong_share("fragmentation", fragmentation)
-        if room is not None:
-            problems.append(Problem("fragmentation", "is another goal than room; give one of the two"))
-    problems += wrong_flag("within_gpus", within_gpus)
-    problems += _free_problems(state, free, within_gpus, other=room is not None or fragmentation is not None)
-    if per_owner is not None:
-        problems += wrong_integer("per_owner", per_owner, 1, _MOST)
-    if most_migrations is not None:
-        problems += wrong_integer("most_migrations", most_migrations, 0, _MOST)
+        problems += _room_problems(state, room)
+    low_enough = limits.get("fragmentation") is not None
+    if room is not None and low_enough:
+        problems.append(Problem("fragmentation", "is another goal than room; give one of the two"))
+    problems += limit_problems(**limits)
+    if free is None:
+        return problems
+    if free not in ("gpus", "nodes"):
+        problems.append(Problem("free", f"must be gpus or nodes, is {free!r:.60}"))
+    elif room is not None or low_enough:
+        problems.append(Problem("free", "is a goal of its own; give no room and no fragmentation"))
+    elif free == "nodes" and isinstance(state, FleetState) and not state.nodes:
+        problems.append(Problem("free", "the state does not say which GPUs are on which node; add its nodes"))
+    elif limits.get("within_gpus") is True:
+        problems.append(Problem("within_gpus", f"leaves no way to free {free}; leave one of the two out"))
     return problems
 
 
-def _free_problems(state: object, free: object, within_gpus: object, *, other: bool) -> Iterator[Problem]:
-    if free is None:
+def _room_problems(state: object, room: object) -> Iterator[Problem]:
+    try:
+        names = entries_of("room", room, str, "the name of a profile")
+    except InputError as error:
+        yield from error.problems
         return
-    if free not in ("gpus", "nodes"):
-        yield Problem("free", f"must be gpus or nodes, is {free!r:.60}")
-    elif other:
-        yield Problem("free", "is a goal of its own; give no room and no fragmentation")
-    elif free == "nodes" and isinstance(state, FleetState) and not state.nodes:
-        yield Problem("free", "the state does not say which GPUs are on which node; add its nodes")
-    elif within_gpus is True:
-        yield Problem("within_gpus", f"leaves no way to free {free}; leave one of the two out")
-
-
-def _room_problems(state: object, names: tuple[str, ...]) -> Iterator[Problem]:
     if not names:
         yield Problem("room", "names no profile; leave it out for least fragmentation")
     if isinstance(state, FleetState):

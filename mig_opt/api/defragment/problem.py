@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from mig_opt.fleet.state import FleetState, HeldInstance, Migration
+from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import Geometry, geometry_of, members
 from mig_opt.gpu.model import GpuModel, ProfileSet
 
@@ -85,7 +85,7 @@ class FleetMasks:
         for held in state.instances:
             bit = 1 << geometry.index(held.profile, held.start)
             masks[held.gpu] |= bit
-            pinned[held.gpu] |= bit if stays(state, held) else 0
+            pinned[held.gpu] |= bit if state.stays(held) else 0
         names = list(dict.fromkeys(state.nodes)) if by_node else []
         weights = {(held.gpu, geometry.index(held.profile, held.start)): held.weight for held in state.instances}
         uniform = all(weight == 1 for weight in weights.values())
@@ -161,11 +161,6 @@ class FleetMasks:
             old, new = placements[source[1]], placements[target[1]]
             found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, *of))
         return tuple(found)
-
-
-def stays(state: FleetState, held: HeldInstance) -> bool:
-    """Return True if an instance must stay where it is."""
-    return held.pinned or state.budgets.get(held.owner or held.name, 1) == 0
 
 
 def _counts(geometry: Geometry, mask: int) -> tuple[int, ...]:

@@ -138,8 +138,7 @@ class Baskets(QueueingPolicy):
         job = cluster.job_at(gpu, placement)
         assert job is not None
         profile = cluster.geometry.profile_of[placement]
-        most = self._most_free(cluster)
-        target = self._fullest.first(profile, lambda other: other != gpu, below=most) if cluster.movable(job) else None
+        target = self._fullest.first(profile, lambda other: other != gpu) if cluster.movable(job) else None
         if target is not None:
             cluster.migrate(job, target, self.pick(cluster.states[target], profile))
             self._sort(cluster, gpu)
@@ -160,7 +159,3 @@ class Baskets(QueueingPolicy):
     def _fullest_key(self, state: GpuState, profile: int) -> int | None:
         """Return the rank of a GPU with small jobs and room for another: the one with least room first."""
         return free_slices(state) if self._in_basket(state, large=False) and state.options(profile) else None
-
-    def _most_free(self, cluster: Cluster) -> int:
-        gpu = cluster.geometry.gpu
-        return (gpu.compute_slices + 1) * (gpu.memory_slices + 1)

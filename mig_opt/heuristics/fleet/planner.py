@@ -47,8 +47,6 @@ _DEVIATION = 0.02
 _SOON = 1e-3
 """Least seconds from one look at a run that should have ended to the next."""
 
-_OVER_ALL_RANKS = 1 << 30
-
 _AT_LEAST_0 = at_least(0, "a finite number >= 0")
 _SECONDS = at_least(0, "a finite number of seconds >= 0")
 
@@ -141,12 +139,12 @@ class Planner(ConfigurablePolicy):
         self._list = PriorityList()
         self._calibration = Calibration(cluster.log.trace)
         fairness = Fairness(self.patience, self.overtaken, self.overtaken_s)
-        self._chooser = JobChooser(fairness, self.most, self._calibration)
+        self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
         self._busy = 0.0
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
-        self._backfilling = Backfilling(cluster, fairness, self._calibration) if self._uncertain else None
+        self._backfilling = Backfilling(cluster, self._chooser, self._calibration) if self._uncertain else None
         self._follows = False
         self._alarms: dict[int, float] = {}
         self._expected_runs: dict[int, tuple[float, float]] = {}
@@ -212,8 +210,6 @@ class Planner(ConfigurablePolicy):
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
         self._chooser.needs(job, needed_gb)
-        if self._backfilling is not None:
-            self._backfilling.needs(job, needed_gb)
         self._plan_anew(cluster)
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -227,7 +223,7 @@ class Planner(ConfigurablePolicy):
         effort, actions = self._effort, -1
         if self.think is not None:
             effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
-        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy)).jobs:
+        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy, self.most)).jobs:
             actions = cluster.actions
             gpus = self._gpus_to_use(cluster, choice.jobs)
             problem = PlanningProblem(cluster, self._placements, choice.jobs, gpus, self._calibration)
@@ -331,7 +327,7 @@ class Planner(ConfigurablePolicy):
                 found.append(gpu)
                 return len(found) == count
 
-            self._with_room.first(profile, enough, below=_OVER_ALL_RANKS)
+            self._with_room.first(profile, enough)
             return found
 
         return {gpu for profile in profiles for gpu in fullest(profile)}

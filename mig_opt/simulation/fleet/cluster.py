@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import RunOutcome
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
@@ -81,7 +81,7 @@ class Cluster(FleetInstances):
         self.trace = trace.as_declared()
         self.waiting: dict[int, None] = {}
         self._jobs = trace.jobs
-        self.events = EventQueue(trace.jobs, trace.pcie_limit)
+        self.events = EventQueue(trace)
         self._runs: dict[int, ActiveRun] = {}
         self._places: dict[tuple[int, int], ActiveRun] = {}
         self._tags: dict[int, tuple[int, int]] = {}
@@ -120,7 +120,7 @@ class Cluster(FleetInstances):
     def memory_used(self, job: int) -> float:
         """Return the GB that a job uses now, what can be observed; 0 if it has not begun."""
         run = self._runs.get(job)
-        return 0.0 if run is None or run.begin > self.now else _memory_at(self._jobs[job], run.progress(self.now))
+        return 0.0 if run is None or run.begin > self.now else self._jobs[job].memory_at(run.progress(self.now))
 
     def expected_end(self, job: int, factor: float = 1.0) -> float:
         """Return the second at which a job with a place ends if its neighbours stay and its memory is enough.
@@ -157,7 +157,7 @@ class Cluster(FleetInstances):
             return 1.0
         there = self.place(job)
         itself = there is None or there[0] != gpu
-        return self.events.slowdown(job, self.bound_on(gpu) + itself)
+        return self.trace.slowdown(self._jobs[job], self.bound_on(gpu) + itself)
 
     # Actions, besides those of FleetInstances
 
@@ -173,7 +173,7 @@ class Cluster(FleetInstances):
         if math.isnan(self.log.scheduled[job]):
             self.log.scheduled[job] = self.now
         wanted = self._jobs[job]
-        limit = _limit(wanted, self._memory[placement])
+        limit = wanted.share_within(self._memory[placement])
         run = ActiveRun(job, gpu, placement, begin, seconds, limit, bound=wanted.pcie_gbps > 0, since=begin)
         self._runs[job] = self._places[gpu, placement] = run
         self.events.launch(run, self.now)
@@ -243,7 +243,7 @@ class Cluster(FleetInstances):
         if run.begin < self.now:
             self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, RunOutcome.MIGRATED)
         placement = run.target[1]
-        limit = _limit(self._jobs[run.job], self._memory[placement])
+        limit = self._jobs[run.job].share_within(self._memory[placement])
         self.events.move(run, self._seconds(run.job, placement), limit, self.now)
 
     def close(self, run: ActiveRun, outcome: RunOutcome) -> tuple[int, int]:
@@ -259,7 +259,7 @@ class Cluster(FleetInstances):
 
     def needed(self, run: ActiveRun) -> float:
         """Return the GB that a run needs where it ends for lack of memory."""
-        return _memory_at(self._jobs[run.job], run.limit)
+        return self._jobs[run.job].memory_at(run.limit)
 
     def _seconds(self, job: int, placement: int) -> float:
         seconds = self._jobs[job].times.get(self._sizes[placement])
@@ -279,17 +279,3 @@ class Cluster(FleetInstances):
 
     def _job_name(self, job: int) -> str:
         return f"job {self._jobs[job].name!r}" if 0 <= job < len(self._jobs) else f"job number {job}"
-
-
-def _limit(job: Job, memory_gb: float) -> float:
-    """Return the share of its work at which a job needs more memory than there is; 1 if it never does."""
-    if job.memory_growth:
-        return next((share for share, gb in job.memory_growth if gb > memory_gb), 1.0)
-    return 0.0 if job.memory_gb is not None and job.memory_gb > memory_gb else 1.0
-
-
-def _memory_at(job: Job, share: float) -> float:
-    """Return the GB that a job needs when it has done a share of its work."""
-    if job.memory_growth:
-        return next((gb for begin, gb in reversed(job.memory_growth) if begin <= share), 0.0)
-    return job.memory_gb or 0.0

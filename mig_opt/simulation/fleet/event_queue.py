@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.trace import Trace
 
 # Events of the same moment happen in this order: room is made before it is asked for.
 END: Final = 0
@@ -59,19 +60,13 @@ class Event(NamedTuple):
 
 
 class EventQueue:
-    """The events to come, and the runs on each GPU that compete for PCIe, whose limit is in GB/s."""
+    """The events to come, and the runs on each GPU that compete for PCIe."""
 
-    def __init__(self, jobs: tuple[Job, ...], pcie_limit: float) -> None:
-        self._jobs = jobs
-        self._limit = pcie_limit
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         self._events: list[Event] = []
         self._numbers = itertools.count()
         self._bound: dict[int, dict[ActiveRun, None]] = {}
-
-    def slowdown(self, job: int, competitors: int) -> float:
-        """Return by how much a job is slower than alone when so many PCIe-bound jobs, itself included, share a GPU."""
-        wanted = self._jobs[job]
-        return max(1.0, wanted.sensitivity * wanted.pcie_gbps * competitors / self._limit)
 
     def peek(self) -> Event | None:
         """Return the next event, or None; those of runs that are over and ends that have shifted are dropped."""
@@ -107,7 +102,7 @@ class EventQueue:
         """Let a PCIe-bound run compete on its GPU from now on; its neighbours slow down."""
         bound = self._bound.setdefault(run.gpu, {})
         bound[run] = None
-        run.slowdown = self.slowdown(run.job, len(bound))
+        run.slowdown = self._slowdown(run, bound)
         self._push_end(run, now)
         self._pace(bound, now)
 
@@ -142,12 +137,15 @@ class EventQueue:
 
     def _pace(self, bound: dict[ActiveRun, None], now: float) -> None:
         for run in bound:
-            slowdown = self.slowdown(run.job, len(bound))
+            slowdown = self._slowdown(run, bound)
             if slowdown != run.slowdown:
                 run.done, run.since = run.progress(now), now
                 run.slowdown = slowdown
                 run.version += 1
                 self._push_end(run, now)
+
+    def _slowdown(self, run: ActiveRun, bound: Sized) -> float:
+        return self._trace.slowdown(self._trace.jobs[run.job], len(bound))
 
     def _push_end(self, run: ActiveRun, now: float) -> None:
         end = run.since + max(0.0, run.limit - run.done) * (run.seconds * run.slowdown)

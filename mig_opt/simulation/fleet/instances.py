@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
@@ -49,7 +50,7 @@ class Ranking(Generic[_State, Query]):
             heapq.heappop(heap)
         return None
 
-    def first(self, query: Query, accept: Callable[[int], bool], *, below: int) -> int | None:
+    def first(self, query: Query, accept: Callable[[int], bool], *, below: float = math.inf) -> int | None:
         """Return the first GPU for a query that is accepted, of those whose key is less than ``below``, or None."""
         heap, entries = self._up_to_date(query)
         refused: list[int] = []

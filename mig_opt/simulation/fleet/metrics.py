@@ -142,12 +142,8 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     """
     power = power or PowerModel()
     trace = log.trace
-    wait, execution, completion = [], [], []
-    for job, scheduled, finished in zip(trace.jobs, log.scheduled, log.finished, strict=True):
-        if not math.isnan(finished):
-            wait.append(scheduled - job.arrival)
-            execution.append(finished - scheduled)
-            completion.append(finished - job.arrival)
+    columns = zip(trace.jobs, log.scheduled, log.finished, strict=True)
+    done = [(job.arrival, scheduled, finished) for job, scheduled, finished in columns if not math.isnan(finished)]
     makespan = max(log.run_end, default=0.0)
     sizes = [placement.profile.compute_slices for placement in log.geometry.placements]
     used = math.fsum(
@@ -165,12 +161,12 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     share = used / offered if offered else 0.0
     return Metrics(
         jobs=len(trace.jobs),
-        finished=len(completion),
+        finished=len(done),
         rejected=len(log.turned_away()),
         acceptance=acceptance(trace, [not math.isnan(end) for end in log.finished]),
-        wait=Spread.of(wait),
-        execution=Spread.of(execution),
-        completion=Spread.of(completion),
+        wait=Spread.of([scheduled - arrival for arrival, scheduled, _ in done]),
+        execution=Spread.of([finished - scheduled for _, scheduled, finished in done]),
+        completion=Spread.of([finished - arrival for arrival, _, finished in done]),
         makespan=makespan,
         utilisation=share,
         memory_utilisation=math.fsum(_gb_seconds(log)) / memory if memory else 0.0,
@@ -234,7 +230,7 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
     It is that of the placements on which jobs run; an instance that is being created counts when its job begins.
     """
     moments, levels = array("d", [0.0]), array("d", [0.0])
-    for moment, level in fragmentation_changes(log):
+    for moment, level, _ in _usage_changes(log):
         if moment == moments[-1]:
             levels[-1] = level
         else:
@@ -243,14 +239,11 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
     return moments, levels
 
 
-def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
-    """Yield each moment at which a run begins or ends, with the mean fragmentation of the GPUs from then on."""
-    for moment, fragmentation, _ in _usage_changes(log):
-        yield moment, fragmentation
-
-
 def _usage_changes(log: Log) -> Iterator[tuple[float, float, int]]:
-    """Yield the same, with 1 or -1 if a GPU has its first job then or loses its last one, else 0."""
+    """Yield each moment at which a run begins or ends, the mean fragmentation of the GPUs from then on, and a change.
+
+    That is 1 or -1 if a GPU has its first job then or loses its last one, else 0.
+    """
     count, usage = len(log.run_job), log.geometry.usage
     # In the same moment ends come first; a run without length leaves no trace.
     lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]

@@ -72,12 +72,8 @@ def _work_problems(
     done = 0.0
     for index, run in runs:
         done += work[index]
-        allowed = 1.0
         profile = run.placement.profile
-        if job.memory_growth:
-            allowed = next((share for share, gb in job.memory_growth if gb > profile.memory_gb), 1.0)
-        elif job.memory_gb is not None and job.memory_gb > profile.memory_gb:
-            allowed = 0.0
+        allowed = job.share_within(profile.memory_gb)
         close = tolerance * max(1.0, 1 / job.times[profile.compute_slices])
         exact = run.outcome in {RunOutcome.FINISHED, RunOutcome.OUT_OF_MEMORY}
         wanted = 1.0 if run.outcome is RunOutcome.FINISHED else allowed

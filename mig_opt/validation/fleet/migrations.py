@@ -17,8 +17,10 @@ from mig_opt.validation.violations import MigrationViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
 
 _ROUNDING = 1e-9
-_MOST = 1_000_000
-_ENTRIES = 3
+
+MOST_MIGRATIONS = 1_000_000
+"""Largest limit of migrations; more is taken for a slip of the pen."""
+
 _PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
 
 
@@ -95,7 +97,9 @@ def validate_migrations(
     >>> print(validate_migrations(state, [Migration(0, "1g.5gb", 0, 0, 4)]).violations[0])
     migrations[0]: 1g.5gb@4 of GPU 0 shares memory slices with 2g.10gb@4 (instances-overlap)
     """
-    wrong = _wrong_limits(fragmentation, within_gpus, most_migrations, per_owner)
+    wrong = limit_problems(
+        fragmentation=fragmentation, within_gpus=within_gpus, most_migrations=most_migrations, per_owner=per_owner
+    )
     steps, places = _checked(state, migrations, room, rounds, wrong)
     held = _Held(state)
     violations = [
@@ -178,22 +182,26 @@ def _wrong_rounds(
                 yield Violation(Code.TOO_MANY_OF_OWNER, f"rounds[{number}]", message)
 
 
-def _wrong_limits(
-    fragmentation: object, within_gpus: object, most_migrations: object, per_owner: object
+def limit_problems(
+    *,
+    fragmentation: object = None,
+    within_gpus: object = False,
+    most_migrations: object = None,
+    per_owner: object = None,
 ) -> Iterator[Problem]:
+    """Yield what is wrong with limits of migrations, whatever their type; None is no limit."""
     if fragmentation is not None:
         yield from wrong_share("fragmentation", fragmentation)
     yield from wrong_flag("within_gpus", within_gpus)
-    if most_migrations is not None:
-        yield from wrong_integer("most_migrations", most_migrations, 0, _MOST)
     if per_owner is not None:
-        yield from wrong_integer("per_owner", per_owner, 1, _MOST)
+        yield from wrong_integer("per_owner", per_owner, 1, MOST_MIGRATIONS)
+    if most_migrations is not None:
+        yield from wrong_integer("most_migrations", most_migrations, 0, MOST_MIGRATIONS)
 
 
 def _is_place(value: tuple[object, ...]) -> bool:
-    return (
-        len(value) == _ENTRIES and isinstance(value[1], str) and all(isinstance(value[at], Integral) for at in (0, 2))
-    )
+    kinds = (Integral, str, Integral)
+    return len(value) == len(kinds) and all(map(isinstance, value, kinds))
 
 
 class _Held:
@@ -203,8 +211,7 @@ class _Held:
         self._gpu: GpuModel = state.gpu
         self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
         for held in state.instances:
-            stays = held.pinned or state.budgets.get(held.owner or held.name, 1) == 0
-            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = stays
+            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = state.stays(held)
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
         """Apply a migration if that is possible; yield what prevents it."""

@@ -276,7 +276,7 @@ def test_wrong_arguments() -> None:
     state = at("0:1g.5gb@0")
     with pytest.raises(InputError) as error:
         defragment(state, free="racks", per_owner=0)  # type: ignore[arg-type]
-    assert [problem.path for problem in error.value.problems] == ["free", "per_owner"]
+    assert [problem.path for problem in error.value.problems] == ["per_owner", "free"]
     with pytest.raises(InputError, match="add its nodes"):
         defragment(state, free="nodes")
     with pytest.raises(InputError, match="a goal of its own"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.planning.calibration import Calibration
-from mig_opt.heuristics.fleet.planning.choice import Fairness, JobChooser
-from mig_opt.heuristics.fleet.planning.problem import area, pcie_factor
+from mig_opt.heuristics.fleet.planning.choice import JobChooser
+from mig_opt.heuristics.fleet.planning.problem import area
 from mig_opt.simulation.fleet.cluster import Cluster
 
 _MOST_ERROR = 0.3
@@ -29,13 +29,13 @@ _PRESSING = 1.5
 class Backfilling:
     """Backfilling on the cluster of a simulation, and whether plans would be of use."""
 
-    def __init__(self, cluster: Cluster, fairness: Fairness, calibration: Calibration) -> None:
+    def __init__(self, cluster: Cluster, chooser: JobChooser, calibration: Calibration) -> None:
         # To balance the load of a single GPU would only keep instances from where they fit best.
         self._rules = FragmentationAware(backfill=True, patience=None, load_balancing=cluster.trace.gpus > 1)
         self._rules.watch(cluster)
         self._ranking = cluster.ranking(self._rules.key)
         self._calibration = calibration
-        self._chooser = JobChooser(fairness, len(cluster.trace.jobs), calibration)
+        self._chooser = chooser
         # The declared seconds by size, as long as they are those of all jobs.
         self._declared: dict[int, float] = {}
         self._alike = True
@@ -48,10 +48,6 @@ class Backfilling:
             seconds = cluster.trace.jobs[job].times[profile.compute_slices]
             self._alike &= self._declared.setdefault(profile.compute_slices, seconds) == seconds
 
-    def needs(self, job: int, memory_gb: float) -> None:
-        """Note that a job needs so much memory."""
-        self._chooser.needs(job, memory_gb)
-
     def plans_are_of_use(self, cluster: Cluster) -> bool:
         """Return True if what is known of run times is enough to plan with.
 
@@ -59,7 +55,7 @@ class Backfilling:
         larger instance, plans gain by places and sizes, however wrong these times are.
         """
         jobs, error = cluster.trace.jobs, self._calibration.error
-        if any(pcie_factor(cluster.trace, job) > 0 for job in cluster.waiting):
+        if any(cluster.trace.pcie_factor(jobs[job]) > 0 for job in cluster.waiting):
             return True
         one_time = len(self._declared) > len(set(self._declared.values())) == 1
         if one_time and self._alike and self._arrived >= _LEAST_ALIKE:
@@ -75,7 +71,7 @@ class Backfilling:
 
         None overtakes an urgent one.
         """
-        choice = self._chooser.choose(cluster, 0.0)
+        choice = self._chooser.choose(cluster, 0.0, len(cluster.waiting))
         pressing = _PRESSING * (choice.work + self._work_that_runs(cluster))
         refused: set[int] = set()
         for waiting in sorted(choice.jobs, key=lambda own: 0 if own.urgent else 1 if own.shortest > pressing else 2):

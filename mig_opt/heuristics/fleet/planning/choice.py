@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from mig_opt.heuristics.fleet.planning.calibration import Calibration
-from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area, pcie_factor
+from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area
 from mig_opt.simulation.fleet.cluster import Cluster
 
 _MOST_WEIGHT = 1e6
@@ -75,11 +75,10 @@ class Choice:
 
 
 class JobChooser:
-    """Choice of up to ``most`` waiting jobs of a simulation."""
+    """Choice of waiting jobs of a simulation."""
 
-    def __init__(self, fairness: Fairness, most: int, calibration: Calibration) -> None:
+    def __init__(self, fairness: Fairness, calibration: Calibration) -> None:
         self._fairness = fairness
-        self._most = most
         self._calibration = calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
@@ -94,8 +93,8 @@ class JobChooser:
         """Return True if there is a profile on which a job can run."""
         return bool(self._of(cluster, job).modes)
 
-    def choose(self, cluster: Cluster, busy: float) -> Choice:
-        """Return the jobs to be planned now.
+    def choose(self, cluster: Cluster, busy: float, most: int) -> Choice:
+        """Return the jobs to be planned now, ``most`` of them at most.
 
         ``busy`` is how long the fleet is still busy with the jobs that run, on the mean of all slices.
         """
@@ -125,9 +124,9 @@ class JobChooser:
             weight = jobs[job].weight * min(growth, _MOST_WEIGHT)
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
-        first = heapq.nsmallest(self._most, urgent)
+        first = heapq.nsmallest(most, urgent)
         choice.jobs = [self._waiting(cluster, job, jobs[job].weight, urgent=True) for _, job in first]
-        room = self._most - len(first)
+        room = most - len(first)
         if room:
             chosen = heapq.nsmallest(room, others)
             if len(others) > room:
@@ -179,5 +178,5 @@ class JobChooser:
             return _Known((), 0.0, 0.0, 0.0, 0.0)
         shortest = min(seconds for _, seconds in modes)
         least = min(area(trace, geometry.profiles[profile], seconds) for profile, seconds in modes)
-        link = pcie_factor(trace, job) * shortest / trace.gpus
+        link = trace.pcie_factor(requested) * shortest / trace.gpus
         return _Known(modes, shortest, least, link, shortest / factor)

@@ -144,7 +144,7 @@ class PlanningProblem:
                 job = cluster.job_at(gpu, place)
                 if job is not None and trace.jobs[job].pcie_gbps > 0:
                     available.bound_until[index, footprint.start] = free
-                    available.bound_factor[index, footprint.start] = pcie_factor(trace, job)
+                    available.bound_factor[index, footprint.start] = trace.pcie_factor(trace.jobs[job])
         update_begins(self.placements, available)
         return available
 
@@ -153,7 +153,7 @@ class PlanningProblem:
         modes = [mode for waiting in self.jobs for mode in waiting.modes]
         return JobArrays(
             weight=np.array([waiting.weight for waiting in self.jobs], np.float64),
-            factor=np.array([pcie_factor(trace, waiting.job) for waiting in self.jobs], np.float64),
+            factor=np.array([trace.pcie_factor(trace.jobs[waiting.job]) for waiting in self.jobs], np.float64),
             due=np.array([waiting.due - self.now for waiting in self.jobs], np.float64),
             latest=np.full(len(self.jobs), np.inf),
             offsets=np.cumsum([0, *(len(waiting.modes) for waiting in self.jobs)]).astype(np.int64),
@@ -169,9 +169,3 @@ def area(trace: Trace, profile: Profile, seconds: float) -> float:
     gpu = trace.gpu
     share = (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
     return share * seconds / trace.gpus
-
-
-def pcie_factor(trace: Trace, job: int) -> float:
-    """Return by how much a job slows down for each PCIe-bound job on its GPU; 0 if PCIe does not hold it up."""
-    requested = trace.jobs[job]
-    return requested.sensitivity * requested.pcie_gbps / trace.pcie_limit
