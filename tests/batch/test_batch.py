@@ -9,7 +9,6 @@ import pickle
 from collections.abc import Callable
 
 import pytest
-import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, gpus, tasks
@@ -32,31 +31,6 @@ def problems(make: Callable[[], object]) -> list[tuple[str, str]]:
 # Tasks
 
 
-@pytest.mark.parametrize(
-    ("name", "times", "memory", "expected"),
-    [
-        ("", {1: 1.0}, None, [("name", "must not be empty")]),
-        (" \t", {1: 1.0}, None, [("name", "must not be empty")]),
-        ("a", {}, None, [("times", "needs the seconds on at least one instance size, is empty")]),
-        ("a", {1: 0.0}, None, [("times.1", "must be > 0 seconds, is 0.0")]),
-        ("a", {1: -1.5}, None, [("times.1", "must be > 0 seconds, is -1.5")]),
-        ("a", {1: math.nan}, None, [("times.1", "must be a finite number of seconds, is nan")]),
-        ("a", {1: math.inf}, None, [("times.1", "must be a finite number of seconds, is inf")]),
-        ("a", {1: 1.0}, 0.0, [("memory_gb", "must be a finite number of GB > 0 (or left out), is 0.0")]),
-        ("a", {1: 1.0}, math.nan, [("memory_gb", "must be a finite number of GB > 0 (or left out), is nan")]),
-    ],
-)
-def test_each_problem_of_a_task(
-    name: str, times: dict[int, float], memory: float | None, expected: list[tuple[str, str]]
-) -> None:
-    assert problems(lambda: Task(name, times, memory)) == expected
-
-
-def test_all_problems_of_a_task_at_once() -> None:
-    found = problems(lambda: Task("", {4: 0.0, 1: -1.0, 2: 3.0}, -3))
-    assert [path for path, _ in found] == ["name", "times.1", "times.4", "memory_gb"]
-
-
 def test_times_are_sorted_and_belong_to_the_task() -> None:
     times = {4: 1.0, 1: 3.0}
     task = Task("a", times)
@@ -68,13 +42,6 @@ def test_equal_tasks_have_equal_hashes() -> None:
     assert Task("a", {1: 3.0, 4: 1.0}) == Task("a", {4: 1, 1: 3})
     assert hash(Task("a", {1: 3.0, 4: 1.0})) == hash(Task("a", {4: 1, 1: 3}))
     assert len({Task("a", {1: 3.0}), Task("a", {1: 3.5}), Task("b", {1: 3.0}), Task("a", {1: 3.0}, 2)}) == 4
-
-
-@pytest.mark.parametrize(
-    ("profile", "seconds"), [("1g.5gb", None), ("1g.10gb", 3.0), ("2g.10gb", None), ("7g.40gb", 1.0)]
-)
-def test_where_a_task_can_run(profile: str, seconds: float | None) -> None:
-    assert Task("a", {1: 3.0, 7: 1.0}, memory_gb=10).time_on(A100.profile(profile)) == seconds
 
 
 # Batches
@@ -111,32 +78,6 @@ def test_where_a_task_can_run(profile: str, seconds: float | None) -> None:
 )
 def test_each_problem_of_a_batch(make: Callable[[], Batch], expected: list[str]) -> None:
     assert [path for path, _ in problems(make)] == expected
-
-
-def test_all_problems_of_a_batch_at_once() -> None:
-    found = problems(
-        lambda: Batch(
-            (Task("a", {1: 1.0}), Task("a", {1: 1.0, 3: 1.0}, 99)),
-            A30,
-            0,
-            OperationCosts({1: 0.1}, {1: 0.1}),
-            (LiveInstance(0, "4g.24gb", 0, math.nan), LiveInstance(0, "9g", 0), LiveInstance(0, "2g.12gb", 2)),
-        )
-    )
-    assert found == [
-        ("gpus", "must be at least 1, is 0"),
-        ("tasks[1].name", "'a' is the name of tasks[0] already; give each task its own"),
-        ("tasks[1].times.3", "A30-24GB has no instances of 3 compute slices; its sizes are 1, 2, 4"),
-        ("tasks[1].memory_gb", "99 GB is more than any profile of A30-24GB has (at most 24 GB)"),
-        ("operations.create", "has no seconds for size 2, 4 of A30-24GB; add them"),
-        ("operations.destroy", "has no seconds for size 2, 4 of A30-24GB; add them"),
-        ("initial[0].free", "must be a finite number of seconds >= 0, is nan"),
-        (
-            "initial[1].profile",
-            "A30-24GB has no profile '9g'; known: 1g.6gb, 1g.6gb+me, 2g.12gb, 2g.12gb+me, 4g.24gb",
-        ),
-        ("initial[2]", "2g.12gb@2 overlaps 4g.24gb@0 of initial[0] on GPU 0"),
-    ]
 
 
 def test_instances_on_different_gpus_may_have_one_footprint() -> None:
@@ -184,15 +125,6 @@ def test_double_memory_profiles_count_if_one_is_live() -> None:
     assert Batch(ONE, A100, initial=(LiveInstance(0, "1g.5gb+me", 4),)).profile_set == "base"
 
 
-def test_options_of_the_tiny_instance(tiny_batch: Batch) -> None:
-    options = [[(str(at), seconds) for at, seconds in tiny_batch.options(task)] for task in tiny_batch.tasks]
-    assert options == [
-        [("4g.24gb@0", 2.0)],
-        [("2g.12gb@0", 3.0), ("2g.12gb@2", 3.0), *((f"1g.6gb@{at}", 5.0) for at in range(4))],
-        [(f"1g.6gb@{at}", 4.0) for at in range(4)],
-    ]
-
-
 @given(st.data())
 def test_options_are_all_that_a_task_can_use(data: st.DataObject) -> None:
     gpu = data.draw(any_gpu)
@@ -218,11 +150,6 @@ def test_options_are_all_that_a_task_can_use(data: st.DataObject) -> None:
 # Defaults and copies
 
 
-def test_default_costs_are_those_of_the_gpu() -> None:
-    assert Batch(ONE, A100).operations is A100.operation_costs
-    assert Batch(ONE, A100, operations=OperationCosts.zero(A100)).operations.create[7] == 0.0
-
-
 def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
     assert Batch(ONE, A100).replace(gpu=H100).operations == H100.operation_costs
     assert Batch(ONE, A30).replace(gpu=A100).operations == A100.operation_costs
@@ -230,30 +157,6 @@ def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
     assert Batch(ONE, A100, operations=zero).replace(gpu=H100).operations == zero
     assert Batch(ONE, A100).replace(gpu=H100, operations=zero).operations == zero
     assert Batch(ONE, A100).replace(gpus=3).operations == A100.operation_costs
-
-
-def test_without_operation_costs_all_else_stays(tiny_batch: Batch) -> None:
-    live = (LiveInstance(0, "1g.6gb", 2, 1.5),)
-    batch = tiny_batch.replace(gpus=2, initial=live, parallel_operations=True)
-    free = batch.cost_free()
-    assert set(free.operations.create.values()) == set(free.operations.destroy.values()) == {0.0}
-    assert free.replace(operations=batch.operations) == batch
-    # Another GPU does not bring costs back.
-    assert set(free.replace(gpu=get_gpu("A30")).operations.create.values()) == {0.0}
-
-
-def test_replace_checks(tiny_batch: Batch) -> None:
-    assert tiny_batch.replace(gpus=2).gpus == 2
-    assert tiny_batch.gpus == 1
-    assert [path for path, _ in problems(lambda: tiny_batch.replace(gpus=0))] == ["gpus"]
-    with pytest.raises(TypeError):
-        tiny_batch.replace(gpsu=2)
-
-
-def test_sequences_become_tuples() -> None:
-    batch = Batch(list(tiny.BATCH.tasks), A30, initial=[LiveInstance(0, "4g.24gb", 0)])
-    assert batch.tasks == tiny.BATCH.tasks
-    assert batch.initial == (LiveInstance(0, "4g.24gb", 0),)
 
 
 @pytest.mark.deep

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
 
 import pytest
-import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Decisions, any_gpu, batches, decisions, places, tiny_batches
@@ -36,32 +34,6 @@ def by_name(batch: Batch) -> dict[str, float]:
 # By hand
 
 
-def test_the_tiny_instance(tiny_batch: Batch) -> None:
-    assert by_name(tiny_batch) == tiny.BOUNDS
-    assert best_lower_bound(tiny_batch) == 4.36
-
-
-def test_the_best_comes_first_and_each_says_why(tiny_batch: Batch) -> None:
-    bounds = lower_bounds(tiny_batch)
-    assert all(one.value >= two.value for one, two in pairwise(bounds))
-    reasons = {bound.name: bound.reason for bound in bounds}
-    assert "'right'" in reasons["critical task"]
-    assert "4 compute slices" in reasons["area"]
-    assert "0.25 on slices 0, 1, 2, 3" in reasons["slice load"]
-
-
-def test_two_gpus_halve_the_load_but_not_the_critical_task(tiny_batch: Batch) -> None:
-    # 17 slice-seconds on 8 slices; the creation of the first instance on each slice is not halved.
-    assert by_name(tiny_batch.replace(gpus=2)) == {"critical task": 4.11, "slice load": 2.235, "area": 2.125}
-
-
-def test_one_task_alone_is_bounded_exactly() -> None:
-    batch = Batch((Task("a", {1: 10.0, 2: 4.0, 7: 3.9}),), A100)
-    # 7g: created in 0.24 s, so 4.14; 2g: 0.17 + 4 = 4.17.
-    assert by_name(batch)["critical task"] == 4.14
-    assert solve(batch, "brute-force").makespan == 4.14
-
-
 def test_a_live_instance_saves_the_creation() -> None:
     task = Task("a", {1: 10.0, 2: 4.0, 7: 3.9})
     live = Batch((task,), A100, initial=(LiveInstance(0, "2g.10gb", 4, 0.1),))
@@ -77,12 +49,6 @@ def test_a_live_instance_saves_the_creation() -> None:
     assert by_name(variant)["critical task"] == 1.0
 
 
-def test_where_all_is_live_nothing_has_to_be_created() -> None:
-    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), A30, initial=(LiveInstance(0, "4g.24gb", 0),))
-    assert by_name(batch) == {"area": 3.0, "slice load": 3.0, "critical task": 2.0}
-    assert solve(batch, "brute-force").makespan == 3.0
-
-
 def test_a_live_instance_without_enough_memory_saves_nothing() -> None:
     task = Task("a", {1: 4.0}, memory_gb=8)
     batch = Batch((task,), A100, initial=(LiveInstance(0, "1g.5gb", 0), LiveInstance(0, "3g.20gb", 4, 9.0)))
@@ -90,17 +56,6 @@ def test_a_live_instance_without_enough_memory_saves_nothing() -> None:
     assert solve(batch, "brute-force").makespan == 4.16
     ready = batch.replace(initial=(LiveInstance(0, "1g.10gb", 0),))
     assert by_name(ready)["critical task"] == solve(ready, "brute-force").makespan == 4.0
-
-
-def test_weights_use_that_3g_blocks_the_fourth_slice() -> None:
-    # Three tasks only for 3g, two places: without costs one half runs two of them. The area says 27 / 7; the weights
-    # put everything on one slice of each half: 9 / 2.
-    tasks = tuple(Task(f"t{index}", {3: 3.0}) for index in range(3))
-    batch = Batch(tasks, A100, operations=OperationCosts.zero(A100))
-    bounds = by_name(batch)
-    assert bounds["area"] == pytest.approx(27 / 7, abs=1e-6)
-    assert bounds["slice load"] == pytest.approx(4.5, rel=1e-3)
-    assert bounds["slice load"] <= 4.5
 
 
 def test_a_task_that_can_run_nowhere_is_an_error() -> None:

@@ -40,27 +40,6 @@ def times_of(batch: Batch) -> list[float]:
     return list(Horizon.of(batch).times())
 
 
-@pytest.mark.parametrize(
-    ("seconds", "length"),
-    [
-        ((0.1,), Fraction(1, 10)),
-        ((0.1, 0.2, 0.3), Fraction(1, 10)),
-        ((0.2, 0.4), Fraction(1, 5)),
-        ((3.0, 4.5), Fraction(3, 2)),
-        ((3.0, 6.0), Fraction(3)),
-        ((7.0,), Fraction(7)),
-        ((0.000001,), Fraction(1, 10**6)),
-        ((1.25, 0.000002), Fraction(1, 500_000)),
-        ((1e3, 2.5e3), Fraction(500)),
-    ],
-)
-def test_the_longest_exact_tick(seconds: tuple[float, ...], length: Fraction) -> None:
-    ticks = ticks_of(*seconds)
-    assert ticks.exact
-    assert ticks.length == length
-    assert [ticks.floor(time) * length for time in seconds] == [value(time) for time in seconds]
-
-
 @given(
     st.lists(
         positive
@@ -110,12 +89,6 @@ def test_long_times_get_a_coarser_tick() -> None:
     assert ticks_of(1e20, 1.0).floor(1e20) > 10**6
 
 
-def test_many_ticks_count_only_if_none_of_them_is_needed() -> None:
-    # 10**8 s in microseconds would be too many, but all times are whole numbers of 100 s.
-    assert ticks_of(1e8, 2e8, 100.0).exact
-    assert ticks_of(1e8, 2e8, 100.0).length == 100
-
-
 def test_all_rounding_of_a_hundred_tasks_stays_below_the_resolution() -> None:
     # 25 tasks of 30 s follow each other on each slice, between two operations.
     ticks = ticks_of(*(30 + 1 / (3 + index) for index in range(100)), operations=A30.operation_costs)
@@ -136,21 +109,6 @@ def test_all_rounding_of_a_hundred_tasks_stays_below_the_resolution() -> None:
 )
 def test_makespans_that_meet_a_bound(makespan: float, bound: float, equal: bool) -> None:
     assert equal_within_resolution(makespan, bound) == equal
-
-
-@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=20))
-def test_the_nearest_tick(seconds: list[float]) -> None:
-    ticks = ticks_of(*(time + 0.5 for time in seconds))
-    for time in seconds:
-        assert abs(ticks.nearest(time) * ticks.length - value(time)) <= ticks.length / 2
-
-
-def test_sums_of_floats_are_the_ticks_that_they_stand_for() -> None:
-    ticks = ticks_of(0.1, 0.7)
-    below = 0.7 + 0.1 + 0.1 + 0.1
-    assert below < 1.0
-    assert ticks.floor(below) == 9
-    assert ticks.nearest(below) == 10
 
 
 @given(batches(max_gpus=3))
@@ -196,19 +154,9 @@ def test_seconds_below_never_stands_for_more(count: Fraction, decimals: int, ste
     assert seconds == near or (value(near) > exact and seconds == math.nextafter(near, 0))
 
 
-@given(st.integers(0, 2**42), st.integers(0, 9))
-def test_whole_ticks_read_as_their_decimal(count: int, decimals: int) -> None:
-    assert Ticks(decimals, 1, exact=True).seconds_below(count) == float(Decimal(count).scaleb(-decimals))
-
-
 def test_exact_makespans_meet_a_bound_less_than_a_tick_below() -> None:
     ticks = ticks_of(0.25, 1.5)
     assert ticks.length == Fraction(1, 4)
     assert ticks.meet(1.75, 1.51)
     assert not ticks.meet(1.75, 1.5)
     assert ticks.meet(1.75, 1.75)
-
-
-def test_short_times_do_not_count_as_equal() -> None:
-    ticks = ticks_of(2.26e-6, 1.84e-6)
-    assert not ticks.meet(2.26e-6, 1.84e-6)

@@ -30,18 +30,6 @@ def seen(initial: list[LiveInstance], operations: list[Operation]) -> tuple[list
     return [(each.start, each.initial, each.created, each.destroyed) for each in found], stray
 
 
-def test_an_instance_that_exists_goes_and_comes_back() -> None:
-    operations = [
-        operation("create", 2.6, 2.72),
-        operation("destroy", 2.5, 2.6),
-        operation("create", 1.0, 1.1, start=2),
-    ]
-    live = [LiveInstance(*PLACE, 0.5)]
-    assert seen(live, operations) == ([(0, True, None, 1), (0, False, 0, None), (2, False, 2, None)], [])
-    first = lifetimes(live, operations)[0][0]
-    assert (first.begin, first.ready, first.close) == (0.0, 0.5, 2.5)
-
-
 @pytest.mark.parametrize("late", [0.0, 1e-7])
 def test_of_operations_at_one_moment_the_one_that_makes_sense_is_first(late: float) -> None:
     operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.0 + late, 2.0)]
@@ -55,24 +43,6 @@ def test_beyond_the_tolerance_the_order_counts() -> None:
 
 def test_what_never_existed_is_not_destroyed() -> None:
     assert seen([], [operation("destroy", 1.0, 1.1)]) == ([], [0])
-
-
-def test_lifetimes_of_instances_that_come_again() -> None:
-    batch = Batch((Task("a", {2: 2.0}), Task("b", {2: 1.0}), Task("c", {4: 1.0})), get_gpu("A30")).replace(
-        initial=(LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "1g.6gb", 3))
-    )
-    operations = (
-        Operation("destroy", 0, "2g.12gb", 0, 2.5, 2.6),
-        Operation("create", 0, "2g.12gb", 0, 2.6, 2.72),
-        Operation("destroy", 0, "2g.12gb", 0, 3.72, 3.82),
-    )
-    runs = (Run("b", 0, "2g.12gb", 0, 2.72, 3.72), Run("a", 0, "2g.12gb", 0, 0.5, 2.5))
-    first, idle, second = lifetimes_with_runs(batch, Schedule(runs, operations))
-    assert [step.label for step in first.steps] == ["(exists)", "a", "(destroy)"]
-    assert (first.begin, first.last) == (0.0, 2.6)
-    assert [(str(idle), step.label, step.end) for step in idle.steps] == [("1g.6gb@3", "(exists)", 0.0)]
-    assert [step.label for step in second.steps] == ["(create)", "b", "(destroy)"]
-    assert (second.begin, second.last) == (2.6, 3.82)
 
 
 def test_lifetimes_show_operations_that_take_no_time_in_order() -> None:

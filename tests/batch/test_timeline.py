@@ -105,12 +105,6 @@ def test_an_instance_that_waits_for_the_driver_has_slack() -> None:
     assert timeline.slacks(loads, times) == pytest.approx([0.02, 0.0, 0.0])
 
 
-def test_nothing_to_run() -> None:
-    live = PlannedInstance(0, A30.placement("2g.12gb", 0), free=3.0)
-    timeline = GpuTimeline([live, *created(("4g.24gb", 0))], A30.operation_costs)
-    assert timeline.times([0.0, 0.0]) == Times((), (3.0, 0.0), 0.0)
-
-
 # Any loads
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 import tiny
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Decisions, batches, decisions, places, tiny_batches
 
@@ -45,87 +43,6 @@ def test_the_best_decisions_give_the_best_schedule() -> None:
     assert timed_schedule(tiny.BATCH, planned, order) == tiny.BEST
 
 
-def test_the_order_of_operations_decides_the_times() -> None:
-    # 4g destroyed at 2.23 as in the best schedule; then 2g 2.23-2.35 (left until 5.35) and only then 1g 2.35-2.46.
-    planned = instances(("4g.24gb", 0, "big"), ("1g.6gb", 2, "right"), ("2g.12gb", 0, "left"))
-    schedule = timed_schedule(tiny.BATCH, planned, [("create", 0), ("destroy", 0), ("create", 2), ("create", 1)])
-    assert schedule.runs[1:] == (
-        Run("left", 0, "2g.12gb", 0, 2.35, 5.35),
-        Run("right", 0, "1g.6gb", 2, 2.46, 6.46),
-    )
-
-
-def test_the_other_instances_keep_running_during_operations() -> None:
-    # 2g@0 0-0.12, left until 3.12; 1g@2 0.12-0.23, right until 4.23; both destroyed as they end: 3.12-3.22, 4.23-4.33;
-    # then the 4g 4.33-4.46 and big until 6.46.
-    planned = instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), ("4g.24gb", 0, "big"))
-    order = [("create", 0), ("create", 1), ("destroy", 0), ("destroy", 1), ("create", 2)]
-    schedule = timed_schedule(tiny.BATCH, planned, order)
-    assert schedule.operations == (
-        Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),
-        Operation("create", 0, "1g.6gb", 2, 0.12, 0.23),
-        Operation("destroy", 0, "2g.12gb", 0, 3.12, 3.22),
-        Operation("destroy", 0, "1g.6gb", 2, 4.23, 4.33),
-        Operation("create", 0, "4g.24gb", 0, 4.33, 4.46),
-    )
-    assert schedule.makespan == 6.46
-
-
-def test_the_driver_serves_in_the_given_order_even_if_it_has_to_wait() -> None:
-    # The destruction of 1g waits for right (4.23) and that of 2g, ready at 3.12, waits behind it.
-    planned = instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), ("4g.24gb", 0, "big"))
-    order = [("create", 0), ("create", 1), ("destroy", 1), ("destroy", 0), ("create", 2)]
-    schedule = timed_schedule(tiny.BATCH, planned, order)
-    assert [(o.begin, o.end) for o in schedule.operations or ()][2:] == [(4.23, 4.33), (4.33, 4.43), (4.43, 4.56)]
-    assert schedule.makespan == 6.56
-
-
-def test_parallel_operations_do_not_wait_for_each_other() -> None:
-    batch = tiny.BATCH.replace(parallel_operations=True)
-    planned = instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), ("4g.24gb", 0, "big"))
-    order = [("create", 0), ("create", 1), ("destroy", 1), ("destroy", 0), ("create", 2)]
-    # right 0.11-4.11, destroyed 4.21; 4g 4.21-4.34.
-    assert timed_schedule(batch, planned, order).makespan == 6.34
-
-
-def test_gpus_do_not_wait_for_each_other() -> None:
-    batch = tiny.BATCH.replace(gpus=2)
-    planned = instances(("4g.24gb", 0, "big")) + instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), gpu=1)
-    schedule = timed_schedule(batch, planned, [("create", 0), ("create", 2), ("create", 1)])
-    assert [(o.gpu, o.begin, o.end) for o in schedule.operations or ()] == [
-        (0, 0.0, 0.13),
-        (1, 0.0, 0.11),
-        (1, 0.11, 0.23),
-    ]
-    assert schedule.makespan == 4.11
-
-
-def test_live_instances_run_from_the_moment_they_are_free() -> None:
-    batch = tiny.BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0, 0.5),))
-    # big 0.5-2.5 on the live 4g, destroyed 2.6; 1g 2.71, right 6.71; 2g 2.83, left 5.83.
-    schedule = nested_schedule(
-        batch, [(0, A30.placement("4g.24gb", 0)), (0, A30.placement("2g.12gb", 0)), (0, A30.placement("1g.6gb", 2))]
-    )
-    assert schedule.runs[0] == Run("big", 0, "4g.24gb", 0, 0.5, 2.5)
-    assert [(o.kind, o.begin) for o in schedule.operations or ()] == [
-        ("destroy", 2.5),
-        ("create", 2.6),
-        ("create", 2.71),
-    ]
-    assert schedule.makespan == 6.71
-
-
-def test_live_instances_in_the_way_are_destroyed_and_others_stay() -> None:
-    initial = (LiveInstance(0, "1g.6gb", 0, 1.0), LiveInstance(0, "1g.6gb", 3, 9.0))
-    batch = Batch((Task("a", {2: 2.0}),), A30, initial=initial)
-    schedule = nested_schedule(batch, [(0, A30.placement("2g.12gb", 0))])
-    assert schedule.operations == (
-        Operation("destroy", 0, "1g.6gb", 0, 1.0, 1.1),
-        Operation("create", 0, "2g.12gb", 0, 1.1, 1.22),
-    )
-    assert schedule.makespan == 3.22
-
-
 def test_a_live_variant_serves_like_the_plain_profile() -> None:
     batch = Batch((Task("a", {2: 2.0}),), A30, initial=(LiveInstance(0, "2g.12gb+me", 2, 0.5),))
     schedule = nested_schedule(batch, [(0, A30.placement("2g.12gb", 2))])
@@ -138,10 +55,6 @@ def test_sums_of_decimals_read_as_decimals() -> None:
     batch = Batch(tasks, A30, operations=OperationCosts.zero(A30))
     schedule = nested_schedule(batch, [(0, A30.placement("4g.24gb", 0))] * 50)
     assert [run.end for run in schedule.runs] == [(index + 1) / 10 for index in range(50)]
-
-
-def test_nothing_to_do() -> None:
-    assert timed_schedule(tiny.BATCH, [], []) == Schedule((), ())
 
 
 def test_the_driver_first_serves_what_has_the_most_behind_it(tiny_batch: Batch, tiny_best: Schedule) -> None:
@@ -205,30 +118,6 @@ def test_nothing_could_begin_earlier(case: Decisions) -> None:
         }
         before = ready | {run.end for run in runs}
         assert all(any(abs(run.begin - end) <= EPS for end in before) for run in runs)
-
-
-@given(decisions())
-def test_the_driver_of_each_gpu_works_in_the_given_order(case: Decisions) -> None:
-    assume(not case.batch.parallel_operations)
-    schedule = timed_schedule(case.batch, case.instances, case.operations)
-    for gpu in range(case.batch.gpus):
-        wanted = [
-            (kind, case.instances[at].placement.profile.name, case.instances[at].placement.start)
-            for kind, at in case.operations
-            if case.instances[at].gpu == gpu
-        ]
-        timed = [operation for operation in schedule.operations or () if operation.gpu == gpu]
-        assert [(operation.kind, operation.profile, operation.start) for operation in timed] == wanted
-        assert all(later.begin >= earlier.end - EPS for earlier, later in pairwise(timed))
-
-
-@given(decisions())
-def test_operations_in_parallel_are_never_slower(case: Decisions) -> None:
-    serial, parallel = (
-        timed_schedule(case.batch.replace(parallel_operations=flag), case.instances, case.operations)
-        for flag in (False, True)
-    )
-    assert parallel.makespan <= serial.makespan + EPS
 
 
 # Nested schedules
@@ -317,28 +206,7 @@ def test_nested_schedules_never_beat_brute_force(data: st.DataObject, batch: Bat
     assert nested_schedule(batch, data.draw(places(batch))).makespan >= control.objective - EPS
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize("costs", [lambda: A100.operation_costs, lambda: OperationCosts.zero(A100)])
-def test_the_whole_a100_at_once(parallel: bool, costs: Callable[[], OperationCosts]) -> None:
-    """Every placement is used, on two GPUs with live instances in the way."""
-    every = [(gpu, placement) for gpu in range(2) for placement in A100.placements("double-memory")]
-    tasks = tuple(
-        Task(f"t{index}", {placement.profile.compute_slices: 1.0}, placement.profile.memory_gb)
-        for index, (_, placement) in enumerate(every)
-    )
-    initial = (LiveInstance(0, "1g.10gb", 6, 2.0), LiveInstance(1, "3g.20gb", 0, 1.0), LiveInstance(0, "4g.20gb", 0))
-    batch = Batch(tasks, A100, 2, costs(), initial, parallel)
-    schedule = nested_schedule(batch, every)
-    assert validate(batch, schedule).violations == ()
-
-
 # Instances in a sequence
-
-
-def test_a_sequence_by_hand() -> None:
-    # The driver takes first who comes first: right's slice is clear at 2.23, left's pair after that operation.
-    planned = instances(("4g.24gb", 0, "big"), ("1g.6gb", 2, "right"), ("2g.12gb", 0, "left"))
-    assert sequenced_schedule(tiny.BATCH, planned) == tiny.BEST
 
 
 def test_an_operation_that_has_to_wait_does_not_hold_up_the_driver() -> None:

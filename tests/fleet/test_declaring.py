@@ -50,14 +50,6 @@ def test_errors_are_the_same_factor_at_all_sizes_and_differ_by_seed() -> None:
     assert declared(found) != declared(declare_times(trace, 1.0, seed=2))
 
 
-@pytest.mark.parametrize("sigma", [0.1, 0.5, 2.0])
-def test_errors_have_the_sigma_that_was_asked_for(sigma: float) -> None:
-    trace = Trace(tuple(Job(f"j{number}", 0.0, {1: 10.0}) for number in range(4000)), A30)
-    logarithms = [math.log(times[1] / 10.0) for times in declared(declare_times(trace, sigma))]
-    assert fmean(logarithms) == pytest.approx(0.0, abs=0.05 * sigma)
-    assert math.sqrt(fmean(value**2 for value in logarithms)) == pytest.approx(sigma, rel=0.05)
-
-
 def test_classes_are_jobs_that_ask_for_the_same() -> None:
     jobs = (
         Job("a", 0.0, {1: 10.0, 2: 6.0}, memory_gb=3.0),

@@ -83,12 +83,6 @@ def test_no_schedule_of_several_machines_ends_before_the_priced_ends(
     assert priced_ends(relaxed) >= shortest * (1 - 1e-12)  # nothing may cost anything
 
 
-def test_prices_by_hand() -> None:
-    """Four jobs of 10 s on two machines: two of them have to wait; half of that is what fractions of jobs gain."""
-    relaxed = relaxation([(0, 5)] * 4, slower=2.0)
-    assert 50 <= priced_ends(relaxed) <= 60
-
-
 def test_capacity_rises_with_the_instances() -> None:
     """Only 3g and 1g are used: a 3g after 2 s, another after 4 s, or up to three 1g before."""
     trace = Trace((Job("a", 0.0, {1: 1.0, 3: 1.0}),), A100, 1, COSTS)
@@ -100,13 +94,6 @@ def test_capacity_rises_with_the_instances() -> None:
     assert capacity.by(2.5) == pytest.approx((1 + 0.5 * 3) / 7)
     for second in (1.25, 2.0, 3.5, 40.0):
         assert capacity.when(capacity.by(second)) == pytest.approx(second)
-
-
-def test_capacity_without_costs_is_that_of_the_best_partition() -> None:
-    trace = Trace((Job("a", 0.0, {3: 1.0}),), A100, 1, OperationCosts.zero(A100))
-    capacity = Capacity.of(trace, {3: 3 / 7})
-    assert (capacity.seconds, capacity.done) == ((0.0,), (0.0,))
-    assert capacity.speeds[0] == pytest.approx(6 / 7)
 
 
 def test_prices_that_rise_beyond_what_numbers_can_tell() -> None:

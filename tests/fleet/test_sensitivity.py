@@ -22,28 +22,6 @@ def fit(demand: float, *seconds: float) -> SensitivityFit:
     return fit_sensitivity(runs, demand, pcie_limit=LIMIT)
 
 
-def test_one_slope() -> None:
-    """10 GB/s: with 3, 4 and 5 competitors the shares of the link that are asked for are 1, 4/3 and 5/3, times 1.2."""
-    found = fit(10.0, 50, 50, 60, 80, 100)
-    assert found.sensitivity == pytest.approx(1.2)
-    assert (found.r_squared, found.error, found.contended) == (pytest.approx(1), pytest.approx(0), 3)
-    assert found.slowdown(10.0, 2, LIMIT) == 1
-    assert found.slowdown(10.0, 4, LIMIT) == pytest.approx(1.6)
-
-
-def test_least_squares_of_the_runs_on_the_slope() -> None:
-    """Shares 4/3 and 5/3, slowdowns 1.5 and 2.1: (4/3 x 1.5 + 5/3 x 2.1) / (16/9 + 25/9) = 5.5 x 9 / 41."""
-    runs = [ProfiledRun(50, 1), ProfiledRun(75, 4), ProfiledRun(105, 5)]
-    found = fit_sensitivity(runs, 10.0, pcie_limit=LIMIT)
-    slope = 49.5 / 41
-    assert found.sensitivity == pytest.approx(slope)
-    errors = (1.5 - slope * 4 / 3) ** 2 + (2.1 - slope * 5 / 3) ** 2
-    assert found.error == pytest.approx(math.sqrt(errors / 3))
-    # The mean slowdown is 4.6 / 3.
-    assert found.r_squared == pytest.approx(1 - errors / (1 + 1.5**2 + 2.1**2 - 4.6**2 / 3))
-    assert found.contended == 2
-
-
 def test_runs_that_do_not_compete_yet_do_not_count() -> None:
     """A line through all points would have a slope far below 2."""
     assert fit(3.0, 10, 10, 10, 10, 10, 12, 14).sensitivity == pytest.approx(2.0)

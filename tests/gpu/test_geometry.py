@@ -7,42 +7,12 @@ from fractions import Fraction
 import pytest
 from online_worlds import A100, TABLES, place
 
-from mig_opt import GpuModel, InputError, catalogue, get_gpu
+from mig_opt import GpuModel, InputError, catalogue
 from mig_opt.gpu.geometry import geometry_of, members
 
 
 def busy(*names: str) -> int:
     return TABLES.mask(map(place, names))
-
-
-def test_an_empty_gpu_is_not_fragmented() -> None:
-    # ideal = available = 1 7g, 1 4g, 2 3g, 3 2g, 4 1g.10gb, 7 1g.
-    assert [len(places) for places in TABLES.usage(0).available] == [1, 1, 2, 3, 4, 7]
-    assert TABLES.fragmentation(0) == 0
-
-
-@pytest.mark.parametrize(
-    ("names", "lost"),
-    [
-        # 6 compute, 7 memory slices left. 4g: 1 of 1, 3g@0: 1 of 1, 2g at 0 and 2: 2 of 3, 1g.10gb at 0, 2, 6: 3 of 3,
-        # 1g: 6 of 6; 7g has no ideal.
-        (["1g.5gb@4"], Fraction(1, 3)),
-        # 6 and 7 left. 4g 1/1, 3g@0 1 of min(6 // 3, 7 // 4) = 1, 2g 3/3, 1g.10gb at 0, 2, 4 3/3, 1g 6/6.
-        (["1g.5gb@6"], Fraction(0)),
-        # 3 and 4 left. 3g 1/1, 2g 1/1, 1g.10gb 2/2, 1g 3/3; 4g has no ideal.
-        (["4g.20gb@0"], Fraction(0)),
-        # 4 and 4 left in slices 4-7. 4g 0/1, 3g 1/1, 2g 1/2, 1g.10gb 2/2, 1g 3/4.
-        (["3g.20gb@0"], 1 + Fraction(1, 2) + Fraction(1, 4)),
-        # 4 and 4 left in slices 0-3: all.
-        (["3g.20gb@4"], Fraction(0)),
-        # 5 and 6 left (1, 3-7): 4g 0/1, 3g@4 1/1, 2g@4 1/2, 1g.10gb@4,6 2/3, 1g 5/5.
-        (["1g.5gb@0", "1g.5gb@2"], 1 + Fraction(1, 2) + Fraction(1, 3)),
-        # Nothing is left.
-        (["7g.40gb@0"], Fraction(0)),
-    ],
-)
-def test_fragmentation_by_hand(names: list[str], lost: Fraction) -> None:
-    assert Fraction(TABLES.usage(busy(*names)).cost, TABLES.unit) == lost / 6
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
@@ -94,13 +64,3 @@ def test_options_of_a_state() -> None:
         (6, True),
         (5, False),
     ]
-
-
-def test_equal_states_are_one_object() -> None:
-    states = TABLES
-    assert states.state(1, 2) is states.state(1, 2)
-    assert states.state(1, 2) is not states.state(2, 1)
-
-
-def test_geometry_is_kept() -> None:
-    assert geometry_of(get_gpu("A100")) is geometry_of(A100)

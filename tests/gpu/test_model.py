@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import itertools
-import pickle
 import random
 from collections import Counter
 
@@ -46,34 +43,6 @@ def test_counts_of_the_a100_family(name: str) -> None:
     assert len(gpu.placements()) == 14
     assert gpu.conflict_graph().number_of_edges() == 36
     assert gpu.sizes == (1, 2, 3, 4, 7)
-
-
-@pytest.mark.parametrize("name", ["A30", "RTX-PRO-6000"])
-def test_counts_of_the_gpus_with_four_compute_slices(name: str) -> None:
-    gpu = get_gpu(name)
-    assert counts(gpu, "base") == counts(gpu, "double-memory") == (5, 4, 26)
-    assert len(gpu.placements()) == 7
-    assert gpu.sizes == (1, 2, 4)
-
-
-def test_the_five_partitions_of_the_a30() -> None:
-    partitions = {" ".join(map(str, partition)) for partition in get_gpu("A30").maximal_partitions()}
-    assert partitions == {
-        "4g.24gb@0",
-        "2g.12gb@0 2g.12gb@2",
-        "2g.12gb@0 1g.6gb@2 1g.6gb@3",
-        "1g.6gb@0 1g.6gb@1 2g.12gb@2",
-        "1g.6gb@0 1g.6gb@1 1g.6gb@2 1g.6gb@3",
-    }
-
-
-def test_the_fourteen_multisets_of_the_a100() -> None:
-    multisets = {tuple(int(name[0]) for name in names) for names in get_gpu("A100").partition_multisets()}
-    # Left half: 4, 3 (its fourth slice is lost), or two of {2, 1 1}; right half: 3, or one of {2, 1 1} and 1.
-    left = [(4,), (3,), (2, 2), (2, 1, 1), (1, 1, 1, 1)]
-    right = [(3,), (2, 1), (1, 1, 1)]
-    assert multisets == {(7,)} | {tuple(sorted(a + b, reverse=True)) for a in left for b in right}
-    assert len(multisets) == 14
 
 
 @pytest.mark.parametrize("profiles", PROFILE_SETS)
@@ -134,34 +103,6 @@ def test_every_part_of_a_placed_state_is_one_and_each_lies_in_a_maximal_one(data
     fewer = tuple(placement for placement in state if data.draw(st.booleans()))
     assert fewer in states(gpu, profiles)
     assert any(set(state) <= set(partition) for partition in gpu.maximal_partitions(profiles))
-
-
-def test_slice_three_is_lost_beside_3g() -> None:
-    a100 = get_gpu("A100")
-    assert list(a100.placement("3g.20gb", 0).footprint) == [0, 1, 2, 3]
-    assert a100.placement("3g.20gb", 0).conflicts(a100.placement("1g.5gb", 3))
-    assert list(a100.placement("7g.40gb", 0).footprint) == list(range(8))
-    assert list(a100.placement("1g.5gb", 6).footprint) == [6]
-    assert a100.placement("3g.20gb", 4).shape == (4, 4, 3)
-    assert str(a100.placement("2g.10gb", 4)) == "2g.10gb@4"
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-def test_profile_sets_grow(gpu: GpuModel) -> None:
-    base, double, everything = (set(gpu.placements(profiles)) for profiles in PROFILE_SETS)
-    assert base <= double <= everything
-    assert len({p.profile.compute_slices for p in base}) == len({p.profile for p in base})
-    assert not any(p.profile.attributes for p in double)
-    assert everything == {Placement(profile, start) for profile in gpu.profiles for start in profile.starts}
-
-
-@pytest.mark.parametrize("profiles", PROFILE_SETS)
-@pytest.mark.parametrize("gpu", GPUS)
-def test_placements_come_outermost_first(gpu: GpuModel, profiles: ProfileSet) -> None:
-    for earlier, later in itertools.combinations(gpu.placements(profiles), 2):
-        assert not set(earlier.footprint) < set(later.footprint)
-        if earlier.footprint == later.footprint:
-            assert earlier.profile.compute_slices >= later.profile.compute_slices
 
 
 # The repartition tree
@@ -264,20 +205,6 @@ def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
 
 
 # Objects
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-def test_gpus_survive_pickle_and_copy(gpu: GpuModel) -> None:
-    for twin in (pickle.loads(pickle.dumps(gpu)), copy.deepcopy(gpu), copy.copy(gpu)):
-        assert twin == gpu
-        assert hash(twin) == hash(gpu)
-        assert twin.placements() == gpu.placements()
-        assert twin.sizes == gpu.sizes
-
-
-def test_gpus_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        get_gpu("A30").memory_slices = 8
 
 
 @pytest.mark.parametrize("name", ["A30", "A100"])

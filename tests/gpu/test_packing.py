@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
 
-import numpy as np
 import pytest
 from demands import A30, A100, RTX
 from hypothesis import given, settings
@@ -22,18 +20,6 @@ def packer(gpu: GpuModel, profiles: ProfileSet = "base") -> Packer:
 
 def counts_for(profiles: int, most: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.tuples(*[st.integers(0, most)] * profiles)
-
-
-def test_an_a100_has_four_weights() -> None:
-    """Of 7g, 4g, 3g, 2g, 1g: memory slices, compute slices, thirds of 2g and 3g, 4g alone."""
-    expected = {
-        (1, Fraction(1, 2), Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)),
-        (1, Fraction(4, 7), Fraction(3, 7), Fraction(2, 7), Fraction(1, 7)),
-        (1, Fraction(2, 3), Fraction(1, 3), Fraction(1, 3), 0),
-        (1, 1, 0, 0, 0),
-    }
-    found = {tuple(Fraction(share).limit_denominator(100) for share in row) for row in packer(A100).weights}
-    assert found == expected
 
 
 @pytest.mark.parametrize("profiles", ["base", "double-memory"])
@@ -75,22 +61,3 @@ def test_packing_places_everything_on_as_few_gpus_as_the_weights_allow(data: st.
 def test_thousands_of_instances_are_packed_at_once() -> None:
     counts = (100, 300, 500, 2000, 7000)
     assert len(packer(A100).pack(counts)) == packer(A100).gpus_for(counts)
-
-
-def test_instances_that_do_not_divide_evenly() -> None:
-    """Two 4g cannot share a GPU, and neither can a 4g and three 2g: 4g + 2g, 4g + 2g, and so on."""
-    two_and_four = packer_for(A100, tuple(A100.profile(name) for name in ("4g.40gb", "2g.20gb")))
-    assert two_and_four.gpus_for((2, 0)) == 2
-    assert two_and_four.gpus_for((1, 1)) == 1
-    assert two_and_four.gpus_for((1, 2)) == 2
-    assert two_and_four.gpus_for((0, 4)) == 2
-
-
-def test_weights_of_one_profile() -> None:
-    only_three = packer_for(A100, (A100.profile("3g.40gb"),))
-    assert np.array_equal(only_three.weights, [[0.5]])
-    assert only_three.gpus_for((5,)) == 3
-
-
-def test_nothing_takes_no_gpu() -> None:
-    assert packer(A100).pack((0, 0, 0, 0, 0)) == []

@@ -10,7 +10,7 @@ from strategies import any_gpu
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, ProfileSet
-from mig_opt.gpu.partitions import find_partition, partition_list, partition_name
+from mig_opt.gpu.partitions import find_partition, partition_name
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 SETS: tuple[ProfileSet, ...] = ("base", "double-memory")
@@ -34,13 +34,6 @@ def test_every_partition_has_names_of_its_own(gpu: GpuModel, profiles: ProfileSe
 def test_placements_come_in_any_order(data: st.DataObject, gpu: GpuModel) -> None:
     partition = data.draw(st.sampled_from(gpu.maximal_partitions()))
     assert find_partition(gpu, data.draw(st.permutations(partition))) == partition
-
-
-def test_the_order_of_a_text_counts() -> None:
-    assert [str(entry) for entry in find_partition(A100, "2+2+3")] == ["2g.10gb@0", "2g.10gb@2", "3g.20gb@4"]
-    assert [str(entry) for entry in find_partition(A100, "1+1+2+3")][2] == "2g.10gb@2"
-    with pytest.raises(InputError):
-        find_partition(A100, "1+2+1+3")
 
 
 def test_profiles_of_double_memory_only_where_they_count() -> None:
@@ -69,28 +62,3 @@ def test_what_cannot_be_a_partition_at_all(wanted: object) -> None:
     with pytest.raises(InputError, match=r"must be a partition such as '4\+2\+1'") as caught:
         find_partition(A30, wanted)
     assert [problem.path for problem in caught.value.problems] == ["partition"]
-
-
-def test_many_partitions_are_not_listed_one_by_one() -> None:
-    """Of the 78 with 1g.10gb, those of plain profiles are named."""
-    with pytest.raises(InputError) as caught:
-        find_partition(A100, "5", "double-memory")
-    message = caught.value.problems[0].message
-    assert message.startswith("A100-40GB has no partition '5'; choose one of 7, 4+3, 4+2+1, ")
-    assert message.endswith(", 1+1+1+1+1+1+1, or one of 59 with 1g.10gb")
-    assert len(message) < 300
-
-
-@pytest.mark.parametrize(
-    ("wanted", "offered"),
-    [("1+2+4", "4+2+1"), ("1g.10gb+4+1", "4+1g.10gb+1"), ("3+2+1+1", "2+1+1+3 or 1+1+2+3")],
-)
-def test_the_right_instances_in_the_wrong_order(wanted: str, offered: str) -> None:
-    with pytest.raises(InputError, match="Order counts") as caught:
-        find_partition(A100, wanted, "double-memory")
-    assert f"did you mean {offered}?" in caught.value.problems[0].message
-
-
-def test_lists_for_messages() -> None:
-    assert partition_list(A30, A30.maximal_partitions()[:2]) == "4, 2+2"
-    assert partition_list(A30, ()) == ""

@@ -64,16 +64,6 @@ def test_what_can_be_reached_is_what_contains_the_state() -> None:
         }
 
 
-def test_the_first_and_the_last_slice() -> None:
-    """The left four slices have 6 configurations (4; 3; 2+2; 2+1+1; 1+1+2; 1+1+1+1), the right three 3 (3; 2+1; 1+1+1).
-
-    With 7g these are 6 x 3 + 1 = 19. A 1g on slice 0 leaves 2 of the 6 and all 3: 6. On slice 6 it leaves all 6 and
-    2 of the 3: 12. The paper prints 7 and 9.
-    """
-    slices = [len(reachable_configurations(A100, [A100.placement("1g.5gb", start)])) for start in range(7)]
-    assert slices == [6, 6, 6, 6, 6, 6, 12]
-
-
 def test_instances_that_are_not_counted_take_up_room() -> None:
     """1g.10gb@6 takes the slices 6 and 7: right of slice 3, 2g@4 or two 1g are left. 6 x 2 = 12."""
     assert Reachability(TABLES).of(TABLES.mask([place("1g.10gb@6")])) == 12

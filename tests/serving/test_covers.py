@@ -45,22 +45,6 @@ def test_small_sets_are_all_there() -> None:
     assert [0, 0, 0, 0, 0] in sets.tolist()
 
 
-def test_prices_choose_the_segments() -> None:
-    """100 requests/s take two 1g (60 each) or one 2g (100): whichever costs less."""
-    demand = demand_of({"a": 100.0}, {"a": {1: 60.0, 2: 100.0}})
-    kinds, covers = covers_of(demand)
-    assert [profile.name for profile in kinds.packers[0].profiles] == ["2g.20gb", "1g.10gb"]
-    assert covers.cheapest(np.array([0.25, 0.2])).tolist() == [[1, 0]]
-    assert covers.cheapest(np.array([0.25, 0.1])).tolist() == [[0, 2]]
-
-
-def test_high_rates_are_filled_up_with_the_best_kind() -> None:
-    """1000 requests/s: the best is 7g (100 for 1): ten of them; 1015 take two 1g (8 each) more."""
-    demand = demand_of({"a": 1000.0, "b": 1015.0}, {"a": {7: 100.0, 1: 8.0}, "b": {7: 100.0, 1: 8.0}})
-    _, covers = covers_of(demand)
-    assert covers.cheapest(np.array([1.0, 1 / 7])).tolist() == [[10, 0], [10, 2]]
-
-
 def test_replicas_are_kept_to() -> None:
     demand = demand_of({"a": 5.0}, {"a": {1: 60.0}})
     demand = demand.replace(services=(demand.services[0].__class__("a", 1.0, 5.0, "a", 12),))

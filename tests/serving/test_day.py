@@ -8,8 +8,7 @@ import pytest
 from demands import A30, one_model
 
 from mig_opt.errors import InputError
-from mig_opt.serving.day import Day, DayPlan, clock_text
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.day import Day
 from mig_opt.serving.rates import RateTable
 
 DEMAND = one_model({"a": 1.0, "b": 1.0}, {1: 100.0}, A30)
@@ -21,23 +20,6 @@ def test_each_step_has_the_services_with_requests_at_raised_rates():
     assert asked == [{"a": 15.0}, {"b": 30.0}, None]
     assert {service.name: service.rate for service in day.at_peak.services} == {"a": 15.0, "b": 30.0}
     assert day.hours == (Fraction(1, 60), Fraction(1, 120), Fraction(1, 120))
-
-
-def test_a_cost_is_exact():
-    """Ten tenths of an hour are one hour, whatever floating-point numbers say."""
-    times = tuple(360.0 * step for step in range(11))
-    day = Day(DEMAND, RateTable(times, {"a": (0.0,) * 10, "b": (0.0,) * 10}))
-    plan = DayPlan(times, (Deployment(("A30-24GB",), ()),) * 10, ())
-    assert day.cost(plan) == 0.0
-    assert sum(day.hours) == 1
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.0, "0:00"), (30600.0, "8:30"), (90.0, "0:01:30"), (61.5, "0:01:01.5"), (65.0, "0:01:05"), (360000.0, "100:00")],
-)
-def test_times_of_day(seconds, text):
-    assert clock_text(seconds) == text
 
 
 def test_problems_are_told_all_at_once():

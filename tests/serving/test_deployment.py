@@ -25,14 +25,6 @@ def test_internal_slack_counts_slices_by_hand() -> None:
     assert Deployment(found.gpus, ()).internal_slack(wanted) == 0.0
 
 
-def test_a_service_that_lacks_throughput_leaves_nothing_idle() -> None:
-    wanted = one_model({"a": 420.0}, {7: 420.0})
-    found = deploy(wanted, "first-fit").deployment
-    assert found is not None
-    more = wanted.replace(services=(dataclasses.replace(wanted.services[0], rate=1000.0),))
-    assert found.internal_slack(wanted) == found.internal_slack(more) == 0.0
-
-
 @pytest.mark.deep
 @settings(max_examples=40)
 @given(demands(), st.floats(0.1, 1.0))

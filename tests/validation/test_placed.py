@@ -14,7 +14,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.validation import validate_migrations
 from mig_opt.validation.fleet.admissions import check_admission
-from mig_opt.validation.placed import Span, clash_message, clashes, in_seconds, overlaps, placed_entries, too_late
+from mig_opt.validation.placed import Span, clash_message, clashes, overlaps, placed_entries, too_late
 
 
 def found(spans: list[Span[str, str]], tolerance: float = 0.0) -> list[tuple[str, str]]:
@@ -94,11 +94,6 @@ def test_entries_without_a_place_are_left_out() -> None:
     assert [(placed.index, str(placed.placement), placed.location) for placed in placed_entries(kinds, runs)] == [
         (1, "1g.6gb@3", (0, "1g.6gb", 3))
     ]
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(2.0, "2 s"), (0.1 + 0.2, "0.3 s"), (1e-9, "1e-09 s")])
-def test_times_are_spelled_to_the_nanosecond(seconds: float, text: str) -> None:
-    assert in_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(

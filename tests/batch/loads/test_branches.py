@@ -127,10 +127,3 @@ def test_double_memory_profiles() -> None:
     branches = branches_of(IntegerBatch(Batch(tasks, get_gpu("A100"))))
     names = {tuple(sorted(branches.places[kind].placement.profile.name for kind in use.kinds)) for use in branches.uses}
     assert {("1g.10gb",), ("2g.10gb",), ("1g.10gb", "2g.10gb")} <= names
-
-
-def test_batches_of_one_profile() -> None:
-    batch = Batch((Task("a", {1: 3.0}), Task("b", {1: 2.0}, memory_gb=10.0)), get_gpu("A100"))
-    branches = branches_of(IntegerBatch(batch))
-    assert {place.placement.profile.compute_slices for place in branches.places} == {1}
-    assert max(map(len, branches.orders)) == 7

@@ -80,14 +80,6 @@ def alone(problem: IntegerBatch, places: list[int], gpu: int) -> tuple[IntegerBa
     return part, [index[problem.places[places[task]].placement] for task in tasks], 0, 1
 
 
-def test_a_seed_decides_everything() -> None:
-    problem = IntegerBatch(generate_batch(40, gpus=2, seed=3))
-    lower, upper = ticks(problem)
-    first, second, other = (drawn(problem, lower, upper, seed) for seed in (1, 1, 2))
-    assert first.work == second.work > 0
-    assert first.places.tolist() == second.places.tolist() != other.places.tolist()
-
-
 def test_a_search_may_start_from_them_at_once() -> None:
     problem = IntegerBatch(generate_batch(20, gpus=2, seed=3))
     first = [next(at for at, place in enumerate(problem.places) if task in place.durations) for task in range(20)]

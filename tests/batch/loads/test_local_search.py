@@ -99,20 +99,6 @@ def test_many_tasks_begin_close_to_the_bound() -> None:
     assert search.length < 1.001 * problem.ticks.floor(best_lower_bound(batch))
 
 
-def test_it_is_better_than_far() -> None:
-    batch = generate_batch(20, seed=1)
-    problem = IntegerBatch(batch)
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    start = problem.places_of(schedule)
-    search = LoadSearch(problem, start, 1, 1)
-    cycles = search.cycles(0)
-    for _ in range(5):
-        next(cycles)
-    cycles.close()
-    assert search.length < LongestPaths(problem).length(start, spared=False)
-
-
 @pytest.mark.deep
 @given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
 @settings(max_examples=80)

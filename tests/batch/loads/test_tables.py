@@ -14,7 +14,7 @@ from whole_problems import whole_problem
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.subsets import NEVER
-from mig_opt.batch.loads.tables import MOST_TASKS, Assignments, LoadTables
+from mig_opt.batch.loads.tables import Assignments, LoadTables
 from mig_opt.batch.timing import timed_schedule
 
 A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
@@ -70,14 +70,6 @@ def test_skipped_subsets_say_nothing_about_larger_ones(times: list[dict[int, flo
     assert (result.status, result.makespan) == (Status.OPTIMAL, optimum)
 
 
-@pytest.mark.parametrize("gpu", ["A30", "A100", "H100", "RTX-PRO-6000"])
-def test_every_single_size(gpu: str) -> None:
-    model = get_gpu(gpu)
-    for size in model.sizes:
-        problem = IntegerBatch(Batch((Task("a", {size: 3.0}), Task("b", {size: 2.0})), model))
-        assert filled(problem, FAR_TOO_LONG).least == LongestPaths(problem).least()
-
-
 def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
     """Return the least length, in hundredths of a second, of a task of 3 s with live instances."""
     batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
@@ -86,15 +78,6 @@ def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tu
 
 def ones(*free: float) -> tuple[LiveInstance, ...]:
     return tuple(LiveInstance(0, "1g.6gb", at, seconds) for at, seconds in enumerate(free))
-
-
-def test_live_instances_make_room_for_what_is_around_them() -> None:
-    # A30: creations take 0.11, 0.12 and 0.13 s, destructions 0.1 s.
-    assert room(ones(5.0)) == 500 + 10 + 13 + 300
-    assert room(ones(5.0), sizes=(2, 4)) == 12 + 300  # in the other half
-    assert room((LiveInstance(0, "2g.12gb", 0, 9.0), *ones()), sizes=(2, 4)) == 12 + 300
-    assert room((LiveInstance(0, "4g.24gb", 0, 5.0),)) == 500 + 300
-    assert room((LiveInstance(0, "4g.24gb", 0, 5.0),), sizes=(2,)) == 500 + 10 + 12 + 300
 
 
 def test_live_instances_make_room_one_after_the_other() -> None:
@@ -184,13 +167,6 @@ def test_it_ends_when_the_time_is_up() -> None:
     batch = without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")
     tables = LoadTables(IntegerBatch(batch), FAR_TOO_LONG)
     assert not tables.fill(2, lambda: True)
-
-
-def test_a_tighter_limit_is_less_work() -> None:
-    problem = IntegerBatch(without_costs([{1: at + 3, 2: at + 2, 4: at + 1} for at in range(10)], "A30"))
-    loose, tight = (LoadTables(problem, limit).cases() for limit in (FAR_TOO_LONG, 40))
-    assert 0 < tight < loose
-    assert MOST_TASKS > 10
 
 
 # All assignments

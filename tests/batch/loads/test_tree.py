@@ -9,7 +9,6 @@ from strategies import any_gpu, batches
 from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Task, get_gpu
-from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.tree import LoadTree
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -31,12 +30,6 @@ def test_the_root_is_last_and_has_every_place_once(batch: Batch) -> None:
         if node.kind == "split":
             ones, twos = ([problem.places[at] for at in tree.places_below(side)] for side in (node.one, node.two))
             assert not any(one.conflicts(two) for one in ones for two in twos)
-
-
-@pytest.mark.parametrize("gpu", ["A100", "H100"])
-def test_leaves_that_are_left_out_do_not_become_the_root(gpu: str) -> None:
-    tree = LoadTree(IntegerBatch(Batch((Task("a", {4: 1.0}),), get_gpu(gpu))))
-    assert tree.nodes[-1].kind == "stack"
 
 
 COSTS = OperationCosts({1: 0.1, 2: 0.4, 4: 0.9}, {1: 0.2, 2: 0.2, 4: 0.2})
@@ -88,11 +81,3 @@ def test_of_two_branches_with_live_instances_one_is_cleared_last(
     gpus = 1 + max(entry.gpu for entry in initial)
     assert late(Batch((TASK,), A30, gpus, DESTROY, initial)) == expected
     assert late(Batch((TASK,), A30, gpus, DESTROY, initial, parallel_operations=True)) == {(0, 0)}
-
-
-def test_gpus_do_not_wait_for_each_other() -> None:
-    tasks = (TASK, Task("b", TASK.times))
-    tree = LoadTree(IntegerBatch(Batch(tasks, A30, 2, COSTS)))
-    assert tree.nodes[-1].kind == "split"
-    assert (tree.nodes[-1].wait_one, tree.nodes[-1].wait_two) == (0, 0)
-    assert tree.nodes[tree.roots[0]].shape == tree.nodes[tree.roots[1]].shape

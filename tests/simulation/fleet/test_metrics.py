@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, job, place, trace, traces
+from online_worlds import NO_COSTS, Chaos, Scripted, job, place, trace, traces
 
 from mig_opt import InputError, Job, Trace, simulate
 from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, fragmentation_series, measure
@@ -47,23 +47,6 @@ def test_fragmentation_over_time() -> None:
     assert list(levels) == pytest.approx([0, 1.75 / 6, 0, 0, 0])
 
 
-def test_fragmentation_is_the_mean_over_the_gpus() -> None:
-    wanted = trace(job("a", 1, "3g.20gb", 4), gpus=4, costs=NO_COSTS)
-    _, levels = fragmentation_series(simulate(wanted, Scripted({"a": (2, "3g.20gb@0")})).log)
-    assert list(levels) == pytest.approx([0, 1.75 / 24, 0])
-
-
-def test_spread() -> None:
-    assert Spread.of([float(n) for n in range(100, 0, -1)]) == Spread(50.5, 50.5, 95, 100)
-    assert Spread.of([3.0]) == Spread(3, 3, 3, 3)
-    assert Spread.of([]) == Spread(0, 0, 0, 0)
-
-
-def test_nothing_finished() -> None:
-    metrics = simulate(trace(job("a", 0, "1g.5gb", 4)), Scripted({})).metrics
-    assert (metrics.finished, metrics.makespan, metrics.utilisation, metrics.energy) == (0, 0, 0, 0)
-
-
 def test_wrong_power() -> None:
     with pytest.raises(InputError) as caught:
         PowerModel(idle=-1, full=math.inf)
@@ -92,15 +75,6 @@ def test_the_share_of_memory_counts_what_was_lost() -> None:
     growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)))
     done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
     assert done.metrics.memory_utilisation == pytest.approx(64 / 400)
-
-
-def test_the_share_of_memory_goes_on_after_a_migration() -> None:
-    """From 1g to 2g at 3 of 8 s: 4 GB until half of the work, then 5 GB. 16 + 20 of 40 GB x 8 s."""
-    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.5, 5.0)))
-    script = Scripted({"a": (0, "1g.5gb@0")}, [(3, lambda cluster: cluster.migrate(0, 0, place("2g.10gb@2")))])
-    done = simulate(trace(growing, costs=NO_COSTS), script)
-    assert done.metrics.migrations == 1
-    assert done.metrics.memory_utilisation == pytest.approx(36 / 320)
 
 
 def test_energy_that_jobs_say_themselves() -> None:
@@ -156,12 +130,6 @@ def eventful() -> Log:
     ]
     places = {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1"), "c": (0, "1g.5gb@2")}
     return simulate(trace(*jobs, gpus=2), Scripted(places, steps)).log
-
-
-def test_an_eventful_log_is_sound() -> None:
-    log = eventful()
-    assert_sound(log)
-    assert [log.count(outcome) for outcome in RunOutcome] == [3, 1, 1, 1]
 
 
 def messages(log: Log) -> str:

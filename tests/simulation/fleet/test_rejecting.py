@@ -61,12 +61,6 @@ def test_jobs_of_one_moment_have_their_turn_after_one_that_is_turned_away() -> N
         assert simulate(trace(*jobs), name, reject=True).rejected == ("b",)
 
 
-def test_active_gpus_are_those_with_jobs() -> None:
-    """a from 0 to 10 s on one GPU, b from 0 to 4 s on the other."""
-    jobs = (job("a", 0.0, "4g.20gb", 10.0), job("b", 0.0, "4g.20gb", 4.0))
-    assert simulate(trace(*jobs, gpus=3, costs=NO_COSTS), "first-fit").metrics.active_gpus == pytest.approx(1.4)
-
-
 def test_a_policy_of_ones_own() -> None:
     policy = Rejecting()
     done = simulate(trace(*arrivals("4g.20gb", "4g.20gb", "3g.20gb")), policy, reject=True)

@@ -7,7 +7,7 @@ import math
 import pytest
 from online_worlds import NO_COSTS, Scripted, Step, assert_sound, audit, job, operations, place, rows, trace
 
-from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, methods, simulate
+from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, simulate
 from mig_opt.simulation import Cluster, Policy
 
 
@@ -306,12 +306,6 @@ def test_a_job_that_is_stopped_before_it_begins_leaves_no_run() -> None:
 # Ends
 
 
-def test_jobs_left_waiting_are_reported() -> None:
-    done = run(trace(job("a", 0, "1g.5gb", 3), job("b", 1, "1g.5gb", 3)), {"b": (0, "1g.5gb@0")})
-    assert done.unfinished == ("a",)
-    assert (done.metrics.jobs, done.metrics.finished) == (2, 1)
-
-
 def test_a_policy_that_wakes_up_in_ever_the_same_moment_is_stopped() -> None:
     """With a job that runs on for ten seconds: nothing else would end it."""
 
@@ -355,16 +349,6 @@ def test_a_policy_that_only_wakes_up_comes_to_an_end() -> None:
     done = simulate(trace(job("a", 0, "1g.5gb", 3)), Sleepless())
     assert done.unfinished == ("a",)
     assert rows(done.log) == []
-
-
-def test_a_waiting_threshold_is_not_cut_off() -> None:
-    done = run(
-        trace(job("a", 0, "1g.5gb", 3)),
-        {},
-        *((float(time), lambda cluster: None) for time in range(1, 900)),
-        (900, lambda cluster: cluster.start(0, 0, place("1g.5gb@0"))),
-    )
-    assert rows(done.log)[0][3:5] == (901, 904)
 
 
 # Mistakes
@@ -420,11 +404,3 @@ def test_profiles_with_attributes() -> None:
     done = simulate(wanted, "first-fit", observer=audit)
     assert_sound(done.log)
     assert done.log.finished[1] == done.log.finished[0] + 2, "only one may exist on a GPU"
-
-
-def test_the_list_of_policies() -> None:
-    names = [policy.name for policy in methods("simulate")]
-    assert len(set(names)) == len(names)
-    for policy in methods("simulate"):
-        assert policy.summary
-        assert policy.source

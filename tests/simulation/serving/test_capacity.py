@@ -15,7 +15,6 @@ from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import RateTable
 from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_rate, late_alone, pool_capacity
-from mig_opt.simulation.serving.capacity import late_share as late_rarely
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests
@@ -90,27 +89,12 @@ def test_a_promise_that_cannot_be_kept_alone_has_no_capacity():
     assert late_alone(Point(1, 8, 1, 10.0, 0.1), 0.2, Promise()) == 1.0
 
 
-@pytest.mark.parametrize("kind", ["even", "poisson", "bursty"])
-@pytest.mark.parametrize("rate", [1e-3, 1e-9, 1e-300])
-def test_rare_requests_are_all_in_time(kind, rate):
-    """Also where a batch takes exactly the SLO, and the clock of so long a simulation is too coarse to tell."""
-    worker = worker_at(Point(1, 1, 1, 1 / 0.3, 0.3), 0.3, 0.5)
-    promise = Promise(0.999, Arrivals(kind))
-    assert late_rarely([worker], 0.3, rate, promise, seconds=400_000 / rate, seed=1) <= 0.001
-
-
 def test_where_few_segments_hold_little_as_few_as_are_needed_count():
     point, promise = Point(1, 8, 1, 50.0, 0.16), Promise(0.999)
     for rate in (0.05, 8.0):
         needed = math.ceil(rate / capacity_in_service(point, 0.2, rate, promise))
         few, enough = (pool_capacity(point, 0.2, count, promise) for count in (needed - 1, needed))
         assert few < rate <= enough
-
-
-def test_pooling_gains():
-    each = [pool_capacity(POINT, 0.1, segments, Promise(0.99)) / segments for segments in (1, 2, 4, 8)]
-    assert each == sorted(each)
-    assert each[3] > 1.03 * each[0]
 
 
 @pytest.mark.deep
@@ -138,25 +122,6 @@ def test_split_at_random_the_sum_is_kept_too():
     ratio = min(c / p.throughput for c, p in zip(capacities, points, strict=True))
     rate = ratio * sum(point.throughput for point in points)
     assert late_share(points, 0.1, rate, router=Router.RANDOM) <= 0.01
-
-
-def test_even_arrivals_need_no_room_and_bursts_much():
-    even, poisson, bursty = (
-        pool_capacity(POINT, 0.1, 2, Promise(0.99, Arrivals(k))) for k in ("even", "poisson", "bursty")
-    )
-    assert even == pytest.approx(800, rel=0.02)
-    assert bursty < 0.8 * poisson < poisson < even
-
-
-def test_a_stricter_promise_has_less_capacity():
-    shares = [pool_capacity(POINT, 0.1, 1, Promise(share)) for share in (0.5, 0.9, 0.99, 0.999)]
-    assert shares == sorted(shares, reverse=True)
-    assert pool_capacity(POINT, 0.03, 1, Promise(0.5)) == 0.0
-
-
-def test_seconds_do_not_matter_for_their_own_sake():
-    slow = Point(1, 8, 2, 4.0, 4.0)
-    assert pool_capacity(slow, 10.0, 2, Promise()) == pytest.approx(pool_capacity(POINT, 0.1, 2, Promise()) / 100)
 
 
 def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():

@@ -12,7 +12,7 @@ import pytest
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving import capacity_cache
 from mig_opt.simulation.serving.capacity import Promise
-from mig_opt.simulation.serving.capacity_cache import cache_file, remembered
+from mig_opt.simulation.serving.capacity_cache import remembered
 from mig_opt.simulation.serving.service_capacity import capacity_in_service
 
 POINT = Point(1, 8, 1, 400.0, 0.02)
@@ -62,17 +62,6 @@ def test_a_folder_that_cannot_be_used_does_no_harm(monkeypatch: pytest.MonkeyPat
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MIG_OPT_CACHE", str(tmp_path / "file"))
     assert [remembered(("a",), lambda: 1.5) for _ in range(2)] == [1.5, 1.5]
-
-
-def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MIG_OPT_CACHE", "off")
-    assert cache_file() is None
-    monkeypatch.delenv("MIG_OPT_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_file() == tmp_path / "mig-opt" / "capacities.sqlite"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_file() == tmp_path / ".cache" / "mig-opt" / "capacities.sqlite"
 
 
 def test_processes_write_at_the_same_time(file: Path) -> None:

@@ -15,7 +15,7 @@ from request_events import batches_of
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.simulation.serving.outcome import latencies_of
 from mig_opt.simulation.serving.queues import BATCHES, BINS_PER_UNIT, LATE_REQUESTS, LEAST_LATENCY, REQUESTS
-from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+from mig_opt.simulation.serving.service import ServedRequests, Worker
 
 
 def alike(batch: int, processes: int, seconds: float, wait: float) -> Worker:
@@ -68,24 +68,6 @@ def test_a_long_queue_gets_more_room_and_keeps_its_order():
     # The n-th request is answered at second n + 1.
     assert served.counted.totals[3] == pytest.approx(5000 - 4.999)
     assert served.counted.totals[0] == pytest.approx(sum(n + 1 - n / 1000 for n in range(5000)))
-
-
-@pytest.mark.parametrize("router", [Router.ROUND_ROBIN, Router.RANDOM])
-def test_requests_go_where_throughput_is(router):
-    segments = [alike(1, 1, 0.001, 0.0), alike(1, 3, 0.001, 0.0)]
-    served = ServedRequests(segments, 1.0, (0.0, 100.0), router=router, rng=np.random.default_rng(3))
-    served.run(np.split(np.sort(np.random.default_rng(1).uniform(0, 100, 20_000)), 4))
-    requests = served.counted.batches[:, REQUESTS]
-    assert requests.sum() == 20_000
-    assert requests[1] / 20_000 == pytest.approx(0.75, abs=1e-3 if router == Router.ROUND_ROBIN else 0.01)
-
-
-def test_turns_alternate():
-    segments = [alike(1, 1, 1.0, 0.0)] * 2
-    served = ServedRequests(segments, 1.0, (0.0, 10.0), router=Router.ROUND_ROBIN, rng=np.random.default_rng(0))
-    # Four requests at once on two processes: two wait for one second.
-    served.run([np.zeros(1), np.zeros(3)])
-    assert served.counted.totals.tolist() == [6.0, 10.0, 1.0, 2.0]
 
 
 # Theory
@@ -172,22 +154,3 @@ def test_batch_service(load, batch):
     waiting = busy * low / (1 - low) ** 2
     found = simulated(alike(batch, 1, 1.0, 0.0), rate, 8e6, math.inf)
     assert found.mean_s == pytest.approx(waiting / rate + 1, rel=0.01)
-
-
-def test_batches_that_wait_to_be_full():
-    """Even arrivals each second, batches of 4 for 2 seconds: latencies of 5, 4, 3 and 2."""
-    served = ServedRequests([alike(4, 1, 2.0, 100.0)], 4.5, (0.0, 400.0), rng=np.random.default_rng(0))
-    served.run([np.arange(400.0)])
-    found = latencies_of("a", 4.5, served)
-    assert (found.mean_s, found.longest_s, found.late_share, found.batches) == (3.5, 5.0, 0.25, 100)
-    assert (found.late_batches, found.slow_batches) == (100, 0)
-
-
-def test_batches_that_leave_before_they_are_full():
-    """The same with a wait of 1.5 seconds: batches of 2, begun half a second after the second request."""
-    served = ServedRequests([alike(4, 2, 2.0, 1.5)], 1.9, (0.0, 400.0), rng=np.random.default_rng(0))
-    served.run([np.arange(400.0)])
-    found = latencies_of("a", 1.9, served)
-    assert (found.mean_s, found.longest_s, found.batches) == (3.0, 3.5, 200)
-    # A batch that takes 2 seconds cannot be in time.
-    assert found.slow_batches == found.batches

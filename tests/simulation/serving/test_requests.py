@@ -10,9 +10,7 @@ from demands import A100, flat_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.api.deploy import deploy
 from mig_opt.errors import InputError
-from mig_opt.instances.bundled import load_demand
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
@@ -39,21 +37,6 @@ def test_requests_add_up():
     assert (found.late, found.keeps(0.999)) == (0, True)
 
 
-def test_the_same_seed_gives_the_same_figures():
-    one, two, other = (simulate_requests(DEMAND, DEPLOYMENT, seconds=20, seed=seed) for seed in (1, 1, 2))
-    assert one.services == two.services
-    assert one.segments == two.segments
-    assert one.services != other.services
-
-
-def test_services_do_not_disturb_each_other():
-    """A service has random numbers of its own: it does not matter who comes after it."""
-    demand = load_demand("parvagpu-s2")
-    deployment = deploy(demand, "first-fit").deployment
-    few = simulate_requests(demand.replace(services=demand.services[:3]), deployment, seconds=5)
-    assert few.services == simulate_requests(demand, deployment, seconds=5).services[:3]
-
-
 @settings(max_examples=25)
 @given(
     st.sampled_from(["even", "poisson", "bursty"]),
@@ -76,41 +59,12 @@ def test_none_is_lost_whatever_the_settings(kind, router, patience, partial, spr
     assert all(0 <= segment.filling <= 1 for segment in found.segments)
 
 
-def test_more_patience_fills_batches():
-    quiet = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=10.0),))
-    filled = [
-        simulate_requests(quiet, DEPLOYMENT, batching=Batching(patience), seconds=100).segments[0].filling
-        for patience in (0.0, 0.5, 1.0)
-    ]
-    assert filled == sorted(filled)
-    assert filled[2] > 1.3 * filled[0]
-
-
 def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
     points = [Point(1, batch, 2, 20.0 * batch**0.5, 0.05 * batch) for batch in (1, 2)]
     worker = worker_at(Point(1, 4, 2, 80.0, 0.1), 0.4, 0.5, points)
     assert worker.answer == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
     assert worker.busy == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
     assert worker.wait == pytest.approx(0.15)
-
-
-def test_spread_makes_requests_late():
-    full = [
-        simulate_requests(DEMAND, DEPLOYMENT, batching=Batching(spread=spread), seconds=200).services[0]
-        for spread in (0.0, 1.0)
-    ]
-    assert full[0].late_share < full[1].late_share
-    assert full[0].slow_batches == 0 < full[1].slow_batches
-
-
-def test_rates_over_time_and_recorded_requests_are_whole():
-    table = RateTable((0.0, 10.0, 30.0), {"chat": (20.0, 200.0)})
-    found = simulate_requests(DEMAND, DEPLOYMENT, arrivals=Arrivals(rates=table))
-    assert (found.seconds, found.warm_up) == (30.0, 0.0)
-    assert found.late_share > 0.5
-    assert found.requests == pytest.approx(4200, rel=0.1)
-    recorded = simulate_requests(DEMAND, DEPLOYMENT, arrivals=Arrivals(recorded={"chat": (0.5, 1.0, 1.0)}))
-    assert (recorded.requests, recorded.arrivals, recorded.late) == (3, "recorded", 0)
 
 
 @pytest.mark.deep

@@ -167,26 +167,6 @@ def test_the_driver_agrees_with_all_permutations() -> None:
     assert min(answers.values()) > 200, answers
 
 
-def test_it_waits_for_an_urgent_operation() -> None:
-    # Begun at 0 the long one would hold the driver until 5; the short one has to run from 1 to 2.
-    jobs = numbered([job(0, 5, 20), job(1, 1, 2)])
-    assert _Search(jobs).run() == [2, 1]
-
-
-def test_it_sees_that_interruptions_would_be_needed() -> None:
-    # 0-4 with a gap at 2-3: a driver that may interrupt does it, this one cannot.
-    search = _Search(numbered([job(0, 3, 4), job(2, 1, 3)]))
-    assert search.run() is None
-    assert search.late is not None
-    assert not search.late.alone
-
-
-def test_it_is_cut_where_windows_do_not_overlap() -> None:
-    jobs = numbered([job(0, 1, 2), job(1, 1, 3), job(3, 1, 5), job(6, 1, 8)])
-    assert [[one.release for one in part] for part in _parts(jobs)] == [[0, 1], [3], [6]]
-    assert list(_parts([])) == []
-
-
 def test_one_impossible_spot_among_many_tight_ones_is_found_without_trying_all_combinations() -> None:
     # 60 spots with two ways each (2^60 combinations), and one that no order serves; one lazy job links them all.
     lazy = [job(0, 0.5, 10_000)]

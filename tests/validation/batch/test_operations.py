@@ -10,7 +10,7 @@ from small_schedule import A30, BATCH, OPERATIONS, RUNS, codes, found
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.validation import Violation, ViolationCode, validate
+from mig_opt.validation import validate
 
 
 def test_operations_are_found_and_the_stated_makespan_is_kept() -> None:
@@ -30,32 +30,6 @@ def test_without_a_sequence_the_message_names_gpu_operation_and_task() -> None:
         "GPU 0: no sequence of operations is in time for the runs: the destruction of 4g.24gb@0 has to end by 2.22 s, "
         "so that 2g.12gb@0 exists when task 'left' begins on it at 2.34 s, but it cannot end before 2.23 s"
     ]
-
-
-def test_a_driver_that_is_too_busy_is_told_from_an_operation_that_is_too_slow() -> None:
-    batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0})), A30)
-    runs = (Run("a", 0, "1g.6gb", 0, 0.15, 1.15), Run("b", 0, "1g.6gb", 1, 0.15, 1.15))
-    (violation,) = validate(batch, Schedule(runs)).violations
-    assert violation == Violation(
-        ViolationCode.NO_OPERATION_SEQUENCE,
-        "runs[1]",
-        "GPU 0: no sequence of operations is in time for the runs: the creation of 1g.6gb@1 has to end by 0.15 s, when "
-        "task 'b' begins there, but in order of urgency it ends at 0.22 s, and in no order are all in time",
-    )
-    assert validate(batch.replace(parallel_operations=True), Schedule(runs)).valid
-    assert validate(batch.replace(gpus=2), Schedule((runs[0], replace(runs[1], gpu=1)))).valid
-
-
-def test_conflicting_runs_at_once_are_named() -> None:
-    batch = Batch((Task("a", {2: 3.0}), Task("b", {1: 3.0})), A30)
-    (violation,) = validate(
-        batch, Schedule((Run("a", 0, "2g.12gb", 0, 1.0, 4.0), Run("b", 0, "1g.6gb", 1, 3.0, 6.0)))
-    ).violations
-    assert (violation.code, violation.path) == ("instances-overlap", "runs[1]")
-    assert violation.message == (
-        "task 'b' begins on 1g.6gb@1 of GPU 0 at 3 s, while task 'a' runs on 2g.12gb@0 until 4 s; the instances "
-        "share memory slices"
-    )
 
 
 def test_two_runs_at_once_on_one_instance_are_not_a_matter_of_operations() -> None:

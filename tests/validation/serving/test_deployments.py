@@ -122,50 +122,10 @@ def test_the_rule_of_the_published_program_excludes_the_limit_itself() -> None:
     assert found(GOOD, demand) == [("too-slow", "segments[0]"), ("too-slow", "segments[2]")]
 
 
-def test_all_mistakes_are_found_at_once() -> None:
-    spoilt = Deployment(GPUS, (replace(SEGMENTS[0], gpu=7), replace(SEGMENTS[1], start=9), replace(MORE, batch=5)))
-    assert found(spoilt) == [
-        ("unknown-gpu", "segments[0].gpu"),
-        ("unknown-placement", "segments[1].start"),
-        ("way-not-profiled", "segments[2]"),
-        ("unserved", "services[1]"),
-    ]
-
-
-def test_the_rate_counts_what_was_measured_whatever_is_stated() -> None:
-    weak = changed(0, **{**SMALL, "throughput": 300.0})
-    assert found(weak) == [("wrong-throughput", "segments[0].throughput"), ("rate-not-met", "services[0]")]
-
-
-@pytest.mark.parametrize(("rate", "valid"), [(360.0, True), (360.0 * (1 + 5e-10), True), (360.0001, False)])
-def test_the_rate_is_met_within_the_tolerance(rate: float, valid: bool) -> None:
-    demand = DEMAND.replace(services=(Service("chat", 0.1, rate, "bert"), DEMAND.services[1]))
-    assert validate_deployment(demand, GOOD).valid == valid
-
-
-def test_idle_gpus_need_no_pool() -> None:
-    idle = Deployment((*GPUS, "A30", "H100"), SEGMENTS)
-    assert validate_deployment(DEMAND, idle) == DeploymentValidation(2, ())
-
-
-def test_pools_of_any_size_have_enough() -> None:
-    many = also(*(replace(SEGMENTS[2], gpu=gpu) for gpu in range(2, 9)), gpus=(*GPUS, *("A30",) * 7))
-    assert validate_deployment(DEMAND.replace(pools=(GpuPool(A100), GpuPool(A30))), many).valid
-
-
 @pytest.mark.parametrize("tolerance", [-1e-9, float("nan"), float("inf"), "much"])
 def test_the_tolerance_is_checked(tolerance: float) -> None:
     with pytest.raises(InputError, match="tolerance: must be a finite number >= 0"):
         validate_deployment(DEMAND, GOOD, tolerance=tolerance)
-
-
-def test_messages_name_both_sides() -> None:
-    text = str(validate_deployment(DEMAND, changed(1, start=3)))
-    assert text.splitlines() == [
-        "not valid, 1 violations:",
-        "  segments[1]: 1g.5gb@3 of GPU 0, for 'chat', shares memory slices with 4g.20gb@0, for 'chat' (segments[0]) "
-        "(instances-overlap)",
-    ]
 
 
 @given(st.sets(st.tuples(st.integers(0, 1), st.sampled_from(A100.placements("all"))), max_size=9))
@@ -191,17 +151,3 @@ def test_overlaps_in_published_deployments(scenario: str, overlapping: int, gpus
     assert {violation.code for violation in result.violations} <= {DeploymentViolationCode.INSTANCES_OVERLAP}
     at_fault = {deployment.segments[int(violation.path[9:-1])].gpu for violation in result.violations}
     assert len(at_fault) == overlapping
-
-
-def test_one_of_a_kind_is_no_plural() -> None:
-    no_single = DEMAND.replace(tables=(replace(TABLES[0], points=TABLES[0].points[2:]), TABLES[1]))
-    said = [
-        violation.message
-        for deployment, demand in ((GOOD, TWICE), (changed(1, batch=5), DEMAND), (GOOD, no_single))
-        for violation in validate_deployment(demand, deployment).violations
-    ]
-    assert said == [
-        "'search' has 1 segment; it needs at least 2",
-        "the profile table of 'bert' has no point for batch size 5 and 1 process on 1 compute slice",
-        "the profile table of 'bert' has no point for the 1 compute slice of 1g.5gb, only for 4",
-    ]
