@@ -1,4 +1,4 @@
-/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/batch/loads/layout_loads.py says what it does. */
+/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/batch/loads/layout_bounds.py says what it does. */
 #include <math.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ EXPORT int64_t bound_by_divided_tasks(
                 norm += (loads[at] - mean) * (loads[at] - mean);
         if (norm <= 0)
             break;
-        double goal = (double)at_most * (1 + ascent->aim) - (double)sum / (double)all;
+        double goal = (double)at_most * (1 + ascent->above) - (double)sum / (double)all;
         for (int64_t at = 0; at < nodes->rows; at++)
             if (nodes->at[at * nodes->columns + KIND] == LEAF) {
                 double weight = weights[at] + step * goal / norm * (loads[at] - mean);

@@ -234,7 +234,7 @@ EXPORT int64_t improve_prices(
         if (norm == 0)
             break;
         for (int64_t task = 0; task < tasks; task++) {
-            double price = prices[task] - step * (excess + descent->aim) / norm * (double)(work->counts.at[task] - 1);
+            double price = prices[task] - step * (excess + descent->above) / norm * (double)(work->counts.at[task] - 1);
             prices[task] = price > 0 ? price : 0;
         }
     }

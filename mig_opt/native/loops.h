@@ -60,7 +60,7 @@ EXPORT void combine_in_orders(
 
 /* Layouts: mig_opt/batch/loads/layout_values.py, layout_sets.py, layout_prices.py and layout_loads.py. */
 
-typedef struct { double highest, aim, shrinking; } Descent;
+typedef struct { double highest, above, shrinking; } Descent;
 typedef struct {
     OF(nodes + 1, grains) TableRows values;
     OF(nodes * tasks * grains) Flags taken;
@@ -69,7 +69,7 @@ typedef struct {
     OF(tasks) Integers counts;
 } DescentWork;
 
-typedef struct { double aim, shrinking; } Ascent;
+typedef struct { double above, shrinking; } Ascent;
 typedef struct {
     OF(nodes) Floats weights, best, loads;
     OF(nodes) Integers whole;
@@ -93,7 +93,7 @@ EXPORT int64_t bound_by_divided_tasks(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, int64_t at_most, int64_t rounds,
     int64_t patience, const Ascent *ascent, AscentWork *work);
 
-/* The local search: mig_opt/batch/loads/state.py and neighbourhood.py. */
+/* The local search: mig_opt/batch/loads/neighbourhood.py and neighbourhood.py. */
 
 typedef struct {
     OF(tasks, places) TableRows ticks;

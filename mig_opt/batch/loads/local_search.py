@@ -4,9 +4,8 @@ Each thread has an assignment of its own, its incumbent. Each cycle is one step 
 Martin and Stuetzle, 2003): a perturbation (some rounds of the neighbourhood search may make the assignment worse),
 improvement, and acceptance if the result is about as good as the incumbent. That changes which placements are in use,
 where improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and
-the next time starts afresh (see also :mod:`mig_opt.batch.loads.pattern_starts`,
-:mod:`mig_opt.batch.loads.filled_starts`): with few tasks several sets of placements are about as good, and no
-perturbation leads from one to the other.
+the next time starts afresh (see also :mod:`mig_opt.batch.loads.starts`): with few tasks several sets of placements are
+about as good, and no perturbation leads from one to the other.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.neighbourhood import improve
-from mig_opt.batch.loads.state import SPLIT, Costs, flat_tree, greedy_assignment, least_loads
+from mig_opt.batch.loads.neighbourhood import SPLIT, Costs, flat_tree, greedy_assignment, improve, least_loads
 from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.batch.loads.tree import LoadTree, clearing_ticks, task_ticks, used_ticks
 from mig_opt.batch.schedule import Schedule

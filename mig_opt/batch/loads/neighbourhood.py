@@ -5,15 +5,188 @@ are *free* to move, all others stay where they are. For every subset of the free
 each branch is found by dynamic programming, as in :mod:`mig_opt.batch.loads.tables`, in about a millisecond; of all
 best assignments one is drawn. One GPU or two take part at a time, mostly the one with the longest path among them. The
 *length* of a GPU is that of the longest path through it.
+
+The loops in C work on arrays, so the load tree and the ticks of a batch are given here as arrays too; the structures of
+``mig_opt/native/loops.h`` have the same fields.
 """
 
 from __future__ import annotations
 
-from mig_opt.batch.loads.state import Costs, FlatTree, LeastLoads
-from mig_opt.batch.loads.subsets import Integers
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.subsets import IMPOSSIBLE, NEVER, Integers
+from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.native import loop
 
-_improve = loop("improve")
+_greedy_assignment, _improve = loop("greedy_assignment"), loop("improve")
+
+SPLIT = 2
+_KINDS = {"leaf": 0, "stack": 1, "split": SPLIT}
+
+
+class Costs(NamedTuple):
+    """Ticks of tasks and places, and the same weighted by the dual prices of the slices that they cover."""
+
+    ticks: npt.NDArray[np.int32]  # each task in each place; NEVER where it cannot run
+    used: Integers  # a used place, besides its tasks
+    clearing: Integers  # an unused place, if something below or around it is used
+    weighted: npt.NDArray[np.float64]  # ticks of each task in each place x dual prices: what is left for others counts
+    weighted_used: npt.NDArray[np.float64]  # the same for a used place, besides its tasks
+
+
+class FlatTree(NamedTuple):
+    """Load tree as arrays, with a second node for each branch that has something live.
+
+    Live instances have to go as soon as something around them is used. So the paths through such a branch have two
+    cases, and each is a node: *around* for the case that something around it is used.
+    """
+
+    # 0 for a leaf, 1 for a stack, 2 for a split. The nodes of one GPU follow those of another, and each node those
+    # below it.
+    kind: Integers
+    origin: Integers  # the node of the load tree
+    # the place of a stack; the nodes below
+    place: Integers
+    one: Integers
+    two: Integers
+    inside: Integers  # the node below a stack whose place is used
+    around: npt.NDArray[np.bool_]  # true for the case that something around it is used
+    # the first node of each GPU, and the last, its root
+    first: Integers
+    last: Integers
+    gpu: Integers  # the GPU of each place
+    # ticks that one branch of a split loses if the other one comes first, where both have something; in the case
+    # around, if the other one is cleared later
+    wait_one: Integers
+    wait_two: Integers
+    leaves: Integers  # number of leaves in each branch: paths that lead through it
+
+
+def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
+    """Return the tree of a batch as arrays."""
+    single: dict[int, int] = {-1: -1}
+    around: dict[int, int] = {-1: -1}
+    rows: list[tuple[int, bool]] = []
+    first = []
+    for before, root in itertools.pairwise([-1, *tree.roots]):
+        first.append(len(rows))
+        for node in range(before + 1, root + 1):
+            if node != root and not batch.live.keys().isdisjoint(tree.places_below(node)):
+                around[node] = len(rows)
+                rows.append((node, True))
+            single[node] = len(rows)
+            around.setdefault(node, len(rows))
+            rows.append((node, False))
+    nodes = [tree.nodes[node] for node, _ in rows]
+    cases = [around if case else single for _, case in rows]
+    return FlatTree(
+        kind=np.array([_KINDS[node.kind] for node in nodes]),
+        origin=np.array([node for node, _ in rows]),
+        place=np.array([node.place for node in nodes]),
+        one=np.array([case[node.one] for node, case in zip(nodes, cases, strict=True)]),
+        two=np.array([case[node.two] for node, case in zip(nodes, cases, strict=True)]),
+        inside=np.array([around[node.one] for node in nodes]),
+        around=np.array([case for _, case in rows]),
+        first=np.array(first),
+        last=np.array([single[root] for root in tree.roots]),
+        gpu=np.array([batch.gpus.index(place.gpu) for place in batch.places]),
+        wait_one=np.array([tree.nodes[node].late_one if case else tree.nodes[node].wait_one for node, case in rows]),
+        wait_two=np.array([tree.nodes[node].late_two if case else tree.nodes[node].wait_two for node, case in rows]),
+        leaves=np.array([len(tree.leaves[node]) for node, _ in rows]),
+    )
+
+
+class LeastLoads(NamedTuple):
+    """Least weighted load of each task in a branch and outside: its ticks x the leaves that its place covers."""
+
+    row: Integers  # Row of the other arrays for each node. GPUs that are alike share their rows.
+    inside: Integers  # in the branch
+    around: Integers  # elsewhere on the GPU, without the leaves of the branch
+    beside: Integers  # elsewhere on the GPU, with all leaves
+
+
+def least_loads(tree: LoadTree, flat: FlatTree, ticks: npt.NDArray[np.int32]) -> LeastLoads:
+    """Return the least weighted loads for ``ticks`` of each task in each place, shape (tasks, places)."""
+    row = np.empty(tree.roots[-1] + 1, np.int64)
+    rows: dict[int, int] = {}
+    found: list[tuple[Integers, Integers, Integers]] = []
+    for before, root in itertools.pairwise([-1, *tree.roots]):
+        first = before + 1
+        known = rows.setdefault(tree.nodes[root].shape, len(found))
+        row[first : root + 1] = known + np.arange(root + 1 - first)
+        if known == len(found):
+            branches = range(first, root + 1)
+            found += [least_weighted_loads(tree, ticks, [node], branches) for node in branches]
+    inside, around, beside = (np.stack(rows) for rows in zip(*found, strict=True))
+    return LeastLoads(row[flat.origin], inside, around, beside)
+
+
+def least_weighted_loads(
+    tree: LoadTree, ticks: npt.NDArray[np.int32], nodes: Sequence[int], among: Iterable[int]
+) -> tuple[Integers, Integers, Integers]:
+    """Return the least weighted load of each task in a branch, and elsewhere without and with the leaves of the branch.
+
+    Parameters
+    ----------
+    tree : LoadTree
+        The tree.
+    ticks : array of int32, shape (tasks, places)
+        Each task in each place; NEVER where it cannot run.
+    nodes : sequence of int
+        Branches that are alike: the least over all of them counts.
+    among : iterable of int
+        Nodes in whose places tasks may run.
+
+    Returns
+    -------
+    tuple of array of int64, shape (tasks,)
+        In ticks x leaves, :data:`IMPOSSIBLE` where a task cannot run: the arguments of :func:`sets_within`.
+    """
+    stacks = [node for node in among if tree.nodes[node].kind == "stack"]
+    leaves = tree.leaves
+    inside, around, beside = (np.full(len(ticks), IMPOSSIBLE, np.int64) for _ in range(3))
+
+    def lower(least: Integers, place: int, weight: int) -> None:
+        loads = np.where(ticks[:, place] < NEVER, ticks[:, place].astype(np.int64) * weight, IMPOSSIBLE)
+        np.minimum(least, loads, out=least)
+
+    for node in nodes:
+        below = set(tree.places_below(node))
+        for stack in stacks:
+            place = tree.nodes[stack].place
+            if place in below:
+                lower(inside, place, len(leaves[stack]))
+            else:
+                lower(around, place, len(leaves[stack] - leaves[node]))
+                lower(beside, place, len(leaves[stack]))
+    return inside, around, beside
+
+
+def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:
+    """Assign all tasks, the most expensive first, each to the one of its places that lengthens paths least.
+
+    Parameters
+    ----------
+    costs : Costs
+        Ticks, NEVER in all but the cheap places of a task; no instance is live.
+    tree : FlatTree
+        The load tree.
+
+    Returns
+    -------
+    array of int64, shape (tasks,)
+        The place of each task.
+    """
+    places = np.empty(len(costs.weighted), np.int64)
+    if not _greedy_assignment(costs, tree, places):
+        raise MemoryError
+    return places
 
 
 def improve(
@@ -27,33 +200,10 @@ def improve(
     target: int,
     slack: int,
 ) -> int:
-    """Improve an assignment for a number of rounds.
+    """Improve an assignment for a number of rounds, and return its longest path in ticks.
 
-    Parameters
-    ----------
-    costs : Costs
-        Ticks of tasks and places.
-    tree : FlatTree
-        The load tree.
-    least : LeastLoads
-        Least loads on that tree.
-    places : array of int64, shape (tasks,)
-        The place of each task, changed in place.
-    most : int
-        Tasks that may move at a time.
-    rounds : int
-        Number of rounds.
-    seed : int
-        Seed of the random choices.
-    target : int
-        Length in ticks at which to stop.
-    slack : int
-        Ticks by which the result of a round may be longer than necessary.
-
-    Returns
-    -------
-    int
-        The longest path of the assignment in ticks.
+    ``places`` has the place of each task, shape (tasks,), and is changed in place. In a round ``most`` tasks may move,
+    and its result may be ``slack`` ticks longer than necessary; a length of ``target`` ticks ends the rounds.
     """
     length: int = _improve(costs, tree, least, places, most, rounds, seed, target, slack)
     if length < 0:

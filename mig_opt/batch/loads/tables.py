@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.state import least_weighted_loads
+from mig_opt.batch.loads.neighbourhood import least_weighted_loads
 from mig_opt.batch.loads.subsets import (
     NEVER,
     SKIPPED,

@@ -1,7 +1,7 @@
 """Layouts that may have a better schedule, each with a bound: what a proof or a search by layouts begins with.
 
 Dual prices leave some hundred to some thousand layouts (:mod:`mig_opt.batch.loads.layout_values`). Dual prices of its
-own (:mod:`mig_opt.batch.loads.layout_prices`) raise the bound of each, and so rule out nearly all that are below a
+own (:mod:`mig_opt.batch.loads.layout_bounds`) raise the bound of each, and so rule out nearly all that are below a
 limit of time. The best prices of like layouts are alike: the search for them begins where that of the one before has
 ended.
 """
@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.batch.loads.layout_prices import improve_prices
+from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks, improve_prices
 from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals

@@ -2,7 +2,7 @@
 
 A *layout* says which placements each GPU uses, and in which order they are first created
 (:mod:`mig_opt.batch.loads.layouts`). Dual prices rule out most of them within a limit of time; prices of their own
-(:mod:`mig_opt.batch.loads.layout_prices`) rule out nearly all of the others. For each layout that is left, they exclude
+(:mod:`mig_opt.batch.loads.layout_bounds`) rule out nearly all of the others. For each layout that is left, they exclude
 nearly all sets of tasks (:mod:`mig_opt.batch.loads.layout_sets`). The assignments that are left, mostly none, are
 decided by block models. If all are, no better schedule is within the limit.
 

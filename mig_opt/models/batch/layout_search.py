@@ -5,7 +5,7 @@ placement: a small model without order in time. Dual prices of their own (:mod:`
 rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
 of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
 bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
-(:mod:`mig_opt.batch.loads.layout_loads`) are close enough.
+(:mod:`mig_opt.batch.loads.layout_bounds`) are close enough.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
-from mig_opt.batch.loads.layout_loads import bound_by_divided_tasks
+from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks
 from mig_opt.batch.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts

@@ -23,9 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.loads.filled_starts import FilledStarts
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
-from mig_opt.batch.loads.pattern_starts import PatternStarts
+from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.batch.loads.tables import MOST_TASKS
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control

@@ -14,8 +14,8 @@ from strategies import realistic_batches
 from mig_opt import Batch, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.filled_starts import FilledStarts
 from mig_opt.batch.loads.local_search import LoadSearch, Start
+from mig_opt.batch.loads.starts import FilledStarts
 from mig_opt.instances.batch import ScalingName
 
 

@@ -13,8 +13,7 @@ from whole_problems import whole_problem
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.batch.loads.layout_prices import improve_prices
+from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks, improve_prices
 from mig_opt.batch.loads.layout_values import LayoutValues, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, layouts_in
 from mig_opt.batch.schedule import Schedule

@@ -14,7 +14,7 @@ from strategies import realistic_batches
 from mig_opt import Batch, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
-from mig_opt.batch.loads.pattern_starts import PatternStarts
+from mig_opt.batch.loads.starts import PatternStarts
 
 
 def first_places(problem: IntegerBatch) -> list[int]:

@@ -13,8 +13,7 @@ from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import DualBound, PricingProblem
-from mig_opt.batch.loads.filled_starts import FilledStarts
-from mig_opt.batch.loads.pattern_starts import PatternStarts
+from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions

@@ -111,7 +111,7 @@ def test_fifty_tasks_come_close_to_the_bound() -> None:
 
 def test_without_time_nothing_is_done() -> None:
     batch = generate_batch(6, gpu="A30", seed=1)
-    control = by_layouts(batch, 0.0)
+    control = by_layouts(batch, 1e-9)
     assert control.objective == solve(batch, "far").makespan
 
 

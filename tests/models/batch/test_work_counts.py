@@ -10,7 +10,7 @@ import pytest
 from mig_opt import generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.layout_prices import improve_prices
+from mig_opt.batch.loads.layout_bounds import improve_prices
 from mig_opt.batch.loads.layout_sets import LayoutSets
 from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree

@@ -1,0 +1,269 @@
+"""Starts for a search on several GPUs, from the dual prices that come with the bound.
+
+A search that moves some tasks at a time hardly ever fills a GPU as well as the *patterns* do that come with the bound
+(:mod:`mig_opt.models.batch.dual_price_bound`): sets of tasks that one GPU can run within about the bound. A start from
+patterns (:class:`PatternStarts`) has some of them without a task in common, one for each GPU, and a short search puts
+all other tasks on the other GPUs. These take too long then, but that is soon shared out, and most of what was gained
+remains.
+
+With some twenty tasks on a GPU or more, hardly anything is lost if no task is taken twice. So there each GPU but the
+last gets the best of the tasks that are left (:class:`FilledStarts`), by the tables of the pricing problem
+(:mod:`mig_opt.batch.loads.columns`), and a short search puts all others on the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.branches import Branches, Order
+from mig_opt.batch.loads.columns import FilledMember, PricingProblem, grain_of, layout_of
+from mig_opt.batch.loads.layouts import PlacedMember, regions_for
+from mig_opt.batch.loads.local_search import LoadSearch, Possible, Start
+from mig_opt.batch.loads.subsets import Integers, Reals
+from mig_opt.batch.loads.tree import task_ticks
+
+_OTHER_GPUS = 2
+"""GPUs that share all other tasks beside patterns, at least; one, if there are only two."""
+
+_CHOICES_OF_PATTERNS = 10
+"""Draws, until there are patterns for all but the last GPUs."""
+
+_PATTERN_CYCLES, _OTHER_CYCLES, _REST_CYCLES = 10, 30, 60
+"""Cycles of the search for the places of a pattern on its GPU, of all other tasks, and of what filled GPUs leave."""
+
+_GRAINS = 20_000
+"""Grains of a GPU that is filled, at most."""
+
+_LONGER = (0.05, 0.2)
+"""GPUs are filled for as long as the bound, and about this share of what the best schedule takes longer: what they lose
+to the bound is then as much as what the last one, which has what is left over, loses more."""
+
+_LONG_TASKS = (0.0, 0.02)
+"""By about which share a task that takes as long as the bound has more value: what is left over should be short."""
+
+_ORDERS, _ORDERS_TRIED = 12, 4
+"""Choices and orders of members of most value, and how many of them are tried for a GPU."""
+
+_DRAWS = 3
+"""Starts of which the one is taken whose GPUs together are shortest."""
+
+_MAX_TABLES = 8
+"""Threads that draw starts at a time: the tables of one take up to a tenth of a GiB."""
+
+
+class _PlacedTasks(NamedTuple):
+    """Places of some tasks, by index."""
+
+    places: dict[int, int]
+    work: float  # approximate seconds to find them
+    length: int  # ticks of the longest path
+
+
+class _PartSearch:
+    """Short searches on parts of a batch whose GPUs are all alike."""
+
+    def __init__(self, batch: IntegerBatch) -> None:
+        self._problem = batch
+        self._places_per_gpu = len(batch.places) // len(batch.gpus)
+
+    def search(
+        self, some: Collection[int], gpus: int, cycles: int, seed: int, possible: Possible, over: Callable[[], bool]
+    ) -> _PlacedTasks:
+        """Return places with short paths for some tasks on the first GPUs, after some cycles of a search.
+
+        ``possible`` tells where each task of the whole may run, shape (tasks, places).
+        """
+        tasks = sorted(some)
+        part = self._problem.part(tasks, gpus)
+        start = [
+            next(at for at, place in enumerate(part.places) if task in place.durations) for task in range(len(tasks))
+        ]
+        search = LoadSearch(part, start, seed, 1)
+        search.forbid(~possible[tasks, : len(part.places)])
+        with contextlib.closing(search.cycles(0, over)) as running:
+            for _ in itertools.islice(running, cycles):
+                if over():
+                    break
+        work = cycles * search.seconds_per_cycle
+        return _PlacedTasks(dict(zip(tasks, search.places, strict=True)), work, search.length)
+
+    def move(self, found: _PlacedTasks, further: int, places: Integers) -> None:
+        """Write the places that were found into ``places``, shape (tasks,), some GPUs further."""
+        for task, at in found.places.items():
+            places[task] = at + further * self._places_per_gpu
+
+
+class PatternStarts:
+    """Source of starts from patterns.
+
+    Parameters
+    ----------
+    batch : IntegerBatch
+        On two GPUs or more; nothing is live.
+    patterns : sequence of sequence of int
+        Tasks that fit well on one GPU together, at least one of them.
+    """
+
+    def __init__(self, batch: IntegerBatch, patterns: Sequence[Sequence[int]]) -> None:
+        self._gpus, self._parts = len(batch.gpus), _PartSearch(batch)
+        self._patterns = [frozenset(tasks) for tasks in patterns]
+        self._known: dict[int, _PlacedTasks] = {}
+
+    def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
+        """Return a start, as a :data:`~mig_opt.batch.loads.local_search.Draw` does."""
+        chosen = self._choose(rng)
+        places, work = np.empty(len(possible), np.int64), 0.0
+        rest = frozenset(range(len(possible))).difference(*(self._patterns[at] for at in chosen))
+        for gpu, at in enumerate(chosen):
+            # The first thread to need it must make no difference: the seed is the pattern's, and the work counts twice.
+            found = self._known.get(at)
+            if found is None or not all(possible[task, place] for task, place in found.places.items()):
+                found = self._known[at] = self._parts.search(self._patterns[at], 1, _PATTERN_CYCLES, at, possible, over)
+            self._parts.move(found, gpu, places)
+            work += found.work
+        if rest:
+            gpus, seed = self._gpus - len(chosen), int(rng.integers(2**31))
+            found = self._parts.search(rest, gpus, _OTHER_CYCLES, seed, possible, over)
+            self._parts.move(found, len(chosen), places)
+            work += found.work
+        return Start(places, work)
+
+    def _choose(self, rng: np.random.Generator) -> list[int]:
+        """Draw patterns without a task in common."""
+        most = max(1, self._gpus - _OTHER_GPUS)
+        best: list[int] = []
+        for _ in range(_CHOICES_OF_PATTERNS):
+            chosen, taken = list[int](), frozenset[int]()
+            for at in rng.permutation(len(self._patterns)).tolist():
+                if len(chosen) < most and not taken & self._patterns[at]:
+                    chosen.append(at)
+                    taken |= self._patterns[at]
+            best = max(best, chosen, key=len)
+            if len(best) == most:
+                break
+        return best
+
+
+class FilledStarts:
+    """Source of starts that fill one GPU after the other.
+
+    Parameters
+    ----------
+    batch : IntegerBatch
+        On two GPUs or more; nothing is live.
+    branches : Branches
+        Branches of each of its GPUs.
+    prices : array of float, shape (tasks,)
+        Good dual prices of the tasks.
+    within : callable
+        Returns the ticks of the lower bound, and of the best schedule.
+    """
+
+    def __init__(
+        self, batch: IntegerBatch, branches: Branches, prices: Reals, within: Callable[[], tuple[int, int]]
+    ) -> None:
+        self._problem, self._branches, self._prices, self._within = batch, branches, prices, within
+        self._shortest: Reals = task_ticks(batch, branches.places).min(axis=1).astype(np.float64)
+        self._parts = _PartSearch(batch)
+        self._tables = threading.Semaphore(_MAX_TABLES)
+
+    def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
+        """Return a start, as a :data:`~mig_opt.batch.loads.local_search.Draw` does."""
+        with self._tables:
+            return self._best_of_draws(rng, possible, over)
+
+    def _best_of_draws(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
+        # Tasks run nowhere where they alone would end with the best schedule.
+        _, upper = self._within()
+        pricing = PricingProblem(self._problem, self._branches, upper, grain_of(self._branches, upper, _GRAINS))
+        length, best = self._draw(pricing, rng, possible, over)
+        work = best.work
+        for _ in range(_DRAWS - 1):
+            if over():
+                break
+            further, other = self._draw(pricing, rng, possible, over)
+            work += other.work
+            if further < length:
+                length, best = further, other
+        return Start(best.places, work)
+
+    def _draw(
+        self, pricing: PricingProblem, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]
+    ) -> tuple[float, Start]:
+        """Return the ticks that all GPUs take together, and one start."""
+        lower, upper = self._within()
+        ticks = lower + int(rng.uniform(*_LONGER) * (upper - lower))
+        prices = self._prices * (1 + rng.uniform(*_LONG_TASKS) * self._shortest / lower)
+        places, work, length = np.full(len(possible), -1, np.int64), 0.0, 0.0
+        first, last = 0, len(self._problem.gpus) - 1
+        while first < last and prices.any() and not over():
+            found = self._fill(pricing, prices, ticks, rng, over)
+            self._parts.move(found, first, places)
+            prices = np.where(places < 0, prices, 0.0)
+            work += found.work
+            first += 1
+        rest = np.nonzero(places < 0)[0].tolist()
+        if rest:
+            found = self._parts.search(rest, last + 1 - first, _REST_CYCLES, int(rng.integers(2**31)), possible, over)
+            self._parts.move(found, first, places)
+            work += found.work
+            length = (last + 1 - first) * found.length
+        return first * ticks + length, Start(places, work)
+
+    def _fill(
+        self,
+        pricing: PricingProblem,
+        prices: Reals,
+        ticks: int,
+        rng: np.random.Generator,
+        over: Callable[[], bool],
+    ) -> _PlacedTasks:
+        """Return places on the first GPU for tasks of much value, within some ticks."""
+        pricing.set_dual_prices(prices)
+        values, fills = pricing.best_values(ticks), 1
+        orders = [at for at in np.argsort(-values, kind="stable")[:_ORDERS].tolist() if values[at] > 0]
+        best, highest = dict[int, int](), 0.0
+        for at in rng.permutation(orders)[:_ORDERS_TRIED].tolist():
+            if over():
+                break
+            members = self._members(pricing, self._branches.orders[at], prices, ticks, rng)
+            fills += len(members)
+            found = dict(self._places(members))
+            value = float(prices[list(found)].sum())
+            if value > highest:
+                best, highest = found, value
+        return _PlacedTasks(best, fills * pricing.seconds, ticks)
+
+    def _members(
+        self, pricing: PricingProblem, order: Order, prices: Reals, ticks: int, rng: np.random.Generator
+    ) -> list[FilledMember]:
+        """Return members with tasks of much value: hardly any task twice, since later ones get it for nothing."""
+        left, filled = prices.copy(), dict[int, FilledMember]()
+        for place in rng.permutation(len(order)).tolist():
+            if not left.any():
+                break
+            pricing.set_dual_prices(left)
+            member = pricing.filled(order[place], place, ticks)
+            filled[place] = member
+            left[member.tasks] = 0.0
+        return [member for _, member in sorted(filled.items())]
+
+    def _places(self, members: Sequence[FilledMember]) -> Iterator[tuple[int, int]]:
+        """Yield the tasks of members, and the place on the first GPU of each."""
+        regions = regions_for(layout_of(members), self._branches.regions)
+        assert regions is not None, "every layout has regions for its members"
+        yield from _places_in(members, regions)
+
+
+def _places_in(members: Sequence[FilledMember], regions: Sequence[PlacedMember]) -> Iterator[tuple[int, int]]:
+    for member, (region, inside) in zip(members, regions, strict=True):
+        for task, profile in member.own:
+            yield task, region.places[profile]
+        yield from _places_in(member.inside, inside)
