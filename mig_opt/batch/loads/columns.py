@@ -69,14 +69,7 @@ def layout_of(members: Sequence[FilledMember]) -> Layout:
 def grain_of(branches: Branches, most: int, grains: int) -> int:
     """Return the ticks of a grain, so that operations lose little by rounding.
 
-    Parameters
-    ----------
-    branches : Branches
-        With the operations of each profile.
-    most : int
-        Ticks of a schedule.
-    grains : int
-        Grains of a schedule, at most; at least half of it.
+    A schedule of ``most`` ticks has at most ``grains`` of them, and at least half as many.
     """
     least = max(1, -(-most // grains))
     operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
@@ -84,18 +77,9 @@ def grain_of(branches: Branches, most: int, grains: int) -> int:
 
 
 class PricingProblem:
-    """Pricing problem of a batch: dual prices, and the best patterns at these prices.
+    """Pricing problem of a batch on which nothing is live: dual prices, and the best patterns at these prices.
 
-    Parameters
-    ----------
-    batch : IntegerBatch
-        Nothing is live.
-    branches : Branches
-        Branches of each of its GPUs.
-    before : int
-        Ticks; only schedules that end before are of interest, so nothing runs where it alone would end then or later.
-    grain : int
-        Ticks to which times are rounded down.
+    Only schedules that end before a tick are of interest, so nothing runs where it alone would end then or later.
     """
 
     def __init__(self, batch: IntegerBatch, branches: Branches, before: int, grain: int) -> None:
@@ -150,7 +134,7 @@ class PricingProblem:
         return (full,) if not spared else ((True, full[1]), (False, use.spared // self._grain))
 
     def best_values(self, ticks: int) -> Integers:
-        """Return the value of the best pattern within so many ticks, for each choice and order of members of a GPU."""
+        """Return the value of the best pattern within some ticks, for each choice and order of members of a GPU."""
         room = min(ticks // self._grain, self._members[True].shape[1] - 1)
         members = self._members[True]
         total, possible = np.zeros(len(self._orders), np.int64), np.ones(len(self._orders), np.bool_)
@@ -178,7 +162,7 @@ class PricingProblem:
         return best
 
     def filled(self, at: int, place: int, ticks: int) -> FilledMember:
-        """Return a member of this branch with the best tasks within so many ticks, if ``place`` others are before it.
+        """Return a member of this branch with the best tasks within some ticks, if ``place`` others are before it.
 
         There has to be time for the operations of the least that it can do.
         """
@@ -226,18 +210,8 @@ class PricingProblem:
 class DualBound:
     """Longest makespan that is ruled out, over all dual prices that were tried.
 
-    Once a makespan is ruled out for all orders of members but a few, only those few are left for other dual prices.
-
-    Parameters
-    ----------
-    pricing : PricingProblem
-        Pricing problem of the batch.
-    orders : int
-        Number of choices and orders of members of a GPU.
-    gpus : int
-        Number of GPUs.
-    least, most : int
-        Ticks: makespan that is ruled out already; longest makespan of interest.
+    Once a makespan is ruled out for all orders of members but a few, only those few are left for other dual prices. The
+    makespan of ``least`` ticks is ruled out already, that of ``most`` is the longest of interest.
     """
 
     def __init__(self, pricing: PricingProblem, orders: int, gpus: int, least: int, most: int) -> None:
@@ -269,15 +243,9 @@ class DualBound:
 def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
     """Find the best tasks of placements with the same footprint for every time that they have together.
 
-    Parameters
-    ----------
-    times : array of int32, shape (tasks, kinds)
-        Grains of each task in each kind of placement; times that are too long cannot be.
-    prices : array of int32, shape (tasks,)
-        Dual price of each task.
-    table : array of int32, shape (tasks + 1, grains + 1)
-        The first row has the value without any of the tasks. Row ``i`` is filled in place: it has the highest sum of
-        that and of dual prices of some of the first ``i`` tasks.
+    ``times`` are the grains of each task in each kind of placement, shape (tasks, kinds); times that are too long
+    cannot be. The first row of ``table``, shape (tasks + 1, grains + 1), has the value without any of the tasks. Row
+    ``i`` is filled in place: it has the highest sum of that and of dual prices of some of the first ``i`` tasks.
     """
     _fill_knapsack(times, prices, table)
 
@@ -298,17 +266,9 @@ def order_rows(orders: Sequence[Order]) -> npt.NDArray[np.int64]:
 
 
 def combine_in_orders(tables: Table, orders: npt.NDArray[np.int64], wait: int, best: Table) -> None:
-    """Raise ``best`` to the joint value of members that are first created in one of some orders.
+    """Raise ``best``, shape (grains + 1,), to the joint value of members that are first created in one of some orders.
 
-    Parameters
-    ----------
-    tables : array of int32, shape (branches, grains + 1)
-        Value of each branch within so many grains, -1 if it cannot be.
-    orders : array of int64, shape (orders, members)
-        The branches of the members, see :func:`order_rows`.
-    wait : int
-        Grains that each of them takes from those behind it.
-    best : array of int32, shape (grains + 1,)
-        Raised in place.
+    ``tables`` has the value of each branch within each number of grains, -1 if it cannot be; each member takes ``wait``
+    grains from those behind it.
     """
     _combine_in_orders(tables, orders, wait, best, np.empty_like(best))

@@ -60,25 +60,10 @@ class _TooManySetsError(Exception):
 
 
 class LayoutSets:
-    """Sets of tasks in each branch of a layout.
+    """Sets of tasks in each branch of a layout, of at most :data:`MOST_TASKS` tasks at good dual prices.
 
-    Parameters
-    ----------
-    tree : LayoutTree
-        Tree of the layout.
-    tasks : PricedTasks
-        At most :data:`MOST_TASKS` tasks at good dual prices.
-    most : int
-        Sets of a branch, at most.
-    most_pairs : int
-        Pairs of sets that are looked at, at most.
-    may_be_empty : bool
-        True if a placement of the layout may be without a task.
-
-    Attributes
-    ----------
-    steps : int
-        Number of sets and pairs of sets that were looked at.
+    Of a branch there are at most ``most`` sets, and at most ``most_pairs`` pairs of sets are looked at. A placement of
+    the layout has a task unless it ``may_be_empty``.
     """
 
     def __init__(
@@ -89,7 +74,7 @@ class LayoutSets:
         self._sets: list[Sets] = []
         self._everything = (1 << len(tasks.prices)) - 1
         self._expired: Callable[[], bool] = lambda: False
-        self.steps = 0
+        self.steps = 0  # number of sets and pairs of sets that were looked at
 
     def fill(self, expired: Callable[[], bool]) -> bool:
         """List the sets of all branches; return False if that is too much, or ``expired`` came first."""
@@ -161,7 +146,7 @@ class LayoutSets:
         return _shortest(found)
 
     def _join(self, sets: Sets, others: Sets, needed: Integers, first: Integers, end: Integers) -> Sets:
-        """Return the unions of sets with those of the others from ``first`` to ``end`` that are worth so much."""
+        """Return the unions of sets with those of the others from ``first`` to ``end`` that are worth enough."""
 
         def join(room: int) -> tuple[int, Sets]:
             left, right = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -201,7 +186,7 @@ class LayoutSets:
             yield places
 
     def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within so many ticks."""
+        """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within some ticks."""
         node = self._tree.nodes[at]
         if self._expired():
             return

@@ -66,29 +66,13 @@ class PricedTasks(NamedTuple):
         return self._replace(ticks=ticks, prices=prices)
 
     def raised(self, profile: int, values: Table) -> Table:
-        """Return the values with tasks of one more placement.
-
-        Parameters
-        ----------
-        profile : int
-            Index of its profile.
-        values : array of int32, shape (grains + 1,)
-            The values without it.
-        """
+        """Return values, shape (grains + 1,), with tasks of one more placement."""
         raised = values.copy()
         add_to_values(self.times[profile], self.prices, raised)
         return raised
 
     def added(self, profile: int, table: Table) -> Table:
-        """Return the values with tasks of one more placement, for each subset of the first tasks (see fill_knapsack).
-
-        Parameters
-        ----------
-        profile : int
-            Index of its profile.
-        table : array of int32, shape (grains + 1,)
-            The values without it.
-        """
+        """Return values with tasks of one more placement, for each subset of the first tasks (see fill_knapsack)."""
         rows = np.empty((len(self.prices) + 1, len(table)), np.int32)
         rows[0] = table
         fill_knapsack(np.ascontiguousarray(self.times[profile, :, np.newaxis]), self.prices, rows)
@@ -98,18 +82,9 @@ class PricedTasks(NamedTuple):
 def priced_tasks(
     batch: IntegerBatch, branches: Branches, prices: npt.NDArray[np.floating], at_most: int, grain: int
 ) -> PricedTasks:
-    """Return the tasks of a batch with whole dual prices, so small that all values stay below the limit.
+    """Return the tasks of a batch on which nothing is live with whole dual prices, so small that no value is too large.
 
-    Parameters
-    ----------
-    batch : IntegerBatch
-        Nothing is live.
-    branches : Branches
-        Branches of each of its GPUs.
-    prices : array of float, shape (tasks,)
-        Not negative and not all 0.
-    at_most, grain : int
-        Ticks of a schedule, and to which times are rounded down.
+    ``prices`` are not negative and not all 0; a schedule has ``at_most`` ticks.
     """
     ticks = task_ticks(batch, branches.places)
     ready = np.array([place.create for place in branches.places], np.int32)
@@ -131,16 +106,7 @@ class OpenLayouts(NamedTuple):
 def open_layouts(branches: Branches, tasks: PricedTasks, gpus: int, most: int) -> list[OpenLayouts] | None:
     """List the layouts that dual prices do not rule out, least lower bound first; None if there are more than ``most``.
 
-    Parameters
-    ----------
-    branches : Branches
-        Branches of each GPU.
-    tasks : PricedTasks
-        The tasks at good dual prices.
-    gpus : int
-        Number of GPUs.
-    most : int
-        Layouts, or pairs and so on of them, at most.
+    On several GPUs these are pairs of layouts, and so on.
     """
     listing = _Listing(branches, tasks)
     best = listing.best_value
@@ -159,7 +125,7 @@ def open_layouts(branches: Branches, tasks: PricedTasks, gpus: int, most: int) -
 
 
 def _combined(values: Sequence[int], count: int, needed: int, first: int = 0) -> Iterator[tuple[int, ...]]:
-    """Yield all choices of so many entries, with repetitions, of ``values`` in falling order with the sum needed."""
+    """Yield all choices of ``count`` entries, with repetitions, of ``values`` in falling order with the sum needed."""
     if count == 0:
         yield ()
         return
@@ -254,7 +220,7 @@ class _Listing:
         return table
 
     def _late(self, table: Table, place: int) -> Table:
-        """Return the values of a member that waits for so many others."""
+        """Return the values of a member that waits for ``place`` others."""
         wait = min(place * self._wait, len(table))
         return np.concatenate([np.full(wait, NOTHING, np.int32), table[: len(table) - wait]])
 
@@ -266,25 +232,11 @@ def _sum(one: Table, two: Table) -> Table:
 
 
 class LayoutValues:
-    """Values inside and outside of each branch of a layout.
-
-    Parameters
-    ----------
-    tree : LayoutTree
-        Tree of the layout.
-    tasks : PricedTasks
-        The tasks at good dual prices.
-
-    Attributes
-    ----------
-    inside : list of array of int32, shape (grains + 1,)
-        Value of the branch of each node within so many grains, those of all operations on its paths included.
-    outside : list of array of int32, shape (grains + 1,)
-        Value of all else, if the branch takes so many grains.
-    """
+    """Values inside and outside of each branch of a layout, at good dual prices."""
 
     def __init__(self, tree: LayoutTree, tasks: PricedTasks) -> None:
         size = tasks.grains + 1
+        # Value of the branch of each node within each number of grains, those of all operations on its paths included.
         self.inside: list[Table] = []
         for node in tree.nodes:
             if node.kind == "stack":
@@ -296,6 +248,7 @@ class LayoutValues:
                 table[: node.ticks // tasks.grain] = NOTHING
                 self.inside.append(table)
         self._nodes, self._backwards = tree.nodes, tasks.backwards()
+        # Value of all else, if the branch takes that many grains.
         self.outside: list[Table] = [np.zeros(size, np.int32) for _ in tree.nodes]
         for at in range(len(tree.nodes) - 1, -1, -1):
             node = tree.nodes[at]
@@ -312,15 +265,7 @@ class LayoutValues:
     def outside_with_tasks(self, at: int) -> Table:
         """Return the best value outside of what a stack covers, with some of the last tasks alone in its place.
 
-        Parameters
-        ----------
-        at : int
-            Index of the stack.
-
-        Returns
-        -------
-        array of int32, shape (tasks + 1, grains + 1)
-            For each number of the last tasks, and each number of grains that are left for them and all else.
+        It is given for each number of the last tasks, and each number of grains that are left for them and all else.
         """
         return self._backwards.added(self._nodes[at].profile, self.outside[at][::-1])
 
@@ -328,13 +273,7 @@ class LayoutValues:
 def add_to_values(times: Table, prices: Table, values: Table) -> None:
     """Let some tasks run before all else, one after the other, where that is worth more.
 
-    Parameters
-    ----------
-    times : array of int32, shape (tasks,)
-        Grains of each task; times that are too long cannot be.
-    prices : array of int32, shape (tasks,)
-        Dual price of each task.
-    values : array of int32, shape (grains + 1,)
-        Values for every number of grains without these tasks; raised in place.
+    ``values`` has those for every number of grains without these tasks, and is raised in place. Times that are too long
+    cannot be.
     """
     _add_to_values(times, prices, values, np.empty_like(values))

@@ -69,28 +69,13 @@ class LayoutNode:
 
 
 class LayoutTree:
-    """Tree of the layouts of all GPUs.
-
-    Parameters
-    ----------
-    batch : IntegerBatch
-        Nothing is live.
-    branches : Branches
-        Branches of each of its GPUs.
-    layouts : sequence of Layout
-        One for each GPU.
-
-    Attributes
-    ----------
-    nodes : list of LayoutNode
-        Every node after those below it; the last one is the root.
-    """
+    """Tree of the layouts of all GPUs, one for each of them, on which nothing is live."""
 
     def __init__(self, batch: IntegerBatch, branches: Branches, layouts: Sequence[Layout]) -> None:
         self._wait = branches.wait
         self._places = [(place.gpu, place.placement) for place in batch.places]
         self._index = {key: at for at, key in enumerate(self._places)}
-        self.nodes: list[LayoutNode] = []
+        self.nodes: list[LayoutNode] = []  # every node after those below it; the last one is the root
         roots = []
         for gpu, layout in zip(batch.gpus, layouts, strict=True):
             regions = regions_for(layout, branches.regions)

@@ -34,27 +34,27 @@ _MOST_CHOICES = 4 * 10**6
 _FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""
 
-_BIG, _BIG_ROUNDS, _EVERY = 13, 6, 6
-"""In every sixth cycle so many tasks move at a time, in fewer rounds; that is slow, but gets where others do not."""
+_MANY_FREE, _MANY_FREE_ROUNDS, _MANY_FREE_CYCLE = 13, 6, 6
+"""Tasks that move at a time, and rounds, in every sixth cycle: that is slow, but gets where others do not."""
 
 _PERTURBATION_ROUNDS, _PERTURBATION = 3, (0.002, 0.012)
 """Rounds that may make it worse, and by which share of the longest path."""
 
-_MANY = 40
-"""With more tasks on a GPU each of them matters less, and so does a perturbation."""
+_MAX_TASKS_PERTURBED = 40
+"""Number of tasks on a GPU above which each of them matters less, and so does a perturbation."""
 
 _ROUNDS = 60
 """Rounds of improvement after that."""
 
-_PATIENCE = 60
+_IDLE_CYCLES = 60
 """Cycles without gain, after which a thread starts from elsewhere."""
 
 _FRESH = 0.1
 """Additional weighted cost of a task in the place where it starts afresh, on average, as a share of its least."""
 
 _CHEAP, _CHEAP_ROUNDS = 1.002, 100
-"""Places that cost at most so many times as much are as good, since dual prices are not exact. Rounds in which tasks
-move among these alone."""
+"""Factor up to which places that cost more are as good, since dual prices are not exact; rounds in which tasks move
+among these alone."""
 
 _CLOSE = 1.003
 """An assignment is accepted if it is no worse than the incumbent, or within this factor of the best."""
@@ -80,28 +80,7 @@ that is true once no time is left."""
 
 
 class LoadSearch:
-    """Search for assignments of tasks to places with short paths.
-
-    Parameters
-    ----------
-    batch : IntegerBatch
-        The batch in ticks.
-    places : sequence of int
-        The place of each task to start from.
-    seed : int
-        Seed of the random choices.
-    workers : int
-        Threads.
-
-    Attributes
-    ----------
-    length : int
-        Ticks of the longest path through the load tree in the best assignment, every destruction included.
-    places : list of int
-        The best assignment.
-    draw : Draw or None
-        Draws fresh starts; if None, they have each task in one of its cheap places.
-    """
+    """Search by several threads for assignments of tasks to places with short paths, from the place of each task."""
 
     def __init__(self, batch: IntegerBatch, places: Sequence[int], seed: int, workers: int) -> None:
         tree = LoadTree(batch)
@@ -121,17 +100,18 @@ class LoadSearch:
         )
         splits = int(np.sum(self._tree.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
         self._tables = splits + 1
-        self.small = count <= _MANY * len(batch.gpus)
+        self.small = count <= _MAX_TASKS_PERTURBED * len(batch.gpus)
         starts = [np.array(places, np.int64)]
         # With few tasks the cycles find as much, and would have to wait for it.
         if not self.small and all(place.free is None for place in batch.places):
             starts.append(self.cheap_assignment())
+        # The best assignment, and ticks of the longest path through the load tree in it, every destruction included.
         self.length, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
-        self.draw: Draw | None = None
+        self.draw: Draw | None = None  # if None, fresh starts have each task in one of its cheap places
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A perturbation should cost about as much as a few tasks in the wrong place.
-        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MANY * len(batch.gpus) / count)
+        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MAX_TASKS_PERTURBED * len(batch.gpus) / count)
 
     def forbid(self, forbidden: Possible) -> None:
         """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
@@ -166,7 +146,7 @@ class LoadSearch:
         return self.seconds(_FREE[1] - 1, _ROUNDS + _PERTURBATION_ROUNDS)
 
     def seconds(self, free: int, rounds: int) -> float:
-        """Return the approximate seconds of some rounds in which so many tasks move."""
+        """Return the approximate seconds of some rounds in which ``free`` tasks move."""
         count = len(self.places)
         return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
 
@@ -175,14 +155,8 @@ class LoadSearch:
     ) -> Generator[list[tuple[int, list[int]]], None, None]:
         """Yield, for ever, the lengths and assignments that the threads come to in their next cycles.
 
-        A single thread does one cycle at a time, several do some each: about as much work.
-
-        Parameters
-        ----------
-        target : int
-            Lower bound of the length in ticks.
-        over : callable, optional
-            True if the threads should not begin another cycle before they meet.
+        A single thread does one cycle at a time, several do some each: about as much work. No length is below
+        ``target``; once ``over`` is true, the threads begin no other cycle before they meet.
         """
         work = 0.0
         with ThreadPoolExecutor(len(self._threads)) as pool:
@@ -236,7 +210,7 @@ class _Thread:
         self.length = self._shortest = search.length
 
     def cycles(self, target: int, work: float, over: Callable[[], bool]) -> list[tuple[int, list[int]]]:
-        """Return the lengths and assignments after each of some cycles: one, and more up to about so much work."""
+        """Return the lengths and assignments after each of some cycles: one, and more up to about that work."""
         found: list[tuple[int, list[int]]] = []
         while not found or (work > 0 and self.length > target and not over()):
             work -= self._run_cycle(target, over)
@@ -247,11 +221,11 @@ class _Thread:
         """Perturb and improve, or once in a while improve by large steps; return the approximate seconds."""
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.length
-        work = self._start(over) if self._idle >= _PATIENCE else 0.0
+        work = self._start(over) if self._idle >= _IDLE_CYCLES else 0.0
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
-        if self._settled and self._cycle % _EVERY == 0:
-            free, rounds = _BIG, _BIG_ROUNDS
+        if self._settled and self._cycle % _MANY_FREE_CYCLE == 0:
+            free, rounds = _MANY_FREE, _MANY_FREE_ROUNDS
         elif self._settled:
             slack = int(best * rng.uniform(*search.perturbation))
             search.run(places, free, _PERTURBATION_ROUNDS, int(rng.integers(2**31)), 0, slack)
@@ -266,7 +240,7 @@ class _Thread:
 
     def leave(self) -> None:
         """Start afresh in the next cycle."""
-        self._idle, self._starts = _PATIENCE, 0
+        self._idle, self._starts = _IDLE_CYCLES, 0
 
     def _start(self, over: Callable[[], bool]) -> float:
         """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
@@ -316,14 +290,7 @@ class Incumbent(NamedTuple):
 class TimedSearch:
     """Local search on the loads that turns its assignments into schedules, and goes on where it stopped.
 
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    control : Control
-        Has a schedule to start from.
-    incumbent : Incumbent
-        The best schedule and the bound.
+    It starts from the schedule of the control.
     """
 
     def __init__(self, problem: IntegerBatch, control: Control[Schedule], incumbent: Incumbent) -> None:
@@ -349,13 +316,13 @@ class TimedSearch:
         """Let fresh starts come from ``draw``, the first of them at once if wanted."""
         self._loads.start_from(draw, at_once=at_once)
 
-    def run(self, patience: float) -> None:
-        """Go on until so many cycles bring nothing, or the time is up."""
+    def run(self, idle_cycles: float) -> None:
+        """Go on until as many cycles as that bring nothing, or the time is up."""
         lower, upper = self._incumbent.lower, self._incumbent.upper
         idle = 0.0
         cycles = self._loads.cycles(lower(), lambda: self._control.expired)
         try:
-            while idle < patience and lower() < upper() and not self._control.expired:
+            while idle < idle_cycles and lower() < upper() and not self._control.expired:
                 self._forbid()
                 before, clock = (self._loads.length, upper()), self._control.clock
                 draws = self._loads.seconds_of_draws

@@ -132,21 +132,9 @@ def least_weighted_loads(
 ) -> tuple[Integers, Integers, Integers]:
     """Return the least weighted load of each task in a branch, and elsewhere without and with the leaves of the branch.
 
-    Parameters
-    ----------
-    tree : LoadTree
-        The tree.
-    ticks : array of int32, shape (tasks, places)
-        Each task in each place; NEVER where it cannot run.
-    nodes : sequence of int
-        Branches that are alike: the least over all of them counts.
-    among : iterable of int
-        Nodes in whose places tasks may run.
-
-    Returns
-    -------
-    tuple of array of int64, shape (tasks,)
-        In ticks x leaves, :data:`IMPOSSIBLE` where a task cannot run: the arguments of :func:`sets_within`.
+    These are the arguments of :func:`mig_opt.batch.loads.subsets.sets_within`, in ticks x leaves, and
+    :data:`IMPOSSIBLE` where a task cannot run. ``ticks`` are those of each task in each place, ``nodes`` branches that
+    are alike: the least over all of them counts. Tasks may run in the places of the nodes ``among``.
     """
     stacks = [node for node in among if tree.nodes[node].kind == "stack"]
     leaves = tree.leaves
@@ -171,17 +159,7 @@ def least_weighted_loads(
 def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:
     """Assign all tasks, the most expensive first, each to the one of its places that lengthens paths least.
 
-    Parameters
-    ----------
-    costs : Costs
-        Ticks, NEVER in all but the cheap places of a task; no instance is live.
-    tree : FlatTree
-        The load tree.
-
-    Returns
-    -------
-    array of int64, shape (tasks,)
-        The place of each task.
+    The ticks of ``costs`` are NEVER in all but the cheap places of a task; no instance is live.
     """
     places = np.empty(len(costs.weighted), np.int64)
     if not _greedy_assignment(costs, tree, places):

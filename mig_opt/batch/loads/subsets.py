@@ -49,23 +49,11 @@ class Siblings(NamedTuple):
 
 
 def split_tasks(one: Table, two: Table, subsets: Subsets, siblings: Siblings, at_most: int, result: Table) -> None:
-    """For each subset find the shortest longest path over all ways to split it between two siblings.
+    """For each of ``subsets`` find the shortest longest path over all ways to split it between two siblings.
 
     Smaller subsets say nothing about larger ones: where subsets were skipped, since they leave too much for the rest of
-    the tree, the path that remains for a small subset may be longer than that of a larger one.
-
-    Parameters
-    ----------
-    one, two : array of int32, shape (2**n,)
-        Tables of the siblings.
-    subsets : array of int32
-        Subsets to look at; everything else in ``result`` stays as it is.
-    siblings : Siblings
-        Relation of the two.
-    at_most : int
-        Lengths above become NEVER.
-    result : array of int32, shape (2**n,)
-        Filled in place.
+    the tree, the path that remains for a small subset may be longer than that of a larger one. Lengths above
+    ``at_most`` become NEVER; what is not looked at stays as it is in ``result``.
     """
     _split_tasks(one, two, subsets, siblings, at_most, result)
 
@@ -73,14 +61,8 @@ def split_tasks(one: Table, two: Table, subsets: Subsets, siblings: Siblings, at
 def add_tasks(table: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
     """Let any part of each subset run in one more place, which covers what ``table`` stands for.
 
-    Parameters
-    ----------
-    table : array of int32, shape (2**n,)
-        Paths without that place; replaced by the least sums of a path and of the ticks of tasks in that place.
-    ticks : array of int32, shape (n,)
-        Ticks of each task there.
-    most : int
-        Sums above are not of interest.
+    The table, paths without that place, is replaced by the least sums of a path and of the ``ticks`` of tasks in that
+    place; those above ``most`` are not of interest.
     """
     _add_tasks(table, ticks, most)
 
@@ -107,12 +89,8 @@ def sets_within(inside: Integers, around: Integers, beside: Integers, room: tupl
     times of a set: with the weight inside of the branch, for the tasks in it; with the weight outside, for the others;
     and with the weight everywhere, for all. Close to the optimum few sets pass, and all others need not be looked at.
 
-    Parameters
-    ----------
-    inside, around, beside : array of int64, shape (k,)
-        Least weighted load of each task in the branch, and elsewhere without and with its load in the branch.
-    room : tuple of int
-        Ticks x leaves that are left: in the branch, elsewhere, and in all.
+    ``inside``, ``around`` and ``beside`` have the least weighted load of each task in the branch, and elsewhere without
+    and with its load in the branch; ``room`` the ticks x leaves that are left in the branch, elsewhere, and in all.
     """
     sets = 1 << len(inside)
     result = np.empty(sets, np.int32)

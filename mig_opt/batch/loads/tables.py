@@ -48,15 +48,7 @@ Choice = tuple[tuple[int, int], ...]
 
 
 class LoadTables:
-    """Tables of lengths for every set of tasks.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks, with at most :data:`MOST_TASKS` tasks.
-    at_most : int
-        Lengths above are not of interest, in ticks.
-    """
+    """Tables of lengths for every set of at most :data:`MOST_TASKS` tasks; those above a limit are not of interest."""
 
     def __init__(self, problem: IntegerBatch, at_most: int) -> None:
         self._problem = problem
@@ -90,7 +82,7 @@ class LoadTables:
         )
 
     def fill(self, workers: int, expired: Callable[[], bool]) -> bool:
-        """Compute the tables with so many threads; return whether they are complete, or ``expired`` came first."""
+        """Compute the tables by some threads; return whether they are complete, or ``expired`` came first."""
         with ThreadPoolExecutor(workers) as pool:
             for shape, indices in self._nodes.items():
                 node = self.tree.nodes[indices[0]]
@@ -219,13 +211,6 @@ class Assignments:
 
     The tables tell for every branch and every set of tasks whether it fits, so that the search never runs into a dead
     end. Of two siblings that are alike only one of an assignment and its mirror image is found.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    tables : LoadTables
-        Filled.
     """
 
     def __init__(self, problem: IntegerBatch, tables: LoadTables) -> None:
@@ -237,13 +222,7 @@ class Assignments:
         self._loads = [subset_sums(np.ascontiguousarray(column)) for column in ticks.T]
 
     def within(self, at_most: int) -> Iterator[list[int]]:
-        """Yield each assignment with no path longer than ``at_most``, as the place of each task.
-
-        Parameters
-        ----------
-        at_most : int
-            Ticks, no more than the tables were made for.
-        """
+        """Yield the place of each task in each assignment with short paths: the limit of the tables at most."""
         everything = (1 << self._count) - 1
         for choice in self._branch(len(self._tree.nodes) - 1, everything, at_most, spared=True):
             places = [-1] * self._count

@@ -40,13 +40,7 @@ class Node:
 
 
 class LoadTree:
-    """Tree of the places of all GPUs.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    """
+    """Tree of the places of all GPUs."""
 
     def __init__(self, problem: IntegerBatch) -> None:
         self._problem = problem

@@ -44,21 +44,12 @@ _MOST_CELLS = 2**30
 
 
 class BoundedLayout:
-    """Layouts of all GPUs that may have a better schedule.
-
-    Attributes
-    ----------
-    tree : LayoutTree
-        Their tree.
-    lower : int
-        Ticks that every schedule with them takes, or the best schedule of the search if that is less.
-    prices : array of float, shape (tasks,), or None
-        Their own dual prices; None, if they have none so far.
-    """
+    """Layouts of all GPUs that may have a better schedule."""
 
     def __init__(self, tree: LayoutTree, lower: int) -> None:
-        self.tree, self.lower = tree, lower
-        self.prices: Reals | None = None
+        self.tree = tree
+        self.lower = lower  # ticks that every schedule with them takes, or the best schedule if that is less
+        self.prices: Reals | None = None  # their own dual prices, shape (tasks,), if they have some so far
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -67,35 +58,20 @@ class BoundedLayout:
 
 
 class BoundedLayouts:
-    """Source of the layouts that dual prices leave, and of better bounds for them.
-
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule. Nothing is live.
-    dual_prices : DualPrices
-        Good dual prices.
-
-    Attributes
-    ----------
-    branches : Branches
-        Branches of each GPU.
-    end : float
-        The clock of the control at which the time is up; to be set by who has a share of the time for them.
-    """
+    """Source of the layouts that good dual prices leave where nothing is live, and of better bounds for them."""
 
     def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
         self._search = search
         self.branches, self._prices = dual_prices.branches, dual_prices.prices
         self._layouts: list[BoundedLayout] | None = None
-        self.end = math.inf
+        self.end = math.inf  # clock of the control at which the time is up; set by who has a share of it for them
 
     def left(self) -> float:
         """Return the seconds that are left."""
         return self._search.control.left_until(self.end)
 
     def tasks(self, at_most: int, grains: int) -> PricedTasks:
-        """Return the tasks at the dual prices, for schedules within so many ticks."""
+        """Return the tasks at the dual prices, for schedules within some ticks."""
         grain = grain_of(self.branches, self._search.upper - 1, grains)
         return priced_tasks(self._search.problem, self.branches, self._prices, at_most, grain)
 
@@ -128,20 +104,10 @@ class BoundedLayouts:
     def rule_out(
         self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0
     ) -> bool:
-        """Look for prices that rule out layouts; return False at the end of the time.
+        """Look for prices that rule out schedules of layouts within ``at_most`` ticks, and raise the bounds of these.
 
-        Parameters
-        ----------
-        layouts : sequence of BoundedLayout
-            Get better bounds.
-        at_most : int
-            Ticks of the schedules that are to be ruled out.
-        grains : int
-            Grains of a schedule, at most.
-        rounds : int
-            Times that the values of a layout are computed, at most.
-        share : float
-            Largest share of the time that is left.
+        The values of a layout are computed at most as often as ``rounds``, and a share of the time that is left is
+        spent at most. Returned is False at its end.
         """
         control = self._search.control
         end = control.clock + self.left() * share

@@ -31,14 +31,14 @@ Members = tuple[FilledMember, ...]
 Column = tuple[Members, int]
 """Column of the restricted master problem: members, and the index of their order."""
 
-_MOST_TASKS = 250
-"""With more tasks, whole ones fill a slice nearly as well as divided ones."""
+_MAX_TASKS = 250
+"""Number of tasks above which whole ones fill a slice nearly as well as divided ones."""
 
 _GRAINS, _FINE_GRAINS = 10_000, 80_000
 """Grains of a schedule, at most; and those once few of them tell no more."""
 
-_LEAST = 2.0
-"""Least seconds with which it is worth to begin."""
+_MIN_SECONDS = 2.0
+"""Seconds with which it is worth to begin."""
 
 _STEP = 1e-4
 """The makespan for which dual prices are sought is longer than the bound by this share, at least."""
@@ -50,12 +50,11 @@ oscillate."""
 _HASTE = 0.5
 """Share of the lack of GPUs for the last makespan by which the next one is longer."""
 
-_NEW = 12
+_MAX_NEW_COLUMNS = 12
 """Patterns that a round adds to the program, at most."""
 
 _LONGER, _VALUABLE = 1.001, 0.99
-"""Patterns fit well that take at most so many times as long as the bound, and have at least this share of the most
-value."""
+"""Patterns fit well that take at most this factor of the bound, and have at least this share of the most value."""
 
 _SECONDS_PER_ROUND = 0.03
 """Seconds to solve the program, and to read patterns off the tables."""
@@ -63,7 +62,7 @@ _SECONDS_PER_ROUND = 0.03
 
 def has_dual_price_bound(problem: IntegerBatch) -> bool:
     """Return True if there is such a bound: all GPUs are alike, nothing is live, and the tasks are not too many."""
-    return problem.alike and len(problem.batch.tasks) <= _MOST_TASKS
+    return problem.alike and len(problem.batch.tasks) <= _MAX_TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +88,15 @@ class DualPrices:
 def raise_bound_by_dual_prices(
     search: BlockSearch[M], share: float, start: DualPrices | None = None
 ) -> DualPrices | None:
-    """Report the bound of the best dual prices to a search.
+    """Report the bound of the best dual prices to a search; the better its schedule, the tighter.
 
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule, the better the tighter the bound.
-    share : float
-        Largest share of the time that is left.
-    start : DualPrices, optional
-        Earlier ones, from which it goes on with times that are rounded less: a path of a dozen tasks loses up to a
-        thousandth of the makespan by the first rounding.
-
-    Returns
-    -------
-    DualPrices or None
-        The best ones that were found; None, if there is no time for them, or nothing left to prove.
+    From earlier ones, ``start``, it goes on with times that are rounded less: a path of a dozen tasks loses up to a
+    thousandth of the makespan by the first rounding. Returned are the best ones that were found; None, if there is no
+    time for them, or nothing left to prove.
     """
     problem, control = search.problem, search.control
     end = control.end_of(share)
-    if not has_dual_price_bound(problem) or end - control.clock < _LEAST or Highs().missing() or not search.open:
+    if not has_dual_price_bound(problem) or end - control.clock < _MIN_SECONDS or Highs().missing() or not search.open:
         return None
     branches = branches_of(problem)
     most = search.upper - 1
@@ -174,7 +162,9 @@ class _ColumnGeneration:
         quality = pricing.value / max(1, self._gpus * int(values[left].max()))
         if quality >= self._quality:
             self._quality, self.best_prices = quality, self._dual_prices
-        best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][:_NEW]
+        best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][
+            :_MAX_NEW_COLUMNS
+        ]
         added = master.add([(self._members(at), at) for at in best])
         used = master.solve(left, self._target)
         if used is None or not master.dual_prices.any():

@@ -25,9 +25,9 @@ from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, B
 from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
 
-_SOME = 35
-"""Up to so many tasks on a GPU coarse grains do. With more, schedules are so close to the bound that what is rounded
-off counts."""
+_MAX_TASKS_COARSE = 35
+"""Number of tasks on a GPU up to which coarse grains do. With more, schedules are so close to the bound that what is
+rounded off counts."""
 
 
 class _Effort(NamedTuple):
@@ -69,10 +69,9 @@ _FEW_CANDIDATES, _MOST_CANDIDATES = 20, 500
 """Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
 
 _GROWTH, _SHRINKING = 2, 4
-"""Each further step of the limit is so many times as long; after one that was too long, the next is that many times
-shorter."""
+"""Factor of each further step of the limit; divisor of the next one after a step that was too long."""
 
-_POLISH = 0.05
+_POLISH_SHARE = 0.05
 """Share of the time that is left for the best order of operations of one assignment, where they are too many."""
 
 _STEPS_PER_SECOND, _SECONDS_PER_GRAIN = 4e8, 5e-7
@@ -82,14 +81,7 @@ _STEPS_PER_SECOND, _SECONDS_PER_GRAIN = 4e8, 5e-7
 def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: float = 1.0) -> None:
     """Prove the best schedule of a search optimal, or find a better one, or at least raise the bound.
 
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule, the better the quicker. Nothing is live.
-    bounded : BoundedLayouts
-        Its layouts; gets better bounds for them.
-    share : float
-        Largest share of the time that is left.
+    The better the schedule of the search, the quicker. Its layouts get better bounds.
     """
     if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(bounded.branches) > MOST_LAYOUTS:
         return
@@ -97,7 +89,9 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     proof = _LayoutProof(search, bounded)
     if not proof.possible:
         return
-    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * len(search.problem.gpus) else _FOR_MANY:
+    for effort in (
+        _FOR_SOME if len(search.problem.batch.tasks) <= _MAX_TASKS_COARSE * len(search.problem.gpus) else _FOR_MANY
+    ):
         proof.raise_lower(effort)
 
 
@@ -137,7 +131,7 @@ class _LayoutProof:
                     return
 
     def _work_through(self, at_most: int, effort: _Effort) -> bool:
-        """Decide every assignment within so many ticks; return False if that was not possible."""
+        """Decide every assignment within some ticks; return False if that was not possible."""
         within = [layout for layout in self._layouts or () if layout.lower <= at_most]
         within.sort(key=lambda layout: layout.lower)
         for start in range(0, len(within), effort.priced_at_a_time):
@@ -182,7 +176,7 @@ class _LayoutProof:
             if self.expired or not search.open:
                 return False
             for places in ranked[:1]:
-                search.polish(places, _POLISH)
+                search.polish(places, _POLISH_SHARE)
             # If that has made the limit shorter, fewer are within it.
             if search.upper - 1 >= limit:
                 if most == _MOST_CANDIDATES or any(result.too_large for result in results):

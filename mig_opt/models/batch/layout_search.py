@@ -30,13 +30,13 @@ from mig_opt.models.solvers.cpsat import run
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
 
-_PATIENCE = 4.0
+_IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
 good as hundreds of others."""
 
-_STEPS, _FEW = 8, 8
-"""Prices are to rule out schedules that are longer than the bound by such a part of the gap; twice that, if they leave
-fewer than so many layouts."""
+_STEPS, _MIN_LAYOUTS = 8, 8
+"""Part of the gap by which schedules that prices are to rule out are longer than the bound; twice that, if they leave
+fewer layouts than the second number."""
 
 _LONGEST_STEP = 5e-4
 """The part of the bound that this is at most: prices rule out few layouts that are far above it."""
@@ -50,7 +50,7 @@ _AT_A_TIME = 256
 _SECONDS_PER_LAYOUT, _SECONDS_PER_MODEL = 3e-4, 0.01
 """Seconds to list a layout and to find its bound; to build its model."""
 
-_POLISH = 0.05
+_POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
 
 
@@ -59,17 +59,9 @@ def search_layouts(
 ) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule on one GPU. Nothing is live, and operations take time.
-    bounded : BoundedLayouts, optional
-        Its layouts, if there are dual prices: they give each a better bound.
-    share : float
-        Largest share of the time that is left.
-    take_turns : callable
-        Searches for better schedules by other means, until that brings nothing any more; called from time to time when
-        the layouts bring nothing.
+    The search has a schedule on one GPU; nothing is live, and operations take time. The layouts are ``bounded`` if
+    there are dual prices. ``take_turns`` searches for better schedules by other means, until that brings nothing any
+    more; it is called from time to time when the layouts bring nothing.
     """
     if number_of_layouts(branches_of(search.problem)) <= MOST_LAYOUTS:
         _LayoutSearch(search, bounded, share, take_turns).run()
@@ -87,7 +79,7 @@ class _LayoutSearch:
         self._bounded = bounded
         if bounded is not None:
             bounded.end = self._end
-        self._priced = 0  # no more prices are sought for shorter schedules than so many ticks
+        self._priced = 0  # ticks of schedules up to which no more prices are sought
         self._least = search.upper  # the least bound of the layouts that are solved
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
 
@@ -111,12 +103,12 @@ class _LayoutSearch:
                 return
             if search.upper - search.lower < gap:
                 gap, gained = search.upper - search.lower, control.clock
-            elif control.clock - gained > _PATIENCE:
+            elif control.clock - gained > _IDLE_SECONDS:
                 self._take_turns()
                 gap, gained = search.upper - search.lower, control.clock
                 continue
             within = [layout for layout in layouts if layout.lower < self._priced]
-            if self._bounded is not None and len(within) < _FEW and self._priced < self._most_priced:
+            if self._bounded is not None and len(within) < _MIN_LAYOUTS and self._priced < self._most_priced:
                 self._price(self._bounded, layouts)
             else:
                 layout = min(within or layouts, key=self._rank)
@@ -170,7 +162,7 @@ class _LayoutSearch:
         share = 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))
         outcome = run(model.model, control, Request(at_least=layout.lower, share=share, tight=True, on_solution=keep))
         if outcome.values is not None:
-            search.polish(model.places_of(outcome.values), _POLISH)
+            search.polish(model.places_of(outcome.values), _POLISH_SHARE)
         self._seconds[layout] = seconds
         layout.lower = max(layout.lower, outcome.bound)
         if outcome.proven:
@@ -211,22 +203,7 @@ def _chunks(trees: Iterator[LayoutTree], size: int) -> Iterator[list[LayoutTree]
 
 
 class LayoutModel:
-    """Model of the assignments of tasks to the placements of a layout, by their longest path.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        Nothing is live.
-    tree : LayoutTree
-        Tree of the layout.
-    at_least, at_most : int
-        Ticks of the longest path.
-
-    Attributes
-    ----------
-    model : CpModel
-        Minimises the longest path.
-    """
+    """Model of the assignments of tasks to the placements of a layout: the ticks of the longest path are minimised."""
 
     def __init__(self, problem: IntegerBatch, tree: LayoutTree, at_least: int, at_most: int) -> None:
         self.model = model = cp_model.CpModel()

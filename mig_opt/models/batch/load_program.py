@@ -19,8 +19,8 @@ from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 
-_MOST_CHOICES = 5000
-"""With more choices of a place for a task, operations hardly count, and it takes long."""
+_MAX_CHOICES = 5000
+"""Choices of a place for a task above which operations hardly count, and it takes long."""
 
 _RELAXED_SHARE = 0.02
 """Largest share of the time for one program without whole numbers."""
@@ -30,19 +30,13 @@ _SLACK = 1.05
 
 
 def raise_bound_by_loads(search: BlockSearch[M], share: float) -> None:
-    """Report the bound of the load program to a search.
+    """Report the bound of the load program to a search; the better its schedule, the tighter the program.
 
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule, the better the tighter the program.
-    share : float
-        Largest share of the time that is left. Most of it goes to the last program, in which whole numbers decide on
-        the placements in use.
+    Most of the share of the time goes to the last program, in which whole numbers decide on the placements in use.
     """
     problem = search.problem
     backend = Highs()
-    if problem.choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
+    if problem.choices > _MAX_CHOICES or search.control.deterministic or backend.missing():
         return
     # A schedule takes as long as a mark, or it runs nothing where that alone ends so late. With the latter the program
     # tells more, above all where the longest tasks are nearly as long as the schedule.
@@ -88,18 +82,10 @@ def _raise(search: BlockSearch[M], mark: int, backend: Highs, *, share: float, r
 
 
 class LoadProgram:
-    """Load program of a batch.
+    """Load program of a batch, for makespans of ``at_least`` to ``at_most`` ticks.
 
-    Parameters
-    ----------
-    batch : IntegerBatch
-        The batch in ticks.
-    at_least, at_most : int
-        Ticks between which the makespan is sought.
-    below : int, optional
-        No task runs where it cannot end before this tick. By default that is any tick after ``at_most``.
-    relaxed : bool
-        True if placements may be used in part, too.
+    No task runs where it cannot end before the tick ``below``, by default any after ``at_most``. In the ``relaxed``
+    form placements may be used in part, too.
     """
 
     def __init__(
@@ -186,7 +172,7 @@ class LoadProgram:
             lasts.append(last)
             self.linear.implies(f"last_used_{at}_of_{number}", last, self._used[at])
             terms += [(self._used[at], self._units(place.create + place.destroy)), (last, -self._units(place.destroy))]
-        self.linear.at_most(f"one_last_of_{number}", ((last, 1) for last in lasts), 1)
+        self.linear.at_most_one(f"one_last_of_{number}", lasts)
         self.linear.at_most(f"load_of_{number}", terms, 0)
 
     def _live_terms(self, number: int, at: int, covering: Sequence[int]) -> list[Term]:

@@ -96,31 +96,15 @@ def cp(batch: Batch, control: Control[Schedule]) -> None:
 
 
 class Portfolio:
-    """State of one run of the phases.
-
-    Attributes
-    ----------
-    search : CpSearch
-        The best schedule, the bound, and the search by block models.
-    tasks, gpus : int
-        Size of the batch.
-    limited : bool
-        True if there is a limit of time.
-    local_search : TimedSearch or None
-        The local search, once it has begun.
-    dual_prices : DualPrices or None
-        Good dual prices of the tasks, once there are any.
-    bounded : BoundedLayouts or None
-        The layouts that they leave.
-    """
+    """State of one run of the phases."""
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
-        self.search = CpSearch(batch, control)
+        self.search = CpSearch(batch, control)  # the best schedule, the bound, and the search by block models
         self.tasks, self.gpus = len(batch.tasks), len(self.search.problem.gpus)
-        self.limited = control.remaining is not None
+        self.limited = control.remaining is not None  # true if there is a limit of time
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None
-        self.bounded: BoundedLayouts | None = None
+        self.bounded: BoundedLayouts | None = None  # the layouts that the dual prices leave
         self._polishing = 0.0
 
     @property

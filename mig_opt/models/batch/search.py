@@ -47,36 +47,20 @@ M = TypeVar("M", bound=BlockFormulation)
 class BlockSearch(ABC, Generic[M]):
     """Search on one batch: the best schedule and the best bound are in the control, the bound also here in ticks.
 
-    Parameters
-    ----------
-    batch : Batch
-        Every task has a placement.
-    control : Control
-        May hold a schedule to start from.
-
-    Attributes
-    ----------
-    name : str
-        Name of the solver for messages.
-    problem : IntegerBatch
-        The batch in ticks.
-    lower : int
-        Ticks that every schedule takes.
-    building : float
-        Seconds that it takes to build a model.
+    Every task of the batch has a placement; the control may hold a schedule to start from.
     """
 
-    name: str
+    name: str  # of the solver, for messages
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
         self.batch = batch
         self.control = control
         self.problem = IntegerBatch(batch)
-        self.lower = self.problem.ticks.floor(control.lower_bound)
+        self.lower = self.problem.ticks.floor(control.lower_bound)  # ticks that every schedule takes
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         self._blur = 0
-        self.building = self.seconds_to_build()
+        self.building = self.seconds_to_build()  # of a model
         # The problem has no longer schedules than this one.
         if control.objective is None or control.objective > self.problem.horizon.seconds:
             control.offer(self.problem.horizon.schedule)
@@ -177,10 +161,7 @@ class BlockSearch(ABC, Generic[M]):
             model.hint(outcome.values)
 
     def polish(self, places: Sequence[int], share: float = 0.5) -> None:
-        """Find the best order of operations for an assignment, given as the place of each task, and keep the schedule.
-
-        It may take a share of the time that is left.
-        """
+        """Find the best order of operations for the place of each task, in a share of the time; keep the schedule."""
         if self.problem.operations_take_no_time:
             self.offer_nested(places)
         elif self.open:
@@ -206,13 +187,7 @@ class BlockSearch(ABC, Generic[M]):
             self._rounded = min(self._rounded, outcome.objective)
 
     def offer_nested(self, places: Sequence[int]) -> int:
-        """Keep the schedule that runs outer placements of an assignment before inner ones, if it is better.
-
-        Returns
-        -------
-        int
-            Ticks that it takes.
-        """
+        """Keep the schedule that runs outer placements before inner ones, if it is better; return its ticks."""
         schedule = self.problem.nested(places)
         self.control.offer(schedule)
         return self.problem.ticks.nearest(schedule.makespan)

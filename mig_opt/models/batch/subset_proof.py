@@ -18,29 +18,24 @@ from mig_opt.models.batch.search import BlockSearch, M
 _CASES_PER_SECOND = 4e8
 """Cases that a thread looks at."""
 
-_SHARE = 0.5
+_TABLES_SHARE = 0.5
 """Largest share of the time for the tables; else it is not worth to begin."""
 
-_MOST_CASES = 3e11
-"""More would take many minutes even where there is no limit of time."""
+_MAX_CASES = 3e11
+"""Cases above which the tables would take many minutes even where there is no limit of time."""
 
 _SECONDS_PER_CANDIDATE = 1e-4
 """Seconds to list an assignment."""
 
-_MOST_CANDIDATES = 20_000
-"""With more assignments, the block model with all of them at once is quicker."""
+_MAX_CANDIDATES = 20_000
+"""Assignments above which the block model with all of them at once is quicker."""
 
 
 def prove_by_subsets(search: BlockSearch[M]) -> None:
     """Prove the best schedule of a search optimal, or find a better one, if the batch is small enough.
 
     All that is proven is reported to the search; it may be less than that, where the time is up or too many assignments
-    are left.
-
-    Parameters
-    ----------
-    search : BlockSearch
-        With a schedule, the better the quicker.
+    are left. The better the schedule, the quicker.
     """
     problem, control = search.problem, search.control
     if len(problem.batch.tasks) > MOST_TASKS or not search.open:
@@ -48,7 +43,7 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
     tables = LoadTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers
     time = control.remaining
-    if work > (_MOST_CASES / _CASES_PER_SECOND if time is None else time * _SHARE):
+    if work > (_MAX_CASES / _CASES_PER_SECOND if time is None else time * _TABLES_SHARE):
         return
     control.spend(work)
     if not tables.fill(control.workers, lambda: control.expired):
@@ -89,6 +84,6 @@ class _Candidates:
         """Return True if so few assignments are left that each can be looked at; False if the time is up before."""
         for number, _ in enumerate(self._assignments.within(at_most)):
             self._search.control.spend(_SECONDS_PER_CANDIDATE)
-            if number == _MOST_CANDIDATES or self._search.control.expired:
+            if number == _MAX_CANDIDATES or self._search.control.expired:
                 return False
         return True

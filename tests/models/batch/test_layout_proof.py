@@ -66,7 +66,7 @@ def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
 
 @pytest.mark.parametrize("n", [5, 9, 12])
 def test_the_efforts_for_many_tasks_find_the_same_optimum(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_proof, "_SOME", 0)
+    monkeypatch.setattr(layout_proof, "_MAX_TASKS_COARSE", 0)
     batch = generate_batch(n, gpu="A30", seed=n)
     agree(batch, by_layouts(batch, n), solve(batch, "cp").makespan)
 
@@ -90,7 +90,7 @@ def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int)
     best = solve(batch, "cp", time_limit=20)
     assume(best.status is Status.OPTIMAL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout_proof, "_SOME", 0)
+        patch.setattr(layout_proof, "_MAX_TASKS_COARSE", 0)
         found = by_layouts(batch, seed)
     assert best.makespan is not None
     assert found.objective is not None
