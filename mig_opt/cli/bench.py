@@ -44,7 +44,7 @@ def bench(
     from mig_opt.cli.study import shown_study_progress, study_report
     from mig_opt.studies import read_study, run_study, study_rows
     from mig_opt.studies.execution import SourcesChangedError
-    from mig_opt.studies.running import check_jobs
+    from mig_opt.studies.studies import check_jobs
 
     results = study.parent / f"{study.stem}.jsonl" if output is None else output
     plan = call.attempt(read_study, study)

@@ -17,7 +17,7 @@ from mig_opt.method.study import (
     TraceFromFile,
 )
 from mig_opt.studies.comparison import compare
-from mig_opt.studies.running import StudyProgress, StudyRows, read_study, run_study, study_from_json, study_rows
+from mig_opt.studies.studies import StudyProgress, StudyRows, read_study, run_study, study_from_json, study_rows
 
 __all__ = [
     "BatchFromFile",

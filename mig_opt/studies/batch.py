@@ -41,6 +41,12 @@ GAPS = (0.01, 0.005, 0.003, 0.001, 0.0005)
 """The seconds until each of these gaps are kept."""
 
 _USUAL = {"time_limit": DEFAULT_TIME_LIMIT, "gap": 0.0, "workers": 1, "partition": None}
+_TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "time_limit": lambda value: "no limit" if value is None else f"{value:g} s",
+    "gap": lambda value: f"gap {value * 100:g}%",
+    "workers": lambda value: plural(value, "thread"),
+    "partition": str,
+}
 _WARM_UP_LIMIT = 5.0
 _WARM_UP_PARTITION = "7"
 
@@ -52,6 +58,8 @@ class BatchRun(StudyRun):
     KIND = "batch"
     ARGUMENTS = frozenset({"method", "time_limit", "gap", "workers", "deterministic", "seed", "fresh"})
     ALWAYS_NAMED = ("n",)
+    digest = staticmethod(batch_digest)
+    generate = staticmethod(generate_batch)
 
     @classmethod
     def solvers(cls, study: Study) -> Iterator[tuple[dict[str, Any], str]]:
@@ -77,16 +85,6 @@ class BatchRun(StudyRun):
             batch = read_batch(folder / source.file, gpu=source.gpu)
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
 
-    @classmethod
-    def digest(cls, subject: Batch) -> str:
-        """Return the digest of a batch."""
-        return batch_digest(subject)
-
-    @classmethod
-    def generate(cls, settings: Mapping[str, Any]) -> Batch:
-        """Return the batch with these settings."""
-        return generate_batch(**settings)
-
     def warm_up(self) -> None:
         """Load whatever the method loads."""
         warm_up(self.arguments["method"])
@@ -105,25 +103,13 @@ def columns(methods: Sequence[MethodSettings]) -> Iterator[tuple[MethodSettings,
     for method in methods:
         for given in combinations({name: getattr(method, name) for name in _USUAL}):
             named = [
-                _argument_text(name, value)
+                _TEXTS[name](value)
                 for name, value in given.items()
                 if len(getattr(method, name)) > 1 or (not method.label and value != _USUAL[name])
             ]
             if method.deterministic and not method.label:
                 named.append("deterministic")
             yield method, given, ", ".join([method.label or method.method, *named])
-
-
-def _argument_text(name: str, value: Any) -> str:
-    match name:
-        case "time_limit":
-            return "no limit" if value is None else f"{value:g} s"
-        case "gap":
-            return f"gap {value * 100:g}%"
-        case "workers":
-            return plural(value, "thread")
-        case _:
-            return str(value)
 
 
 def measure(batch: Batch, method: str, *, memory: bool = False, **options: Any) -> Outcome:

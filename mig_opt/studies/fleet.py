@@ -35,6 +35,17 @@ UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
 
 
+def _digest(trace: Trace) -> str:
+    """Return a hash of a trace and its operation costs."""
+    costs = [sorted(table.items()) for table in (trace.operations.create, trace.operations.destroy)]
+    return hashlib.sha256((trace_to_json(trace) + json.dumps(costs)).encode()).hexdigest()
+
+
+def _generated(family: str, parameters: Mapping[str, Any], **settings: Any) -> Trace:
+    """Return the trace of a family with parameters, for GPUs and a seed."""
+    return generate_trace(family, **settings, **parameters)
+
+
 class TraceRun(StudyRun):
     """A simulation of a scheduler on a trace."""
 
@@ -42,6 +53,8 @@ class TraceRun(StudyRun):
     KIND = "trace"
     ARGUMENTS = frozenset({"policy", "options", "fresh"})
     ALWAYS_NAMED = ("family", "operation_costs")
+    digest = staticmethod(_digest)
+    generate = staticmethod(_generated)
 
     @classmethod
     def solvers(cls, study: Study) -> Iterator[tuple[dict[str, Any], str]]:
@@ -54,18 +67,6 @@ class TraceRun(StudyRun):
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
         """Return the trace in a file."""
         return read_trace(folder / source.file, gpu=source.gpu, gpus=source.gpus)
-
-    @classmethod
-    def digest(cls, subject: Trace) -> str:
-        """Return a hash of a trace and its operation costs."""
-        costs = [sorted(table.items()) for table in (subject.operations.create, subject.operations.destroy)]
-        return hashlib.sha256((trace_to_json(subject) + json.dumps(costs)).encode()).hexdigest()
-
-    @classmethod
-    def generate(cls, settings: Mapping[str, Any]) -> Trace:
-        """Return the trace with these settings."""
-        given = {name: settings[name] for name in ("gpu", "gpus", "seed")}
-        return generate_trace(settings["family"], **given, **settings["parameters"])
 
     def warm_up(self) -> None:
         """Load whatever the scheduler loads; what goes wrong is left to the runs."""
@@ -160,8 +161,8 @@ def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
     for settings in settings_of(source):
         jobs = settings["parameters"].get("jobs")
         given = {"jobs": 1} if type(jobs) is int and jobs > 1 else {}
-        values = {**settings, "seed": 0, "parameters": {**settings["parameters"], **given}}
-        for problem in problems_of(TraceRun.generate, values):
+        values = {name: settings[name] for name in ("family", "gpu", "gpus")}
+        for problem in problems_of(_generated, parameters={**settings["parameters"], **given}, seed=0, **values):
             yield problem if problem.path in ("family", "gpu", "gpus", "seed") else problem.below("parameters")
 
 

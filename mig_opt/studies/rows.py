@@ -112,9 +112,13 @@ class Records(Generic[R]):
         self._rows: dict[tuple[str, str], Row[R]] = {}
         self._latest: dict[str, Row[R]] = {}
         self._torn = True
-        for file in [] if self._path is None else _files(self._path):
-            for row in _rows(file, read):
-                self._remember(row)
+
+        def row(fields: Mapping[str, Any]) -> Row[R]:
+            run, outcome = read(fields["run"]), Outcome(**fields["outcome"])
+            return Row(run, outcome, fields.get("environment", {}), fields["fingerprint"], fields["date"])
+
+        for found, _ in () if self._path is None else _lines(self._path, row):
+            self._remember(found)
 
     def _remember(self, row: Row[R]) -> None:
         self._rows[row.run.key, row.fingerprint] = row
@@ -170,12 +174,10 @@ def pack(path: Path) -> int:
         If a line of the two files is no row.
     """
     path, latest = plain(path), dict[str, tuple[str, str]]()
-    for file in _files(path):
-        for fields, line in _lines(file, lambda fields: (fields["run"], fields["date"])):
-            run, date = fields
-            key = json.dumps(run, sort_keys=True)
-            if date >= latest.get(key, ("",))[0]:
-                latest[key] = (date, line)
+    for (run, date), line in _lines(path, lambda fields: (fields["run"], fields["date"])):
+        key = json.dumps(run, sort_keys=True)
+        if date >= latest.get(key, ("",))[0]:
+            latest[key] = (date, line)
     if path.exists():
         text = "".join(f"{line}\n" for _, line in latest.values())
         write_bytes(packed(path), lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
@@ -183,37 +185,26 @@ def pack(path: Path) -> int:
     return len(latest)
 
 
-def _files(path: Path) -> list[Path]:
-    """Return the files that hold the rows, the older ones first."""
-    return [file for file in (packed(path), path) if file.exists()]
-
-
-def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]]:
-    def row(fields: Mapping[str, Any]) -> Row[R]:
-        run, outcome = read(fields["run"]), Outcome(**fields["outcome"])
-        return Row(run, outcome, fields.get("environment", {}), fields["fingerprint"], fields["date"])
-
-    for found, _ in _lines(path, row):
-        yield found
-
-
 def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[T, str]]:
-    """Yield what ``read`` makes of each line, and the line; refuse a file with others."""
-    problems = []
-    data = read_bytes(path)
-    if path.suffix == ".xz":
-        try:
-            data = lzma.decompress(data)
-        except lzma.LZMAError:
-            raise InputError([Problem("", "is no xz file, or a damaged one")], str(path)) from None
-    text = decoded(data, str(path))
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
-        try:
-            yield read(json.loads(line)), line
-        except (ValueError, TypeError, KeyError):
-            problems.append(Problem(f"line {number}", "is no row of such a study; name another file, or remove it"))
-    if problems:
-        raise InputError(problems, str(path))
+    """Yield what ``read`` makes of each line of the files that hold rows, older ones first, and the line."""
+    for file in (packed(path), path):
+        if not file.exists():
+            continue
+        problems, data = [], read_bytes(file)
+        if file != path:
+            try:
+                data = lzma.decompress(data)
+            except lzma.LZMAError:
+                raise InputError([Problem("", "is no xz file, or a damaged one")], str(file)) from None
+        text = decoded(data, str(file))
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+            try:
+                yield read(json.loads(line)), line
+            except (ValueError, TypeError, KeyError):
+                message = "is no row of such a study; name another file, or remove it"
+                problems.append(Problem(f"line {number}", message))
+        if problems:
+            raise InputError(problems, str(file))
 
 
 def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, float]] | None = None) -> list[str]:

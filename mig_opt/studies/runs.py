@@ -39,6 +39,8 @@ class StudyRun(ABC):
     KIND: ClassVar[str]  # key of the source in a row
     ARGUMENTS: ClassVar[frozenset[str]]  # that each run has
     ALWAYS_NAMED: ClassVar[tuple[str, ...]]  # settings of the generator that cells name even if all have the same
+    digest: ClassVar[staticmethod[[Any], str]]  # differs between batches or traces that differ
+    generate: ClassVar[staticmethod[..., Any]]  # the batch or trace with settings of the generator
 
     @property
     def key(self) -> str:
@@ -74,16 +76,6 @@ class StudyRun(ABC):
     @abstractmethod
     def load(cls, source: Any, folder: Path) -> Any:
         """Return the batch or trace in a file, or that is bundled, with its usual operation costs."""
-
-    @classmethod
-    @abstractmethod
-    def digest(cls, subject: Any) -> str:
-        """Return a text that differs between batches or traces that differ."""
-
-    @classmethod
-    @abstractmethod
-    def generate(cls, settings: Mapping[str, Any]) -> Any:
-        """Return the batch or trace with these settings of the generator, with its usual operation costs."""
 
     @abstractmethod
     def warm_up(self) -> None:
@@ -193,7 +185,7 @@ def _generated(run_class: type[StudyRun], key: str) -> Any:
     """Return the batch or trace that a generator makes; several solvers run on it one after the other."""
     settings = json.loads(key)[run_class.KIND]
     operation_costs = settings.pop("operation_costs")
-    return _with_costs(run_class.generate(settings), operation_costs)
+    return _with_costs(run_class.generate(**settings), operation_costs)
 
 
 def _with_costs(subject: Any, operation_costs: bool) -> Any:

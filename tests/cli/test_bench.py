@@ -20,7 +20,7 @@ from mig_opt.cli.progress import Bar
 from mig_opt.cli.study import StudyBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study
 from mig_opt.studies.rows import Outcome, Row
-from mig_opt.studies.running import runs_of
+from mig_opt.studies.studies import runs_of
 
 STUDY = {
     "schema": "mig-opt/study/1",
@@ -157,7 +157,7 @@ def test_contradictions_are_loud(mig_opt: Command, study: Path) -> None:
 def test_foreign_rows_are_told(mig_opt: Command, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
     mig_opt("bench", study)
-    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert "1 run was made with other sources or versions." in mig_opt("bench", study, "--keep", "--table").out
     assert "1 of 1 runs are missing" in mig_opt("bench", study, "--table").out
 

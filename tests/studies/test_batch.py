@@ -24,7 +24,7 @@ from mig_opt.studies import (
     study_rows,
 )
 from mig_opt.studies.batch import measure
-from mig_opt.studies.running import read_run, runs_of
+from mig_opt.studies.studies import read_run, runs_of
 
 # Runs
 
@@ -127,7 +127,7 @@ def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = tmp_path / "rows.jsonl"
     found = resumed(SMALL, path, monkeypatch)
     assert study_rows(SMALL, path) == found
-    monkeypatch.setattr("mig_opt.studies.running.perform", None)
+    monkeypatch.setattr("mig_opt.studies.studies.perform", None)
     run_study(SMALL, path)  # nothing is left to do
 
 
@@ -145,7 +145,7 @@ def test_rows_hold_what_was_run_and_where(tmp_path: Path) -> None:
 def test_rows_of_other_sources_are_done_again_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, study = tmp_path / "rows.jsonl", Study((GeneratedBatches(n=(3,)),), (FAR,))
     run_study(study, path)
-    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert len(study_rows(study, path).missing) == 1
     kept = run_study(study, path, keep=True)
     assert (len(kept.rows), kept.foreign) == (1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import Command, called
-from online_worlds import Scripted, job, trace
+from online_worlds import job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
@@ -17,7 +18,7 @@ from mig_opt import Trace, generate_trace
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 from mig_opt.method.registry import Method
-from mig_opt.simulation import Simulation, simulate
+from mig_opt.simulation import Policy, Simulation, simulate
 from mig_opt.studies import (
     GeneratedBatches,
     GeneratedTraces,
@@ -27,7 +28,7 @@ from mig_opt.studies import (
     run_study,
     study_rows,
 )
-from mig_opt.studies.running import read_run, runs_of
+from mig_opt.studies.studies import read_run, runs_of
 
 SMALL = Study(
     traces=(GeneratedTraces(("normal-25", "migm-ht1"), seeds=(0, 1), parameters={"jobs": (6,)}),),
@@ -160,7 +161,7 @@ def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert study_rows(SMALL, path).rows == found.rows
     more = Study(traces=SMALL.traces, policies=(*SMALL.policies, PolicySettings("first-fit", {"backfill": (True,)})))
     assert [run.column for run in study_rows(more, path).missing] == ["first-fit:backfill=true"] * 4
-    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert len(study_rows(SMALL, path).missing) == 8
     assert study_rows(SMALL, path, keep=True).foreign == 8
 
@@ -198,7 +199,8 @@ def test_methods_and_schedulers_share_a_study(tmp_path: Path) -> None:
 # What goes wrong
 
 
-class Broken(Scripted):
+@dataclasses.dataclass
+class Broken(Policy):
     def arrived(self, cluster: object, job: int) -> None:
         raise ZeroDivisionError("broken")
 
@@ -206,7 +208,7 @@ class Broken(Scripted):
 def test_a_scheduler_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, path = two_jobs(tmp_path), tmp_path / "rows.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(Method, "load", lambda entry: lambda **options: Broken({}))
+        patch.setattr(Method, "load", lambda entry: Broken)
         found = run_study(study, path, folder=tmp_path)
     assert found.failures == ["first-fit on two: ZeroDivisionError: broken"]
     assert [(line.runs, line.complete, line.failed, line.makespan) for line in found.trace_summary()] == [

@@ -20,7 +20,7 @@ from mig_opt.studies import (
     run_study,
     study_from_json,
 )
-from mig_opt.studies.running import runs_of
+from mig_opt.studies.studies import runs_of
 
 
 def test_json_and_toml_say_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Running of studies: the runs that are missing of one, and the rows that a file has of it."""
+"""Studies: read, checked and run; the runs that are missing of one, and the rows that a file has of it."""
 
 from __future__ import annotations
 
