@@ -1,15 +1,60 @@
-"""Parts that schedulers share: the queue of waiting jobs, a rank of GPUs, a line through points."""
+"""Parts that schedulers share: what serves a queue of waiting jobs, a rank of GPUs, a line through points."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from mig_opt.gpu.geometry import GpuState
+from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
 JobClass = TypeVar("JobClass", bound=Hashable)
+
+
+class QueueScheduler(ConfigurablePolicy):
+    """Base class of schedulers with a queue: the events that change it are those at which it is served."""
+
+    @abstractmethod
+    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        """Put a job into the queue as the last one; it ran out of memory and needed so much, unless that is 0."""
+
+    @abstractmethod
+    def dequeue(self, job: int) -> None:
+        """Forget a job that waits."""
+
+    @abstractmethod
+    def serve(self, cluster: Cluster) -> None:
+        """Start the jobs that can be started now."""
+
+    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Learn that an instance has become idle; the queue is served next."""
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        """Queue the job, and serve the queue."""
+        self.enqueue(cluster, job, 0.0)
+        self.serve(cluster)
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Let others have the instance."""
+        self.released(cluster, job, gpu, placement)
+        self.serve(cluster)
+
+    gave_up = finished
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Queue the job again, for as much memory as it needed, and let others have the instance."""
+        self.enqueue(cluster, job, needed_gb)
+        self.released(cluster, job, gpu, placement)
+        self.serve(cluster)
+
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Take the job out of the queue, and serve those behind it."""
+        self.dequeue(job)
+        self.serve(cluster)
 
 
 class JobQueue(Generic[JobClass]):

@@ -90,17 +90,9 @@ class Baskets(QueueingPolicy):
             return 1 if state.options(profile) else None
         return 0 if self._in_basket(state, large=self._is_large[profile]) and state.options(profile) else None
 
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Take the GPU out of its basket if it has no jobs any more, and serve the queue."""
+    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Take the GPU out of its basket if it has no jobs any more."""
         self._sort(cluster, gpu)
-        self.serve(cluster)
-
-    gave_up = finished
-
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Take the GPU out of its basket if it has no jobs any more, and serve the queue, with the job last in it."""
-        self._sort(cluster, gpu)
-        super().failed(cluster, job, gpu, placement, needed_gb)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Consolidate, and serve the queue."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from mig_opt.gpu.geometry import GpuState, members
+from mig_opt.gpu.geometry import GpuState, Option, members
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.rules import wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
@@ -68,19 +68,13 @@ class FragmentationAware(QueueingPolicy):
         """Return True if a GPU in this state is lazy."""
         return state.usage.used_compute < self.threshold * self._compute
 
-    def key(self, state: GpuState, profile: int) -> int | None:
-        """Return a rank: lazy GPUs first, then those of least fragmentation, then those that reuse an instance."""
-        options = self.options(state, profile)
-        if not options:
-            return None
-        if not self.load_balancing:
-            return 0
-        best, busy = options[0], not self.lazy(state)
-        return ((state.geometry.unit + 1) * busy + best.cost) * 2 + best.creates
+    def gpu_rank(self, state: GpuState) -> int:
+        """Return a rank with which all lazy GPUs come first."""
+        return 2 * (state.geometry.unit + 1) if self.load_balancing and not self.lazy(state) else 0
 
-    def pick(self, state: GpuState, profile: int) -> int:
-        """Return the placement of least fragmentation, one with an instance if there is a choice."""
-        return self.options(state, profile)[0].placement if self.load_balancing else super().pick(state, profile)
+    def rank(self, state: GpuState, option: Option) -> int:
+        """Return the fragmentation with a job on a placement; of equals those that reuse an instance come first."""
+        return 2 * option.cost + option.creates if self.load_balancing else 0
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Serve the queue, migrate, and serve what fits now."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.gpu.geometry import Geometry, GpuState
+from mig_opt.gpu.geometry import Geometry, GpuState, Option
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -50,21 +50,10 @@ class FragmentationGrowth(QueueingPolicy):
             self._most = sum(place.profile.memory_slices for place in cluster.geometry.placements)
         super().begin(cluster)
 
-    def key(self, state: GpuState, profile: int) -> int | None:
-        """Return the least growth on a GPU, counted from the greatest fall that there could be."""
-        options = self.options(state, profile)
-        if not options:
-            return None
-        return self._most + min(self._growth(state, option.placement) for option in options)
-
-    def pick(self, state: GpuState, profile: int) -> int:
-        """Return the placement of least growth."""
-        places = (option.placement for option in self.options(state, profile))
-        return min(places, key=lambda placement: (self._growth(state, placement), placement))
-
-    def _growth(self, state: GpuState, placement: int) -> int:
-        geometry = state.geometry
-        return self._fragmentation(geometry, state.busy | 1 << placement) - self._fragmentation(geometry, state.busy)
+    def rank(self, state: GpuState, option: Option) -> int:
+        """Return the growth with a job on a placement, counted from the greatest fall that there could be."""
+        after = self._fragmentation(state.geometry, state.busy | 1 << option.placement)
+        return self._most + after - self._fragmentation(state.geometry, state.busy)
 
     def _fragmentation(self, geometry: Geometry, busy: int) -> int:
         if self.metric == "unavailable":

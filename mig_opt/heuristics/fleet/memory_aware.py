@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from abc import abstractmethod
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from mig_opt.heuristics.fleet.base import JobQueue
+from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
+from mig_opt.simulation.fleet.options import above, at_least
 
 _MOST_OBSERVATIONS = 1000
 """Observations of a job in the time it has left: a job that runs for years is not observed every second."""
@@ -26,7 +25,7 @@ _LEAST_PAUSE = 1e-5
 
 
 @dataclass(kw_only=True, eq=False)
-class MemoryAware(ConfigurablePolicy):
+class MemoryAware(QueueScheduler):
     """Gives each job the tightest memory that it fits in; jobs of unknown memory start small and grow on demand.
 
     The memory of a job is known (``memory_gb``, what the paper gets from compilers and models of networks) unless it
@@ -67,13 +66,6 @@ class MemoryAware(ConfigurablePolicy):
     sample_s: Annotated[float, above(0, "a finite number of seconds > 0")] = 1.0
     tolerance: Annotated[float, at_least(0, "a finite number >= 0")] = 0.05
 
-    @abstractmethod
-    def serve(self, cluster: Cluster) -> None:
-        """Start the jobs that can be started now."""
-
-    def release(self, cluster: Cluster, gpu: int, placement: int) -> None:
-        """Take an instance back that has become idle; the queue is served next."""
-
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue and no knowledge of jobs that grow."""
         self.manager = PartitionManager(
@@ -86,30 +78,14 @@ class MemoryAware(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job. Those that arrive in the same moment are served together."""
-        self._queue_job(cluster, job)
+        self.enqueue(cluster, job, 0.0)
         jobs = cluster.trace.jobs
         if job + 1 == len(jobs) or jobs[job + 1].arrival > cluster.now:
             self.serve(cluster)
 
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Let others have the instance."""
+    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Forget what was forecast of the job."""
         self._forecasts.pop(job, None)
-        self.release(cluster, gpu, placement)
-        self.serve(cluster)
-
-    gave_up = finished
-
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Queue the job again for as much memory as it needed."""
-        self._known_need[job] = needed_gb
-        self._queue_job(cluster, job)
-        self.finished(cluster, job, gpu, placement)
-
-    def rejected(self, cluster: Cluster, job: int) -> None:
-        """Take the job out of the queue, and serve those behind it."""
-        self._known_need.pop(job, None)
-        self.dequeue(job)
-        self.serve(cluster)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Observe a job that grows (its number is the tag), and restart it early if it will not fit."""
@@ -152,18 +128,22 @@ class MemoryAware(ConfigurablePolicy):
             return min(self.start_gb, self.manager.largest_gb(requested))
         return (requested.memory_gb or 0.0) if known is None else known
 
-    def enqueue(self, cluster: Cluster, job: int, fit: TightFit) -> None:
-        """Put a job into the queue as the last one."""
+    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        """Queue a job for its tight fit; if there is none, it waits for ever."""
+        if least_gb:
+            self._known_need[job] = least_gb
+        fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
+        if fit is not None:
+            self.add(fit, job)
+
+    def add(self, fit: TightFit, job: int) -> None:
+        """Put a job into the queue as the last one of its fit."""
         self.queue.add(fit, job)
 
     def dequeue(self, job: int) -> None:
-        """Take a job that waits out of the queue."""
+        """Forget a job that waits."""
+        self._known_need.pop(job, None)
         self.queue.discard(job)
-
-    def _queue_job(self, cluster: Cluster, job: int) -> None:
-        fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
-        if fit is not None:  # else it waits for ever
-            self.enqueue(cluster, job, fit)
 
 
 class MemoryAwareInOrder(MemoryAware):
@@ -234,9 +214,9 @@ class MemoryAwareBySize(MemoryAware):
         self._sorted: defaultdict[TightFit, list[tuple[int, float, int]]] = defaultdict(list)
         self._phase_counts: Counter[TightFit] = Counter()
 
-    def enqueue(self, cluster: Cluster, job: int, fit: TightFit) -> None:
+    def add(self, fit: TightFit, job: int) -> None:
         """Put a job into the queue; until the next phase of its fit begins it is the last one."""
-        super().enqueue(cluster, job, fit)
+        super().add(fit, job)
         self._unsorted[fit].append(job)
 
     def dequeue(self, job: int) -> None:
@@ -264,8 +244,9 @@ class MemoryAwareBySize(MemoryAware):
         job = heapq.heappop(self._sorted[fit])[-1] if self._sorted[fit] else self._unsorted[fit].popleft()
         return self.queue.take(fit, job)
 
-    def release(self, cluster: Cluster, gpu: int, placement: int) -> None:
+    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Let the instance go on with its next job; the phase ends with the last busy instance."""
+        super().released(cluster, job, gpu, placement)
         phase = self._phases[gpu]
         dealt = phase.dealt.pop(placement)
         if dealt or self._may_join(phase):

@@ -15,23 +15,23 @@ from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.base import JobQueue, free_slices
+from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler, free_slices
 from mig_opt.heuristics.fleet.partitions import create_partitions, profile_for
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import ConfigurablePolicy, at_least
+from mig_opt.simulation.fleet.options import at_least
 
 PATIENCE_S = 600.0
 """Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""
 
 
 @dataclass(kw_only=True, eq=False)
-class QueueingPolicy(ConfigurablePolicy):
+class QueueingPolicy(QueueScheduler):
     """Places each job when it arrives, or queues it; on each departure the queue is served.
 
     A job runs on the profile that it asks for, else on the smallest on which it can run. One that ran out of memory
     waits again, last in the queue, for its smallest profile with as much memory as it needed; if it has none, it waits
     for ever. The GPU is the first one with room, and the placement the first one there, unless a subclass chooses them
-    in another way (:meth:`key`, :meth:`pick`).
+    by ranks of their own (:meth:`gpu_rank`, :meth:`rank`).
 
     Parameters
     ----------
@@ -60,13 +60,22 @@ class QueueingPolicy(ConfigurablePolicy):
         if self.dynamic_partitioning is True and self.partition is not None:
             yield Problem("partition", "is for dynamic_partitioning=False or the policy 'static'; drop it")
 
+    def gpu_rank(self, state: GpuState) -> int:
+        """Return the rank of a GPU in some state with room, least first; the ranks of its placements count besides."""
+        return 0
+
+    def rank(self, state: GpuState, option: Option) -> int:
+        """Return the rank of a placement on a GPU in some state, least first; of equals the first one is taken."""
+        return 0
+
     def key(self, state: GpuState, profile: int) -> int | None:
-        """Return the rank of a GPU in some state for a profile, least first: 0, or None if there is no room."""
-        return 0 if self.options(state, profile) else None
+        """Return the rank of a GPU in some state for a profile, least first, or None if there is no room."""
+        ranks = [self.rank(state, option) for option in self.options(state, profile)]
+        return self.gpu_rank(state) + min(ranks) if ranks else None
 
     def pick(self, state: GpuState, profile: int) -> int:
-        """Return the placement for a job of a profile on a GPU that has room: the first one."""
-        return min(option.placement for option in self.options(state, profile))
+        """Return the placement for a job of a profile on a GPU that has room."""
+        return min((self.rank(state, option), option.placement) for option in self.options(state, profile))[1]
 
     def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
         """Return the profile that a job waits for, with so much memory at least; None if there is none."""
@@ -89,38 +98,24 @@ class QueueingPolicy(ConfigurablePolicy):
             create_partitions(cluster, self.partition)
             self._possible = reduce(or_, (state.idle for state in cluster.states))
 
-    def arrived(self, cluster: Cluster, job: int) -> None:
-        """Queue the job, and place it if that is possible."""
-        self._queue_job(cluster, job, 0.0)
+    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        """Queue a job for its profile; if there is none, it waits for ever."""
+        if least_gb:
+            self._failed_at[job] = cluster.now
+        profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
+        if profile is not None:
+            self._queue.add(cluster.geometry.profile_index(profile), job)
 
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Serve the queue, with the job last in it."""
-        self._failed_at[job] = cluster.now
-        self._queue_job(cluster, job, needed_gb)
-
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Serve the queue."""
-        self.serve(cluster)
-
-    gave_up = finished
-
-    def rejected(self, cluster: Cluster, job: int) -> None:
-        """Take the job out of the queue, and serve those behind it."""
+    def dequeue(self, job: int) -> None:
+        """Forget a job that waits."""
         self._failed_at.pop(job, None)
         self._queue.discard(job)
-        self.serve(cluster)
 
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
         self._queue.serve(
             lambda profile: self._place(cluster, profile), lambda profile: self._holds_up(cluster, profile)
         )
-
-    def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
-        if profile is not None:
-            self._queue.add(cluster.geometry.profile_index(profile), job)
-        self.serve(cluster)
 
     def _place(self, cluster: Cluster, profile: int) -> bool:
         """Start the first job that waits for a profile; return False if there is no room."""
@@ -151,17 +146,17 @@ class FirstFit(QueueingPolicy):
 class BestFit(QueueingPolicy):
     """The GPU on which the fewest compute slices are free, then the fewest memory slices."""
 
-    def key(self, state: GpuState, profile: int) -> int | None:
+    def gpu_rank(self, state: GpuState) -> int:
         """Return the number of free slices, compute slices first."""
-        return free_slices(state) if self.options(state, profile) else None
+        return free_slices(state)
 
 
 class LoadBalancing(QueueingPolicy):
     """The GPU with the fewest busy compute slices."""
 
-    def key(self, state: GpuState, profile: int) -> int | None:
+    def gpu_rank(self, state: GpuState) -> int:
         """Return the load."""
-        return state.usage.used_compute if self.options(state, profile) else None
+        return state.usage.used_compute
 
 
 @dataclass(kw_only=True, eq=False)

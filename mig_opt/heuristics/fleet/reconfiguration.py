@@ -15,7 +15,7 @@ import numpy as np
 
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.base import JobQueue
+from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
 from mig_opt.heuristics.fleet.end_estimates import EndEstimates, predicted_slowdown
 from mig_opt.heuristics.fleet.partitions import (
     create_partitions,
@@ -26,7 +26,7 @@ from mig_opt.heuristics.fleet.partitions import (
 )
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import Ranking
-from mig_opt.simulation.fleet.options import ConfigurablePolicy, at_least
+from mig_opt.simulation.fleet.options import at_least
 
 
 class GpuView(NamedTuple):
@@ -50,7 +50,7 @@ class JobClass(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False)
-class ReconfiguringPolicy(ConfigurablePolicy):
+class ReconfiguringPolicy(QueueScheduler):
     """Runs jobs on the instances that exist; only a GPU without jobs gets others.
 
     The stages are those of the PCIe-aware paper (section 4.2). On each arrival and each end the records are brought up
@@ -116,32 +116,19 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         for gpu in range(gpus):
             self._create(cluster, gpu, smallest_instances(geometry) if self.partition is None else ())
 
-    def arrived(self, cluster: Cluster, job: int) -> None:
-        """Queue the job, and place the jobs that can be placed."""
-        self._queue_job(cluster, job, 0.0)
-        self._activate(cluster)
-
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Place the jobs that can be placed."""
+    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Bring the records of the GPU up to date (stage 1)."""
         self._estimates.remove(gpu, job, cluster.now)
         self._update(cluster, gpu)
         self._gain(gpu)
-        self._activate(cluster)
 
-    gave_up = finished
-
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Queue the job again, and place the jobs that can be placed."""
-        self._queue_job(cluster, job, needed_gb)
-        self.finished(cluster, job, gpu, placement)
-
-    def rejected(self, cluster: Cluster, job: int) -> None:
-        """Take the job out of the queue; no GPU is marked for it any more."""
+    def dequeue(self, job: int) -> None:
+        """Forget a job that waits; no GPU is marked for it any more."""
         self._waiting_since.pop(job, None)
         self._queue.discard(job)
-        self._activate(cluster)
 
-    def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
+    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        """Queue a job for its profile; if there is none, it waits for ever."""
         requested = cluster.trace.jobs[job]
         profile = profile_for(cluster.trace, requested, least_gb)
         if profile is None:
@@ -159,7 +146,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         self._refused.pop(job_class, None)
         self._waiting_since[job] = cluster.now
 
-    def _activate(self, cluster: Cluster) -> None:
+    def serve(self, cluster: Cluster) -> None:
         """Carry out stages 2 to 4 until nothing changes."""
         changed = True
         while changed:
