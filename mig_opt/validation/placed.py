@@ -14,8 +14,10 @@ from typing import Generic, TypeVar
 
 from mig_opt.batch.batch import Located
 from mig_opt.batch.lifetimes import Location
+from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import Problem, problems_of
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.serving.change_plan import ChangeStep
 
 Entry = TypeVar("Entry", bound=Located)
 Item = TypeVar("Item")
@@ -110,6 +112,17 @@ def clash_message(later: Span[Placement, Item], earlier: Sequence[Span[Placement
         for other in earlier
     )
     return f"{created}, while {', and '.join(until)}"
+
+
+def time_problems(entry: Run | Operation | ChangeStep, tolerance: float) -> Iterator[Problem]:
+    """Yield the problems of an entry with its times."""
+    for name, seconds in (("begin", entry.begin), ("end", entry.end)):
+        if not math.isfinite(seconds):
+            yield Problem(name, f"must be a finite number of seconds, is {seconds}")
+    if entry.begin < -tolerance:
+        yield Problem("begin", f"must not be negative, is {in_seconds(entry.begin)}")
+    if entry.end < entry.begin - tolerance:
+        yield Problem("end", f"ends at {in_seconds(entry.end)}, before it begins at {in_seconds(entry.begin)}")
 
 
 def too_late(begin: float, end: float, seconds: float, tolerance: float = 0.0) -> bool:

@@ -33,7 +33,7 @@ from mig_opt.models.fleet.defragmentation import TargetChoice, TargetColumn, Tar
 from mig_opt.texts import plural
 
 _FIRST_SHARE = 0.3
-"""Share of the time in which the least number of GPUs or nodes is looked for, before one close to it is enough."""
+"""Share of the time in which the least number of GPUs or nodes is looked for; the rest is for the migrations."""
 
 _MOST_COLUMNS, _MOST_LEAVING = 1000, 0
 """Columns from which on a plan is looked for first in which only so many instances leave a GPU that stays in use."""
@@ -155,7 +155,7 @@ class Planner:
 
     def _choose(self, columns: list[TargetColumn]) -> TargetChoice | None:
         """Return the targets of least fragmentation, if that is the goal, and of fewest migrations for that."""
-        most_cost = self.goal.most_cost
+        most_cost, fallback = self.goal.most_cost, None
         if self.goal.free and self.found.moves is not None and self.found.cost <= self.found.least_cost:
             most_cost = self.found.cost
         elif self.goal.least:
@@ -163,17 +163,15 @@ class Planner:
             if least.bound is not None:
                 self.found.least_cost = max(self.found.least_cost, least.bound)
                 self._report()
-            if self.goal.free and least.status is not Status.OPTIMAL:
-                return self._near(columns, least)
             if not least.counts:
                 return None
-            most_cost = least.cost
+            most_cost, fallback = least.cost, least if self.goal.free else None
         choice = self._solve(columns, "weight", most_cost)
         if choice.bound is not None:
             self.found.bound(choice.bound, most_cost if self.goal.least else None)
         if choice.status is Status.INFEASIBLE:
             self.found.infeasible = self._no_targets()
-        return choice if choice.counts else None
+        return choice if choice.counts else fallback
 
     def _offer_nearby(self, columns: list[TargetColumn]) -> bool:
         """Look for a plan in which hardly anything leaves GPUs that stay in use; return True if nothing is better."""
@@ -191,27 +189,6 @@ class Planner:
             if choice.counts:
                 return self._offer(ordered(self.fleet.geometry, self.fleet.masks, self._targets(choice)))
         return self._limits.done
-
-    def _near(self, columns: list[TargetColumn], known: TargetChoice) -> TargetChoice | None:
-        """Return targets close to the bound, where the least number of GPUs or nodes was not found in time.
-
-        With that number as a constraint a program is mostly easier than with it as the objective.
-        """
-        cost = self.found.least_cost
-        while not known.counts or cost < known.cost:
-            choice = self._solve(columns, "weight", cost, share=_FIRST_SHARE)
-            if choice.counts:
-                self.found.bound(choice.bound or 0, cost)
-                return choice
-            if choice.status is Status.INFEASIBLE and cost == self.found.least_cost:
-                self.found.least_cost = cost + 1
-                self._report()
-            if self._limits.expired:
-                return known if known.counts else None
-            cost += 1
-        choice = self._solve(columns, "weight", known.cost)
-        self.found.bound(choice.bound or 0, known.cost)
-        return choice if choice.counts else known
 
     def _choose_only(self, columns: list[TargetColumn]) -> TargetChoice | None:
         """Return the best target of a single GPU, without a solver."""

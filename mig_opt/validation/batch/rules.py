@@ -27,6 +27,7 @@ from mig_opt.validation.placed import (
     overlaps,
     placed_entries,
     placement_problems,
+    time_problems,
     too_late,
 )
 from mig_opt.validation.violations import Violation, ViolationCode
@@ -105,17 +106,6 @@ def place_problems(batch: Batch, entry: Run | Operation) -> Iterator[tuple[Viola
         yield ViolationCode.UNKNOWN_GPU, Problem("gpu", f"the batch has {known}, not GPU {entry.gpu}")
     for problem in placement_problems(batch.gpu, entry):
         yield ViolationCode.UNKNOWN_PLACEMENT, problem
-
-
-def time_problems(entry: Run | Operation, tolerance: float) -> Iterator[Problem]:
-    """Yield the problems of an entry with its times."""
-    for name, seconds in (("begin", entry.begin), ("end", entry.end)):
-        if not math.isfinite(seconds):
-            yield Problem(name, f"must be a finite number of seconds, is {seconds}")
-    if entry.begin < -tolerance:
-        yield Problem("begin", f"must not be negative, is {in_seconds(entry.begin)}")
-    if entry.end < entry.begin - tolerance:
-        yield Problem("end", f"ends at {in_seconds(entry.end)}, before it begins at {in_seconds(entry.begin)}")
 
 
 # Rules about single entries.

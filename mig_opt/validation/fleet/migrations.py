@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from numbers import Integral
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.geometry import geometry_of
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.texts import plural
@@ -115,12 +115,12 @@ def validate_migrations(
     violations += _wrong_rounds(state, steps, tuple(rounds), per_owner)
     reached = held.fragmentation()
     if fragmentation is not None and reached > fragmentation + _ROUNDING:
-        message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
+        message = f"is {reached:.6g} afterwards, and may be {fragmentation:.6g}"
         violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
     for index, (gpu, profile, start) in enumerate(places):
         lacking = held.create(f"room[{index}]", gpu, profile, start)
         violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
-    return MigrationValidation(float(reached), tuple(violations))
+    return MigrationValidation(reached, tuple(violations))
 
 
 def _checked(
@@ -257,28 +257,14 @@ class _Held:
             message = f"GPU {gpu} can have at most {placement.profile.max_count} of {profile}"
             yield Violation(Code.TOO_MANY_INSTANCES, path, message)
 
-    def fragmentation(self) -> Fraction:
+    def fragmentation(self) -> float:
         """Return the mean fragmentation cost of the GPUs (the fragmentation-aware paper, equations 3 to 5)."""
-        known: dict[frozenset[Placement], Fraction] = {}
-        total = Fraction(0)
-        for there in self._there:
-            held = frozenset(there)
-            if held not in known:
-                known[held] = self._cost(there)
-            total += known[held]
-        return total / len(self._there)
-
-    def _cost(self, there: dict[Placement, bool]) -> Fraction:
-        compute = self._gpu.compute_slices - sum(placement.profile.compute_slices for placement in there)
-        memory = self._gpu.memory_slices - sum(placement.profile.memory_slices for placement in there)
-        profiles = self._gpu.profiles_of("double-memory")
-        total = Fraction(0)
-        for profile in profiles:
-            ideal = min(compute // profile.compute_slices, memory // profile.memory_slices)
-            available = sum(Placement(profile, start).fits_beside(there) for start in profile.starts)
-            if ideal > 0:
-                total += 1 - Fraction(available, ideal)
-        return total / len(profiles)
+        tables = geometry_of(self._gpu, "all")
+        costs = (
+            tables.usage(tables.mask(tables.index(place.profile.name, place.start) for place in there)).cost
+            for there in self._there
+        )
+        return sum(costs) / tables.unit / len(self._there)
 
     def _place(self, gpu: int, profile: str, start: int) -> Placement | None:
         try:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
 from mig_opt.rules import wrong_number
@@ -32,6 +32,7 @@ from mig_opt.validation.placed import (
     overlaps,
     placed_entries,
     placement_problems,
+    time_problems,
 )
 from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
 from mig_opt.validation.violations import ChangeViolationCode as Code
@@ -128,7 +129,7 @@ def validate_change(
     gpus = max(running.gpus, deployment.gpus, key=len)
     kinds = tuple(map(get_gpu, gpus))
     steps = tuple(
-        placed for placed in placed_entries(kinds, plan.steps) if not any(_time_problems(placed.entry, tolerance))
+        placed for placed in placed_entries(kinds, plan.steps) if not any(time_problems(placed.entry, tolerance))
     )
     costs = operation_costs(gpus, operations)
     case = ChangeCase(running, deployment, plan, tolerance, kinds, costs, steps)
@@ -138,12 +139,6 @@ def validate_change(
         message = f"the plan says that {_named(plan.interrupted)} are interrupted; it is {_named(interrupted)}"
         violations.append(Violation(Code.WRONG_INTERRUPTED, "interrupted", message))
     return ChangeValidation(_duration(plan), interrupted, tuple(violations))
-
-
-def _time_problems(step: ChangeStep, tolerance: float) -> Iterator[Problem]:
-    for name, seconds in (("begin", step.begin), ("end", step.end)):
-        if not (math.isfinite(seconds) and seconds >= -tolerance):
-            yield Problem(name, f"must be a finite number of seconds >= 0, is {seconds}")
 
 
 def _duration(plan: ChangePlan) -> float:
@@ -179,7 +174,7 @@ def _places(case: ChangeCase) -> Iterator[Violation]:
 def _times(case: ChangeCase) -> Iterator[Violation]:
     latest = 0.0
     for index, step in enumerate(case.plan.steps):
-        problems = list(_time_problems(step, case.tolerance))
+        problems = list(time_problems(step, case.tolerance))
         for problem in problems:
             yield Violation(Code.BAD_TIME, problem.below(f"steps[{index}]").path, problem.message)
         if problems:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
-from mig_opt.gpu.geometry import geometry_of
 from mig_opt.validation import MigrationViolationCode as Code
 from mig_opt.validation import validate_migrations
 
@@ -72,16 +71,6 @@ def test_no_more_of_a_profile_than_may_exist() -> None:
     state = FleetState(A100, 2, (HeldInstance(0, "1g.5gb+me", 0), HeldInstance(1, "1g.5gb+me", 0)))
     (violation,) = validate_migrations(state, [Migration(0, "1g.5gb+me", 0, 1, 3)]).violations
     assert violation.code == Code.TOO_MANY_INSTANCES
-
-
-def test_fragmentation_is_that_of_the_simulator() -> None:
-    """Two ways to compute it, on every placed state."""
-    tables = geometry_of(A100)
-    for placed in A100.placed_states("double-memory"):
-        held = tuple(HeldInstance(0, placement.profile.name, placement.start) for placement in placed)
-        mask = tables.mask(tables.index(placement.profile.name, placement.start) for placement in placed)
-        found = validate_migrations(FleetState(A100, 1, held), ()).fragmentation
-        assert found == pytest.approx(tables.fragmentation(mask))
 
 
 def test_something_else_in_place_of_a_plan() -> None:
