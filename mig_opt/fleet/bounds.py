@@ -26,20 +26,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import truediv
 
 from mig_opt.batch.bounds import Bound, slice_dual_prices
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end, mean_busy_times
 from mig_opt.fleet.trace import Job, Trace, batch_of, check_jobs
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 
-_SAFE = 1 - 1e-9
-"""Factor on every bound, for the rounding of more than a million additions."""
-
-_MOST_PRICED = 2_000
-"""Jobs up to which the best weights of the memory slices are searched."""
-
-_MOST_PAYING = 1_000
-"""Jobs up to which the best prices of the capacity are searched."""
+_SAFE = 1 - 1e-9  # factor on every bound, for the rounding of more than a million additions
+_MOST_PRICED = 2_000  # jobs up to which the best weights of the memory slices are searched
+_MOST_PAYING = 1_000  # jobs up to which the best prices of the capacity are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +108,10 @@ def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     seconds = [need.seconds for need in needs]
     ends, means, choices = [shortest], [], []
     for name, reason, weigh, link in _weightings(trace, needs):
-        parts = [[area / trace.gpus for area in need.areas(weigh, link)] for need in needs]
-        speeds = [need.speed(weigh, link) / trace.gpus for need in needs]
-        capacity = Capacity.of(trace, _useful_speeds(needs, weigh, link))
+        areas = [need.areas(weigh, link) for need in needs]
+        parts = [[area / trace.gpus for area in own] for own in areas]
+        speeds = [max(map(truediv, own, need.lengths)) / trace.gpus for own, need in zip(areas, needs, strict=True)]
+        capacity = Capacity.of(trace, _useful_speeds(needs, areas))
         relaxed = Relaxation(capacity, ready, [math.fsum(own) for own in parts], seconds, speeds)
         choices.append(relaxed)
         ends.append(ends_in_order(relaxed))
@@ -161,9 +158,9 @@ class _Need:
     """Least needs of a job in any schedule."""
 
     created: float  # seconds before which no instance that suits it can exist
-    seconds: float  # seconds that it runs, at the least
     parts: tuple[tuple[float, _Options], ...]  # shares of its work, each with the profiles on which it can be done
     factor: float  # by how much it slows down for each PCIe-bound job on its GPU; 0 if it is none
+    lengths: tuple[float, ...]  # seconds that each part takes, at the least
 
     @classmethod
     def of(cls, trace: Trace, job: Job, *, resizing: bool = True) -> _Need:
@@ -172,12 +169,14 @@ class _Need:
             for share, part in _parts(job, resizing=resizing)
         )
         factor = trace.pcie_factor(job)
-        return cls(
-            min(trace.operations.of("create", profile) for profile, _ in parts[0][1]),
-            math.fsum(share * min(seconds for _, seconds in options) for share, options in parts) * max(1.0, factor),
-            parts,
-            factor,
-        )
+        lengths = (share * min(seconds for _, seconds in options) * max(1.0, factor) for share, options in parts)
+        created = min(trace.operations.of("create", profile) for profile, _ in parts[0][1])
+        return cls(created, parts, factor, tuple(lengths))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that it runs, at the least."""
+        return math.fsum(self.lengths)
 
     def areas(self, weigh: dict[Profile, float], link: float) -> list[float]:
         """Return the least that each part uses of slices with some weights and of the link with the weight ``link``."""
@@ -186,31 +185,23 @@ class _Need:
             for share, options in self.parts
         ]
 
-    def speed(self, weigh: dict[Profile, float], link: float) -> float:
-        """Return the most area that it gets through in a second."""
-        return max(
-            area / (share * min(seconds for _, seconds in options) * max(1.0, self.factor))
-            for (share, options), area in zip(self.parts, self.areas(weigh, link), strict=True)
-        )
-
     def least_end(self, ready: float, busy: float, areas: Sequence[float]) -> float:
         """Return a bound on the end of the job, given when it is ready and the mean second of its areas."""
         total = math.fsum(areas)
         if total <= 0:
             return ready + self.seconds
         left, after = 0.0, 0.0
-        for (share, options), area in zip(reversed(self.parts), reversed(areas), strict=True):
-            part = share * min(seconds for _, seconds in options) * max(1.0, self.factor)
+        for part, area in zip(reversed(self.lengths), reversed(areas), strict=True):
             after += area / total * (left + part / 2)
             left += part
         return busy + after
 
 
-def _useful_speeds(needs: Sequence[_Need], weigh: dict[Profile, float], link: float) -> dict[int, float]:
+def _useful_speeds(needs: Sequence[_Need], areas: Sequence[Sequence[float]]) -> dict[int, float]:
     """Return, for each size of instances, the most area that any job gets through there in a second."""
     fastest: dict[int, float] = {}
-    for need in needs:
-        for (share, options), area in zip(need.parts, need.areas(weigh, link), strict=True):
+    for need, own in zip(needs, areas, strict=True):
+        for (share, options), area in zip(need.parts, own, strict=True):
             for profile, seconds in options:
                 speed = area / (share * seconds * max(1.0, need.factor))
                 size = profile.compute_slices
@@ -255,8 +246,7 @@ def _parts(job: Job, *, resizing: bool) -> Iterator[tuple[float, Job]]:
             yield end - begin, dataclasses.replace(job, memory_gb=gb, memory_growth=())
 
 
-_LINK_WEIGHTS = (1.0, 0.75, 0.5, 0.25)
-"""Weights of the link beside the slices, for traces with PCIe-bound jobs."""
+_LINK_WEIGHTS = (1.0, 0.75, 0.5, 0.25)  # weights of the link beside the slices, for traces with PCIe-bound jobs
 
 
 def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str, dict[Profile, float], float]]:

@@ -22,20 +22,11 @@ from mig_opt.fleet.relaxation import Relaxation, ends_in_order
 
 Floats = npt.NDArray[np.float64]
 
-_CELLS = 64
-"""Intervals of equal prices."""
-
-_STEPS = 120
-"""Subgradient steps."""
-
-_HOPED = 0.02
-"""Share of the flow times by which the steps hope to raise the bound, at the beginning."""
-
-_ROUNDING = 1e-12
-"""Share of sums that rounding may add or take."""
-
-_SCALES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
-"""Factors on the first prices that are tried."""
+_CELLS = 64  # intervals of equal prices
+_STEPS = 120  # subgradient steps
+_HOPED = 0.02  # share of the flow times by which the steps hope to raise the bound, at the beginning
+_ROUNDING = 1e-12  # share of sums that rounding may add or take
+_SCALES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)  # factors on the first prices that are tried
 
 
 def priced_ends(relaxed: Relaxation) -> float:

@@ -32,21 +32,11 @@ from mig_opt.fleet.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Work that a fleet can have done by each second, in seconds at its full speed.
+    """Work that a fleet can have done by each second, in seconds at its full speed."""
 
-    Attributes
-    ----------
-    seconds : tuple of float
-        Seconds at which the speed rises, the first one 0.
-    speeds : tuple of float
-        Speed from each of them on, as a share of the full one.
-    done : tuple of float
-        Work that can be done by each of them.
-    """
-
-    seconds: tuple[float, ...] = (0.0,)
-    speeds: tuple[float, ...] = (1.0,)
-    done: tuple[float, ...] = (0.0,)
+    seconds: tuple[float, ...] = (0.0,)  # seconds at which the speed rises, the first one 0
+    speeds: tuple[float, ...] = (1.0,)  # speed from each of them on, as a share of the full one
+    done: tuple[float, ...] = (0.0,)  # work that can be done by each of them
 
     @classmethod
     def of(cls, trace: Trace, useful: Mapping[int, float]) -> Capacity:
@@ -86,19 +76,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Jobs on one machine as fast as a fleet.
+    """Jobs on one machine as fast as a fleet."""
 
-    Attributes
-    ----------
-    capacity : Capacity
-        Work that the machine can have done by each second.
-    ready, areas : sequence of float
-        For each job the second from which it can run, and its area.
-    seconds, speeds : sequence of float
-        Its least seconds, and the most area that it gets through in a second.
-    """
-
-    capacity: Capacity
+    capacity: Capacity  # work that the machine can have done by each second
+    # for each job the second from which it can run, its area, its least seconds, and its most area in a second
     ready: Sequence[float]
     areas: Sequence[float]
     seconds: Sequence[float]

@@ -16,8 +16,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.rules import wrong_integer, wrong_number
 
-_UNTOUCHED = 1e-9
-"""Slowdowns up to this share count as none."""
+_UNTOUCHED = 1e-9  # slowdowns up to this share count as none
 
 
 @dataclass(frozen=True, slots=True)

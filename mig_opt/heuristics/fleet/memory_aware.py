@@ -17,11 +17,10 @@ from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFi
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import above, at_least
 
+# Observations of a job in the time it has left: a job that runs for years is not observed every second.
 _MOST_OBSERVATIONS = 1000
-"""Observations of a job in the time it has left: a job that runs for years is not observed every second."""
-
+# Seconds between two observations at least; the simulator would take a shorter pause for an endless loop.
 _LEAST_PAUSE = 1e-5
-"""Seconds between two observations at least; the simulator would take a shorter pause for an endless loop."""
 
 
 @dataclass(kw_only=True, eq=False)

@@ -12,14 +12,9 @@ from statistics import NormalDist
 
 from mig_opt.heuristics.fleet.base import LinearFit
 
-_LEAST_ITERATIONS = 3
-"""Two points are on a line always; from the third on there are residuals."""
-
-_STEADY_PREDICTIONS = 3
-"""Predictions in a row that hardly differ, for the forecast to have converged."""
-
-_DEVIATIONS = NormalDist().inv_cdf(0.995)
-"""Standard deviations from the line within which 99 % of the values are."""
+_LEAST_ITERATIONS = 3  # two points are on a line always; from the third on there are residuals
+_STEADY_PREDICTIONS = 3  # predictions in a row that hardly differ, for the forecast to have converged
+_DEVIATIONS = NormalDist().inv_cdf(0.995)  # standard deviations from the line within which 99 % of the values are
 
 
 class MemoryForecast:

@@ -26,32 +26,18 @@ from mig_opt.rules import wrong_integer, wrong_share
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
 
-_MOST_GPUS = 64
-"""On larger fleets a plan uses only so many GPUs: some that have room, and those that are free first."""
-
-_BEST_FITTING = 8
-"""Number of GPUs with room for each profile, on larger fleets."""
-
+_MOST_GPUS = 64  # on larger fleets a plan uses only so many GPUs: some that have room, and those that are free first
+_BEST_FITTING = 8  # number of GPUs with room for each profile, on larger fleets
+# Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better.
 _MOST_EAGER = 400
-"""Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better."""
-
-_MOST_EXPECTED = 1e6
-"""Largest number of expected jobs: the first gaps may be as short as numbers can be."""
-
-_PAUSE = 2.0
-"""Multiple of the longest gap between arrivals after which plans keep no room for more of them."""
-
-_DEVIATION = 0.02
-"""Share by which a run has to be longer or shorter than expected to be a reason to plan anew."""
-
-_SOON = 1e-3
-"""Least seconds from one look at a run that should have ended to the next."""
-
+_MOST_EXPECTED = 1e6  # largest number of expected jobs: the first gaps may be as short as numbers can be
+_PAUSE = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
+_DEVIATION = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
+_SOON = 1e-3  # least seconds from one look at a run that should have ended to the next
 _AT_LEAST_0 = at_least(0, "a finite number >= 0")
 _SECONDS = at_least(0, "a finite number of seconds >= 0")
 
-_WINDOW = -1
-"""Tag of the wake-up at the end of a window; other tags are jobs that should have ended."""
+_WINDOW = -1  # tag of the wake-up at the end of a window; other tags are jobs that should have ended
 
 
 @dataclass(kw_only=True, eq=False)

@@ -30,17 +30,10 @@ from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.rules import wrong_choice, wrong_flag, wrong_type
 from mig_opt.validation.fleet.admissions import check_admission, too_late_jobs
 
-_NOISE = 1e-7
-"""Share of the whole weight by which the tolerances of a solver may move a bound."""
-
-_PART = 300
-_PART_PER_GPU = 25
-_MOST_IN_PART = 4000
-"""Jobs of a part of a trace for :func:`admission_bound`: what runs over from one part into the next is lost."""
-
-_MOST_TERMS = 200_000
-"""Terms of the program of a part: to write and solve it takes some seconds."""
-
+_NOISE = 1e-7  # share of the whole weight by which the tolerances of a solver may move a bound
+# Jobs of a part of a trace for :func:`admission_bound`: what runs over from one part into the next is lost.
+_PART, _PART_PER_GPU, _MOST_IN_PART = 300, 25, 4000
+_MOST_TERMS = 200_000  # terms of the program of a part: to write and solve it takes some seconds
 _WITH_MIGRATION = "the jobs have to fit on the fleet in each moment, however they migrate"
 _ON_PLACEMENT = "each job keeps its placement"
 _ON_PLACE = "each job keeps its placement and its GPU"

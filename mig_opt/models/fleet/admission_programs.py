@@ -35,11 +35,8 @@ from mig_opt.models.solvers.linear import LinearProgram, Variable
 UNITS = 1000
 """Weights are counted in whole thousandths, rounded up: slice-seconds to the millisecond."""
 
-_ROUNDING = 1e-6
-"""Part of a thousandth that is taken for an error of rounding."""
-
-_SAFE = 1 - 1e-9
-"""Factor on the seconds of jobs that migrate: what a run adds up to may be off by rounding."""
+_ROUNDING = 1e-6  # part of a thousandth that is taken for an error of rounding
+_SAFE = 1 - 1e-9  # factor on the seconds of jobs that migrate: what a run adds up to may be off by rounding
 
 _Interval = tuple[float, float, int]
 """Begin, end, and the number of what holds something meanwhile."""

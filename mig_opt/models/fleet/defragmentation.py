@@ -26,10 +26,9 @@ from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 
-_NOISE = 1e-4
-"""Most by which a solver's tolerances may move a bound."""
+_NOISE = 1e-4  # most by which a solver's tolerances may move a bound
+# Instances up to which blocked arrivals break ties: with more, the factors of the objective would be too far apart.
 _MOST_WEIGHED = 2000
-"""Instances up to which blocked arrivals break ties: with more, the factors of the objective would be too far apart."""
 
 
 @dataclass(frozen=True, slots=True)

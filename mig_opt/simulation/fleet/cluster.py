@@ -12,12 +12,10 @@ from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
+# Share of the time so far for which a job is expected to run on, once it has run for longer than was declared.
 _OVERRUN = 0.5
-"""Share of the time so far for which a job is expected to run on, once it has run for longer than was declared."""
-
-_BRIEF = 1e-6
-_MOST_BRIEF = 10_000
-"""Wake-ups in a row, each asked for in the one before and due within so many seconds: more of them never end."""
+_BRIEF_S = 1e-6
+_MOST_BRIEF = 10_000  # wake-ups in a row, each asked for in the one before, due within so many seconds: they never end
 
 
 class Policy(Protocol):
@@ -209,10 +207,10 @@ class Cluster(FleetInstances):
         """Ask to be woken at a later second, with a tag to know why."""
         if not time > self.now:
             raise PolicyError(f"to be woken at {time:g} s was asked for at {self.now:g} s; it must be later")
-        brief = self._brief + 1 if time - self.now < _BRIEF else 0
+        brief = self._brief + 1 if time - self.now < _BRIEF_S else 0
         if brief > _MOST_BRIEF:
             raise PolicyError(
-                f"to be woken within {_BRIEF:g} s was asked for {brief} times in a row, at {self.now:g} s"
+                f"to be woken within {_BRIEF_S:g} s was asked for {brief} times in a row, at {self.now:g} s"
             )
         self._tags[self.events.push(time, WAKE)] = (tag, brief)
 

@@ -13,17 +13,12 @@ from mig_opt.heuristics.fleet.planning.choice import JobChooser
 from mig_opt.heuristics.fleet.planning.problem import area
 from mig_opt.simulation.fleet.cluster import Cluster
 
+# Standard deviation of the logarithms of run times from which on plans that only choose an order are of no use.
 _MOST_ERROR = 0.3
-"""Standard deviation of the logarithms of run times from which on plans that only choose an order are of no use."""
-
-_EXACT = 0.02
-"""The same, up to which one time for all jobs is believed."""
-
-_LEAST_ALIKE = 4
-"""Jobs of which all sizes have one declared time, from which on that says nothing."""
-
+_EXACT = 0.02  # the same, up to which one time for all jobs is believed
+_LEAST_ALIKE = 4  # jobs of which all sizes have one declared time, from which on that says nothing
+# A job goes first if it is longer than so many times the seconds that all known work takes the whole fleet.
 _PRESSING = 1.5
-"""A job goes first if it is longer than so many times the seconds that all known work takes the whole fleet."""
 
 
 class Backfilling:

@@ -12,17 +12,10 @@ import math
 from mig_opt.fleet.trace import Trace
 from mig_opt.heuristics.fleet.base import LinearFit
 
-_LEAST_JOBS = 3
-"""Jobs that must be done before anything is concluded."""
-
-_PRIOR_SLOPE = 1.0
-"""Sum of the squares of the logarithms that speaks for times as declared."""
-
-_PRIOR_JOBS = 1.0
-"""Jobs that were exactly as declared, before any is done."""
-
-_MOST_LOG_FACTOR = math.log(1e6)
-"""Logarithm of the largest factor, up and down."""
+_LEAST_JOBS = 3  # jobs that must be done before anything is concluded
+_PRIOR_SLOPE = 1.0  # sum of the squares of the logarithms that speaks for times as declared
+_PRIOR_JOBS = 1.0  # jobs that were exactly as declared, before any is done
+_MOST_LOG_FACTOR = math.log(1e6)  # logarithm of the largest factor, up and down
 
 
 class Calibration:

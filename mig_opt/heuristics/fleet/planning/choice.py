@@ -14,64 +14,41 @@ from mig_opt.heuristics.fleet.planning.calibration import Calibration
 from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area
 from mig_opt.simulation.fleet.cluster import Cluster
 
-_MOST_WEIGHT = 1e6
-"""Largest factor by which the weight of a job grows: seconds may be as short as numbers can be."""
-
-_LONG = 0.25
-"""Share of a plan that is kept for jobs that have to begin soon, since they are long or due."""
+_MOST_WEIGHT = 1e6  # largest factor by which the weight of a job grows: seconds may be as short as numbers can be
+_LONG = 0.25  # share of a plan that is kept for jobs that have to begin soon, since they are long or due
 
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Rules for jobs that have waited long.
+    """Rules for jobs that have waited long."""
 
-    Attributes
-    ----------
-    patience : float
-        The weight of a job doubles when it has waited so many times its shortest run.
-    overtaken, overtaken_s : float
-        A job is overtaken no more when it has waited so many times its shortest run, and so many seconds.
-    """
-
-    patience: float
-    overtaken: float
+    doubling_runs: float  # the weight of a job doubles when it has waited so many times its shortest run
+    # a job is overtaken no more when it has waited so many times its shortest run, and so many seconds
+    overtaken_runs: float
     overtaken_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Modes of a job, seconds of its shortest run, least seconds that it takes of the fleet, of the fleet's links.
+    """What there is to know of a job."""
 
-    ``declared`` are the seconds of its shortest run as it was declared.
-    """
-
-    modes: tuple[tuple[int, float], ...]
-    shortest: float
-    area: float
-    link: float
-    declared: float
+    modes: tuple[tuple[int, float], ...]  # profiles, each with the seconds there
+    shortest: float = 0.0  # seconds of its shortest run
+    # least seconds that it takes of the fleet, and of the fleet's links
+    area: float = 0.0
+    link: float = 0.0
+    declared: float = 0.0  # seconds of its shortest run as it was declared
 
 
 @dataclass(slots=True)
 class Choice:
-    """Jobs to be planned, and what is known of all that wait.
+    """Jobs to be planned, and what is known of all that wait."""
 
-    Attributes
-    ----------
-    jobs : list of WaitingJob
-        Urgent ones first, in the order in which they became urgent; the others by length for their weight.
-    work : float
-        Seconds for which all that wait would keep the whole fleet busy, at the least.
-    longest : float
-        Seconds of the longest of the shortest runs.
-    next_urgent : float
-        Second at which the next job becomes urgent, of those that are not yet.
-    """
-
+    # urgent ones first, in the order in which they became urgent; the others by length for their weight
     jobs: list[WaitingJob] = field(default_factory=list)
-    work: float = 0.0
-    longest: float = 0.0
-    next_urgent: float = math.inf
+    work: float = 0.0  # seconds for which all that wait would keep the whole fleet busy, at the least
+    longest: float = 0.0  # seconds of the longest of the shortest runs
+    next_urgent: float = math.inf  # second at which the next job becomes urgent, of those that are not yet
 
 
 class JobChooser:
@@ -114,13 +91,13 @@ class JobChooser:
             links += known.link
             choice.longest = max(choice.longest, known.shortest)
             arrival, shortest = jobs[job].arrival, known.shortest
-            limit = arrival + max(fairness.overtaken_s, fairness.overtaken * known.declared)
+            limit = arrival + max(fairness.overtaken_s, fairness.overtaken_runs * known.declared)
             if limit <= now:
                 urgent.append((limit, job))
                 continue
             choice.next_urgent = min(choice.next_urgent, limit)
             # The product of the smallest numbers would be 0.
-            growth = 1 + (now - arrival) / max(fairness.patience * shortest, math.ulp(0.0))
+            growth = 1 + (now - arrival) / max(fairness.doubling_runs * shortest, math.ulp(0.0))
             weight = jobs[job].weight * min(growth, _MOST_WEIGHT)
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
@@ -175,7 +152,7 @@ class JobChooser:
             for profile in trace.profiles(requested, self._needs.get(job, 0.0))
         )
         if not modes:
-            return _Known((), 0.0, 0.0, 0.0, 0.0)
+            return _Known(())
         shortest = min(seconds for _, seconds in modes)
         least = min(area(trace, geometry.profiles[profile], seconds) for profile, seconds in modes)
         link = trace.pcie_factor(requested) * shortest / trace.gpus

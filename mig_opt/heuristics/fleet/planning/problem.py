@@ -26,27 +26,13 @@ from mig_opt.simulation.fleet.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """Job to be planned.
+    """Job to be planned."""
 
-    Attributes
-    ----------
-    job : int
-        Its index in the trace.
-    modes : tuple of (int, float)
-        Profiles, each with the seconds there.
-    weight : float
-        Weight of its end.
-    due : float
-        Second of the trace from which on it is late.
-    urgent : bool
-        True if nothing may delay it any more but urgent jobs before it.
-    """
-
-    job: int
-    modes: tuple[tuple[int, float], ...]
-    weight: float
-    due: float = math.inf
-    urgent: bool = False
+    job: int  # its index in the trace
+    modes: tuple[tuple[int, float], ...]  # profiles, each with the seconds there
+    weight: float  # weight of its end
+    due: float = math.inf  # second of the trace from which on it is late
+    urgent: bool = False  # true if nothing may delay it any more but urgent jobs before it
 
     @property
     def shortest(self) -> float:

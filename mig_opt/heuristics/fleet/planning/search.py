@@ -31,27 +31,15 @@ from mig_opt.method.control import Control, call
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
-_AREA_WEIGHTS = (1.0, 0.5, 0.0)
-"""Weights of areas in the simple lists."""
-
-_STARTS = 2
-"""Number of lists from which simulated annealing starts: the best ones."""
-
+_AREA_WEIGHTS = (1.0, 0.5, 0.0)  # weights of areas in the simple lists
+_STARTS = 2  # number of lists from which simulated annealing starts: the best ones
+# Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
 _MOST_CANDIDATES = 2_000_000
-"""Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds."""
-
-_ANY_END = 1e300
-"""Second that every end is before."""
-
-_EPSILON = 1e-6
-"""Seconds that are no reason to change a plan."""
-
-_MOST_LATER = 1.0
-_LEAST_ROUNDS = 300
-"""If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well."""
-
-_MOST_SOLVED = 400
-"""Number of jobs x GPUs above which no method for batches is asked."""
+_ANY_END = 1e300  # second that every end is before
+_EPSILON = 1e-6  # seconds that are no reason to change a plan
+# If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well.
+_MOST_LATER, _LEAST_ROUNDS = 1.0, 300
+_MOST_SOLVED = 400  # number of jobs x GPUs above which no method for batches is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +52,13 @@ class PriorityList:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Effort for each plan.
+    """Effort for each plan."""
 
-    Attributes
-    ----------
-    method : str or None
-        Method for batches that is asked; None: none is.
-    work : float
-        Its seconds of counted work.
-    rounds : int
-        Rounds of each annealing, at most.
-    seed : int
-        Seed of both.
-    ends : float
-        Value of ``time.perf_counter`` at which the decision has to be there.
-    """
-
-    method: str | None
-    work: float
-    rounds: int
-    seed: int
-    ends: float = math.inf
+    method: str | None  # method for batches that is asked; None: none is
+    work: float  # its seconds of counted work
+    rounds: int  # rounds of each annealing, at most
+    seed: int  # seed of both
+    ends: float = math.inf  # value of ``time.perf_counter`` at which the decision has to be there
 
 
 class PlanSearch:
