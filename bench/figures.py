@@ -1,14 +1,24 @@
-"""Figures of the studies in files: small ones, and the same for the same results."""
+"""Figures of the benchmarks: how they look, and files that are small, and the same for the same results."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+COLOURS = (
+    *("#000000", "#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73", "#E69F00", "#7F7F7F"),
+    *("#882255", "#DDCC77", "#117733", "#AA4499"),
+)
+"""After Okabe and Ito, without the yellow that is hard to see on white: told apart by colour-blind readers, too."""
+MARKERS = "osD^vPX*"
+DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",
@@ -19,6 +29,19 @@ _COORDINATES = re.compile(r'(?<= )(?:d|x|y|points)="[^"]*"|translate\([^)]*\)')
 _COMMENT = re.compile(r"<!-- .*? -->|<metadata>.*?</metadata>", re.DOTALL)
 _STYLE = re.compile(r' style="[^"]*"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
+
+
+def panels(
+    titles: Collection[str], size: tuple[float, float], grid: Any = "y", **more: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels side by side, which share their vertical axis unless more is said."""
+    figure = Figure(figsize=size, layout="constrained")
+    axes = list(figure.subplots(1, len(titles), squeeze=False, **({"sharey": True} | more))[0])
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set_title(title, fontsize=10)
+        axis.grid(visible=True, axis=grid, color="#dddddd")
+        axis.set_axisbelow(True)
+    return figure, axes
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -19,7 +19,6 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,23 +41,15 @@ from mig_opt.validation import validate
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
 """Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""
 
-KINDS: Mapping[str, partial[Batch]] = {
-    "A100, paper": partial(generate_batch),
-    "A100, published program": partial(generate_batch, variant="published-program"),
-    "A100, published program, memory-bound": partial(
-        generate_batch, variant="published-program", memory_bound=0.5, shuffle=True
-    ),
-    "A30, paper": partial(generate_batch, gpu="A30"),
-    "H100, paper": partial(generate_batch, gpu="H100"),
+_PROGRAM: dict[str, Any] = {"variant": "published-program"}
+KINDS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
+    "A100, paper": (10, {}),
+    "A100, published program": (5, _PROGRAM),
+    "A100, published program, memory-bound": (9, {**_PROGRAM, "memory_bound": 0.5, "shuffle": True}),
+    "A30, paper": (2, {"gpu": "A30"}),
+    "H100, paper": (2, {"gpu": "H100"}),
 }
-"""InstanceTypes of batches; each with all scalings, both ranges of times and all sizes."""
-SEEDS = {
-    "A100, paper": 10,
-    "A100, published program": 5,
-    "A100, published program, memory-bound": 9,
-    "A30, paper": 2,
-    "H100, paper": 2,
-}
+"""Kinds of batches, each with its seeds and parameters, all scalings, both ranges of times and all sizes."""
 SIZES = (10, 15, 20, 25, 30, 35)
 METHODS = ("far", "far-printed", "far-published", "far-unrefined")
 TOLERANCE = 1.001
@@ -183,12 +174,12 @@ def compare(program: ModuleType, batch: Batch, kind: str, methods: Sequence[str]
     return Outcome(batch, kind, ours, printed, timed, valid)
 
 
-def batches(seeds: Mapping[str, int], sizes: Sequence[int], first: int = 0) -> Iterator[tuple[str, Batch]]:
+def batches(first: int = 0, *, cut: bool = False) -> Iterator[tuple[str, Batch]]:
     """Yield the batches with their kind; ``first`` is the first seed."""
-    for kind, make in KINDS.items():
-        drawn = range(first, first + seeds[kind])
-        for scaling, times, n, seed in itertools.product(SCALINGS, TIME_RANGES, sizes, drawn):
-            yield kind, make(n, scaling=scaling, times=times, seed=seed)
+    for kind, (seeds, parameters) in KINDS.items():
+        drawn = range(first, first + (1 if cut else seeds))
+        for scaling, times, n, seed in itertools.product(SCALINGS, TIME_RANGES, SIZES[: 1 if cut else None], drawn):
+            yield kind, generate_batch(n, scaling=scaling, times=times, seed=seed, **parameters)
 
 
 def studies(program: ModuleType, count: int) -> list[dict[str, Any]]:
@@ -352,9 +343,8 @@ def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> d
         return {name: {"pairs": len(each), **spread(each)} for name, each in pairs(program, count).items()}
     if part == "studies":
         return {"batches": count, "rows": studies(program, count)}
-    seeds, sizes = (dict.fromkeys(KINDS, 1), (10,)) if cut else (SEEDS, SIZES)
     found: list[Outcome] = []
-    for kind, batch in batches(seeds, sizes, first_seed):
+    for kind, batch in batches(first_seed, cut=cut):
         found.append(compare(program, batch, kind, METHODS))
         if len(found) % 100 == 0:
             tell(f"{len(found)} batches")

@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.batch.gap_figures import box_plots, profiles
-from bench.figures import save_figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from bench.figures import COLOURS, DASHES, MARKERS, panels, save_figure
 from bench.report import Page, completed, markdown, missing_rows, resumable, some_of, start
 from mig_opt.method.registry import get_method, methods
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study
@@ -122,6 +125,85 @@ def _seconds_cell(runs: Sequence[Judged]) -> str:
     return f"{sum(run.outcome.seconds for run in runs) / len(runs):.3f}"
 
 
+_LINEAR = 0.1
+"""Percent up to which axes of gaps are linear; logarithmic beyond."""
+_TICKS = (0.0, 0.1, 1.0, 10.0, 100.0)
+
+Gaps = Mapping[str, Sequence[float]]
+"""Gaps in percent, by method."""
+
+
+def box_plots(groups: Mapping[str, Gaps], label: str) -> Figure:
+    """Return a figure with a panel for each group of batches, and in it a box for each method.
+
+    All groups have the same methods; ``label`` says what the gaps are.
+    """
+    methods = list(next(iter(groups.values())))
+    figure, axes = panels(groups, (1.6 + 2.1 * len(groups), 1.2 + 0.36 * len(methods)), grid="x")
+    for axis, gaps in zip(axes, groups.values(), strict=True):
+        boxes = axis.boxplot(
+            [gaps[method] for method in methods],
+            orientation="horizontal",
+            widths=0.62,
+            whis=(0, 100),
+            patch_artist=True,
+            medianprops={"color": "black", "linewidth": 1.6},
+            whiskerprops={"color": "#444444"},
+            capprops={"color": "#444444"},
+        )
+        for index, box in enumerate(boxes["boxes"]):
+            box.set(facecolor=COLOURS[index % 8], alpha=0.55, edgecolor="#444444")
+        means = [sum(gaps[method]) / len(gaps[method]) for method in methods]
+        axis.plot(means, range(1, len(methods) + 1), "D", color="white", markeredgecolor="black", markersize=4.5)
+        axis.set_yticks(range(1, len(methods) + 1), methods)
+        _percent_axis(axis, max(max(values) for values in gaps.values()))
+    axes[0].invert_yaxis()
+    figure.supxlabel(f"{label}; line: median, diamond: mean, whiskers: least and greatest", fontsize=9)
+    return figure
+
+
+def profiles(groups: Mapping[str, Gaps], label: str) -> Figure:
+    """Return a figure with the share of batches on which each method has at most a certain gap.
+
+    All groups have the same methods; ``label`` says what the gaps are.
+    """
+    methods = list(next(iter(groups.values())))
+    figure, axes = panels(groups, (1.6 + 3.0 * len(groups), 3.6), grid="both")
+    for axis, gaps in zip(axes, groups.values(), strict=True):
+        most = max(max(values) for values in gaps.values())
+        for index, method in enumerate(methods):
+            ordered = sorted(gaps[method])
+            shares = [100 * (at + 1) / len(ordered) for at in range(len(ordered))]
+            axis.plot(
+                [0.0, *ordered, most * 2],
+                [0.0, *shares, 100.0],
+                drawstyle="steps-post",
+                color=COLOURS[index % 8],
+                linestyle=DASHES[index % 4],
+                marker=MARKERS[index % 8],
+                markersize=5,
+                markevery=(0.04 + 0.11 * index / len(methods), 0.24),
+                linewidth=1.7,
+                label=method,
+                clip_on=True,
+            )
+        axis.set_ylim(0, 103)
+        _percent_axis(axis, most)
+    axes[0].set_ylabel("batches in %")
+    figure.supxlabel(f"{label}, at most", fontsize=9)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", handlelength=3.6, fontsize=9)
+    return figure
+
+
+def _percent_axis(axis: Axes, most: float) -> None:
+    """Let the axis go from 0 to a bit beyond ``most`` percent, with ticks that do not meet."""
+    axis.set_xscale("symlog", linthresh=_LINEAR, linscale=0.6)
+    axis.set_xlim(-0.012, max(1.3 * most, 1.0))
+    axis.xaxis.set_major_locator(FixedLocator([tick for tick in _TICKS if tick <= max(1.3 * most, 1.0)]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
     parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
@@ -131,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.add("""The gap is (makespan - best bound) / makespan, to the greatest lower bound that any method found; where
         an optimum is proven, that is the true distance to it. One thread each, A100, `p_sup` 0.5.""")
     wrong: list[str] = []
-    panels: dict[str, dict[str, list[float]]] = {}
+    parts: dict[str, dict[str, list[float]]] = {}
     for part, title in PARTS.items():
         study, rows = planned(part, cut=options.cut), options.results / f"gaps_{part}.jsonl"
         found = completed(study, rows, options, part, run=part in options.only)
@@ -140,11 +222,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wrong += [*found.contradictions, *found.failures]
         page.lines += section(part, found)
         groups = by_n(found)
-        panels[title] = gaps([run for runs in groups.values() for run in runs])
+        parts[title] = gaps([run for runs in groups.values() for run in runs])
         boxes = box_plots({n: gaps(runs) for n, runs in groups.items()}, "gap in %")
         save_figure(boxes, options.results / f"gaps_{part}.svg")
-    if panels:
-        save_figure(profiles(panels, "gap in %"), options.results / "gaps_profiles.svg")
+    if parts:
+        save_figure(profiles(parts, "gap in %"), options.results / "gaps_profiles.svg")
     page.wrong(wrong)
     page.save()
     return 1 if wrong else 0

@@ -146,15 +146,8 @@ def cells_of(found: StudyRows) -> dict[tuple[str, ...], Cell]:
 
 
 _FIGURES = (
-    "proven optima",
-    "mean seconds",
-    "worst overrun",
-    "mean gap",
-    "worst gap",
-    "mean above best known",
-    "FAR: mean gap",
-    "worse than FAR",
-    "",
+    *("proven optima", "mean seconds", "worst overrun", "mean gap", "worst gap", "mean above best known"),
+    *("FAR: mean gap", "worse than FAR", ""),
 )
 """Columns behind those that name the batches; the last one is the verdict."""
 

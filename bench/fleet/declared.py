@@ -13,15 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bench.fleet.rivals import saturated
+from bench.fleet.rivals import BETTER, saturated
 from bench.report import Kept, Page, parser_of, start
 from mig_opt import Trace, declare_times, generate_trace, simulate
 
 KNOWLEDGE: tuple[float | str, ...] = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, "classes", "one")
 """What the planner is told: true times, errors by their sigma, means of classes, one time for all."""
-
-SIMPLE = ("first-fit", "best-fit", "load-balancing", "fragmentation-aware")
-"""Schedulers that do not look at run times; all with backfilling without a limit, their better form."""
 
 SEEDS = (1, 2, 3)
 _ERRORS_FROM = 1000
@@ -48,8 +45,8 @@ KINDS: dict[str, Callable[[int, bool], Trace]] = {
 def measured(trace: Trace, seed: int) -> dict[str, Any]:
     """Return mean flow time and makespan of each simple scheduler, and of the planner for each knowledge."""
     found = {}
-    for name in SIMPLE:
-        metrics = simulate(trace, name, backfill=True, patience=None).metrics
+    for name, options in BETTER.items():
+        metrics = simulate(trace, name, **options).metrics
         found[name] = [metrics.completion.mean, metrics.makespan]
     for knowledge in KNOWLEDGE:
         metrics = simulate(declare_times(trace, knowledge, seed=_ERRORS_FROM + seed), "planner").metrics
@@ -66,7 +63,7 @@ def table(page: Page, rows: Mapping[str, Mapping[str, Any]], measure: int) -> No
         cells = [kind]
         for knowledge, words in zip(KNOWLEDGE, told, strict=True):
             ratios = {
-                name: row[f"planner, {knowledge}"][measure] / min(row[rival][measure] for rival in SIMPLE)
+                name: row[f"planner, {knowledge}"][measure] / min(row[rival][measure] for rival in BETTER)
                 for name, row in own.items()
             }
             cells += [f"{statistics.fmean(ratios.values()):.2f}"] if ratios else []
@@ -87,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for seed, kind in itertools.product(options.seeds or SEEDS[: 1 if options.cut else None], KINDS):
         if time.monotonic() < begin + options.seconds:
             kept.get(f"{kind}, seed {seed}", partial(_measured, kind, seed, options.cut))
-    simple = ", ".join(f"`{name}`" for name in SIMPLE)
+    simple = ", ".join(f"`{name}`" for name in BETTER)
     seeds = sorted({name.rpartition(" ")[2] for name in kept.known})
     page = Page("online_declared", "The planner without exact run times", "mig-opt", folder=options.results)
     page.add(f"""`planner` where schedulers are told declared run times: exact ones; wrong ones, by a lognormal factor

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import statistics
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ CONTENTION = {
     "all jobs, whole link": {"opt": (30.08, 1.07), "bloom": (30.08, 1.07)},
 }
 """Which models are held up by PCIe, and how much."""
+
+
+wait, execution, total = (attrgetter(f"{name}.mean") for name in ("wait", "execution", "completion"))
+"""Means of a run; the last one, of wait + execution, is what the paper calls makespan."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,21 +162,6 @@ class Bench:
         """Return the better placement of the static instances."""
         ways = [dataclasses.replace(OFF, queues=queues, placement=number) for number in range(len(STATIC))]
         return min(ways, key=lambda way: statistics.fmean(self.values(workload, way, wait)))
-
-
-def wait(metrics: Metrics) -> float:
-    """Return the mean wait."""
-    return metrics.wait.mean
-
-
-def execution(metrics: Metrics) -> float:
-    """Return the mean execution time."""
-    return metrics.execution.mean
-
-
-def total(metrics: Metrics) -> float:
-    """Return the mean of wait + execution, which the paper calls makespan."""
-    return metrics.completion.mean
 
 
 def moves(metrics: Metrics) -> float:

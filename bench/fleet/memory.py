@@ -17,7 +17,7 @@ from bench.fleet import memory_tables
 from bench.fleet.memory_tables import Rows
 from bench.report import Page, parser_of, start
 from mig_opt import Trace, generate_trace, simulate
-from mig_opt.simulation import PowerModel
+from mig_opt.simulation import Metrics, PowerModel
 
 PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory.toml").read_text(encoding="utf-8"))
 GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
@@ -43,23 +43,12 @@ class MemoryFigures(NamedTuple):
     stops: float
 
 
-class _Figures(NamedTuple):
-    makespan: float
-    energy: float
-    memory: float
-    turnaround: float
-    failures: int
-    stops: int
-
-
 @cache
-def _run(family: str, seed: int, parameters: Options, policy: str, options: Options) -> _Figures:
+def _run(family: str, seed: int, parameters: Options, policy: str, options: Options) -> Metrics:
     trace = generate_trace(f"migm-{family}", seed=seed, **dict(parameters))
     done = simulate(trace, policy, **dict(options))
     assert not done.unfinished
-    found = done.metrics
-    turnaround = found.completion.mean
-    return _Figures(found.makespan, found.energy, found.memory_utilisation, turnaround, found.failures, found.stops)
+    return done.metrics
 
 
 def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> MemoryFigures:
@@ -69,8 +58,8 @@ def outcome(family: str, seed: int, parameters: Options, policy: str, options: O
     return MemoryFigures(
         base.makespan / own.makespan,
         base.energy / own.energy,
-        own.memory / base.memory,
-        base.turnaround / own.turnaround,
+        own.memory_utilisation / base.memory_utilisation,
+        base.completion.mean / own.completion.mean,
         own.failures,
         own.stops,
     )

@@ -9,8 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
-_MARKERS = "osD^v"
+from bench.figures import COLOURS, MARKERS, panels
 
 
 def reductions(
@@ -33,8 +32,7 @@ def reductions(
     thresholds : mapping
         Mean reductions by share, wait threshold and delay threshold.
     """
-    figure = Figure(figsize=(11.5, 3.9), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, sharey=True)
+    figure, (left, middle, right) = panels(("Shares", "Instances", "Thresholds"), (11.5, 3.9))
     for index, (name, values) in enumerate((("4 GPUs", small), ("60 GPUs", large))):
         places = [100 * share + 1.6 * (index - 0.5) for share in shares]
         _points(left, places, values, index, name)
@@ -46,7 +44,9 @@ def reductions(
         for which, dashes in enumerate(("-", ":")):
             means = [statistics.mean(more[share, count][which]) for count in counts]
             label = f"{share:.0%} PCIe-bound" if not which else None
-            middle.plot(counts, means, dashes, color=_COLOURS[index], marker=_MARKERS[index], markersize=4, label=label)
+            middle.plot(
+                counts, means, dashes, color=COLOURS[1 + index], marker=MARKERS[index], markersize=4, label=label
+            )
     middle.axhline(20, color="black", linewidth=0.8, linestyle="--", label="printed: up to 20")
     middle.plot([], [], ":", color="grey", label="arrivals as for 7")
     middle.set_xlabel("instances on each of 4 GPUs")
@@ -54,19 +54,23 @@ def reductions(
     for index, wait in enumerate(dict.fromkeys(wait for _, wait, _ in thresholds)):
         label = "wait threshold: none" if wait is None else f"wait threshold: {wait:g} s"
         means = [thresholds[0.6, wait, delay] for delay in delays]
-        right.plot(range(len(delays)), means, color=_COLOURS[index], marker=_MARKERS[index], markersize=4, label=label)
+        right.plot(
+            range(len(delays)), means, color=COLOURS[1 + index], marker=MARKERS[index], markersize=4, label=label
+        )
     right.set_xticks(range(len(delays)), ["none" if delay is None else f"{delay:g}" for delay in delays])
     right.set_xlabel("delay threshold (60 % PCIe-bound, 4 GPUs)")
-    for axis, title in ((left, "Shares"), (middle, "Instances"), (right, "Thresholds")):
-        axis.set_title(title, fontsize=10)
-        axis.grid(axis="y", color="#dddddd")
+    for axis in (left, middle, right):
         axis.legend(fontsize=7.5)
     return figure
+
+
+def _look(index: int) -> dict[str, Any]:
+    return {"color": COLOURS[1 + index], "marker": MARKERS[index], "markersize": 4}
 
 
 def _points(axis: Axes, places: Sequence[float], values: Sequence[Sequence[float]], index: int, label: str) -> None:
     means = [statistics.mean(one) for one in values]
     below = [mean - min(one) for mean, one in zip(means, values, strict=True)]
     above = [max(one) - mean for mean, one in zip(means, values, strict=True)]
-    look: dict[str, Any] = {"color": _COLOURS[index], "marker": _MARKERS[index], "markersize": 4, "capsize": 2.5}
-    axis.errorbar(places, means, yerr=(below, above), linewidth=1.2, label=f"{label}, mean and range", **look)
+    look = {"linewidth": 1.2, "capsize": 2.5, **_look(index)}
+    axis.errorbar(places, means, yerr=(below, above), label=f"{label}, mean and range", **look)

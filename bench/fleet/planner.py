@@ -14,18 +14,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from bench.fleet.rivals import BETTER
 from bench.report import Page, describe, parser_of, some_of, start, timed
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.models.fleet.arrivals import TraceGoal
 from mig_opt.models.fleet.optimum import trace_optimum
 
-_BETTER = {"backfill": True, "patience": None}
-POLICIES: Mapping[str, Mapping[str, Any]] = {
-    "planner": {},
-    **dict.fromkeys(("fragmentation-aware", "first-fit", "best-fit", "load-balancing"), _BETTER),
-}
-"""The planner and its rivals, these in their better form."""
+POLICIES: Mapping[str, Mapping[str, Any]] = {"planner": {}, "fragmentation-aware": BETTER["first-fit"], **BETTER}
+"""The planner and its rivals."""
 FAMILIES: Mapping[str, int] = {
     **dict.fromkeys(("normal-25", "long-25", "long-50", "pcie-4", "far-stream"), 3),
     **dict.fromkeys((f"migm-{mix}" for mix in ("hm1", "hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")), 3),

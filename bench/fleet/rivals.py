@@ -20,14 +20,13 @@ from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.studies.summary import grouped
 
-SIMPLE: tuple[tuple[str, dict[str, Any]], ...] = (
-    *((name, {}) for name in ("memory-aware-a", "memory-aware-b", "pcie-aware")),
-    *(
-        (name, {"backfill": True, "patience": None})
-        for name in ("first-fit", "best-fit", "load-balancing", "fragmentation-aware")
-    ),
-)
-"""The simple schedulers, in their better form."""
+BETTER: Mapping[str, Mapping[str, Any]] = {
+    name: {"backfill": True, "patience": None}
+    for name in ("first-fit", "best-fit", "load-balancing", "fragmentation-aware")
+}
+"""Simple schedulers that do not look at run times, in their better form: with backfilling without a limit."""
+SIMPLE = {"memory-aware-a": {}, "memory-aware-b": {}, "pcie-aware": {}, **BETTER}
+"""The simple schedulers, with their options."""
 
 SEEDS = range(1, 11)
 FAMILY_SEEDS = (0, 1)
@@ -59,7 +58,7 @@ def figures(trace: Trace) -> dict[str, Any]:
     """Return makespan, mean flow time and wait of the planner and of each simple scheduler, and the bounds."""
     bounds = trace_bounds(trace)
     found: dict[str, Any] = {"bounds": [bounds.makespan[0].value, bounds.mean_completion]}
-    for name, options in (*SIMPLE, ("planner", {})):
+    for name, options in (*SIMPLE.items(), ("planner", {})):
         done, seconds = timed(functools.partial(simulate, trace, name, **options))
         if not done.unfinished:
             metrics = done.metrics
@@ -89,7 +88,7 @@ def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Ca
 
 def simple_best(row: Mapping[str, Any], at: int) -> tuple[float, str]:
     """Return the least figure of the simple schedulers, and whose it is."""
-    return min((row[name][at], name) for name, _ in SIMPLE if name in row)
+    return min((row[name][at], name) for name in SIMPLE if name in row)
 
 
 def comparison(page: Page, rows: Mapping[str, Mapping[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.figures import save_figure
+from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.fleet import admission
 from bench.fleet.policies import FOLDER, planned
 from bench.fleet.policy_results import PolicyResult
@@ -21,8 +21,6 @@ from bench.report import RESULTS, Page, parser_of, start
 from mig_opt.studies import study_rows
 from mig_opt.studies.summary import grouped
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00", "#E69F00", "#555555")
-_MARKERS = "os^Dv<>Ph"
 _FARTHEST = 6.0
 """Multiples beyond which a point stands at the edge."""
 
@@ -62,13 +60,12 @@ def acceptance(found: Sequence[admission.Ratios]) -> Figures:
     return shares
 
 
-def picture(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> Figure:
+def picture(names: Sequence[str], measures: Sequence[tuple[str, str, Figures]]) -> Figure:
     """Return a figure with a panel for each measure: a point for each regime, a line at the mean of all of them."""
-    figure = Figure(figsize=(11.5, 1.9 + 0.3 * len(names)), layout="constrained")
-    line = figure.subplots(1, len(panels), sharey=True)
-    for axes, (title, unit, figures) in zip(line, panels, strict=True):
+    titles = [title for title, _, _ in measures]
+    figure, line = panels(titles, (11.5, 1.9 + 0.3 * len(names)), grid="both")
+    for axes, (_, unit, figures) in zip(line, measures, strict=True):
         _panel(axes, names, figures)
-        axes.set_title(title, fontsize=10)
         axes.set_xlabel(unit, fontsize=9)
     line[0].set_yticks(range(len(names)), names, fontsize=9)
     line[0].set_ylim(len(names) - 0.5, -0.5)
@@ -78,19 +75,13 @@ def picture(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) ->
 def _panel(axes: Axes, names: Sequence[str], figures: Figures) -> None:
     for number, (regime, values) in enumerate(figures.items()):
         shown = [(min(values[name], _FARTHEST), at) for at, name in enumerate(names) if name in values]
-        style: dict[str, Any] = {
-            "color": _COLOURS[number % 9],
-            "marker": _MARKERS[number % 9],
-            "markerfacecolor": "none",
-        }
-        axes.plot([x for x, _ in shown], [y for _, y in shown], linestyle="none", markersize=6, label=regime, **style)
+        look: dict[str, Any] = {"color": COLOURS[1 + number], "marker": MARKERS[number % 8], "markerfacecolor": "none"}
+        axes.plot([x for x, _ in shown], [y for _, y in shown], linestyle="none", markersize=6, label=regime, **look)
     for at, name in enumerate(names):
         if (mean := mean_of(figures, name)) is not None:
             mean = min(mean, _FARTHEST)
             axes.plot([mean, mean], [at - 0.32, at + 0.32], color="black", linewidth=2.2)
     axes.axvline(1.0, color="#888888", linewidth=1.0, zorder=0)
-    axes.grid(visible=True, axis="both", color="#e4e4e4")
-    axes.set_axisbelow(True)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
 
 
@@ -101,10 +92,10 @@ def mean_of(figures: Figures, name: str) -> float | None:
     return statistics.fmean(there) if len(there) == len(known) else None
 
 
-def rows_of(names: Sequence[str], panels: Sequence[tuple[str, str, Figures]]) -> Iterator[list[str]]:
+def rows_of(names: Sequence[str], measures: Sequence[tuple[str, str, Figures]]) -> Iterator[list[str]]:
     """Yield the means of the picture, a row for each scheduler."""
     for name in names:
-        means = (mean_of(figures, name) for _, _, figures in panels)
+        means = (mean_of(figures, name) for _, _, figures in measures)
         yield [f"`{name}`", *("" if mean is None else f"{mean:.2f}" for mean in means)]
 
 
@@ -117,16 +108,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     waits, makespans = queues([PolicyResult.of(row) for row in rows])
     accepted = acceptance(admission.read(options.source))
     names = list(dict.fromkeys(name for figures in (*waits.values(), *accepted.values()) for name in figures))
-    panels = (
+    measures = (
         ("Mean wait, with a queue", "multiple of that of first fit", waits),
         ("Makespan, with a queue", "multiple of the lower bound", makespans),
         ("Accepted jobs, without a queue", "share of the upper bound", accepted),
     )
-    save_figure(picture(names, panels), options.results / "which_scheduler.svg")
+    save_figure(picture(names, measures), options.results / "which_scheduler.svg")
     page = Page("which_scheduler", "Schedulers with a queue and without", folder=options.results)
     page.add("""Means over the regimes of [online_policies.md](online_policies.md) and the groups of
         [admission.md](admission.md); empty where jobs were left waiting for ever, or where a scheduler has no part.""")
-    page.table(["scheduler", *(f"{title}, {unit}" for title, unit, _ in panels)], rows_of(names, panels))
+    page.table(["scheduler", *(f"{title}, {unit}" for title, unit, _ in measures)], rows_of(names, measures))
     page.save()
 
 

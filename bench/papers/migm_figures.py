@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
 
 from bench.fleet import memory as study
-from bench.fleet.memory import PRINTED, MemoryFigures
+from bench.fleet.memory import PRINTED, outcomes
 from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held
 
-Option = tuple[str, Any]
 MIXES = ("hm1", "hm2", "hm3", "hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
 _SIMULATED = (
     "Ratios to one job at a time on the whole GPU, the paper's baseline; the mean of 20 seeds. The paper's jobs are not"
@@ -25,13 +22,8 @@ def _seeds(cut: bool) -> int:
     return 1 if cut else study.SEEDS
 
 
-@cache
-def _figures(mix: str, scheme: str, seeds: int, *changes: Option) -> tuple[MemoryFigures, ...]:
-    return tuple(study.outcomes(mix, seeds, scheme, **dict(changes)))
-
-
-def _mean(mix: str, scheme: str, seeds: int, figure: str, *changes: Option) -> float:
-    return statistics.fmean(getattr(one, figure) for one in _figures(mix, scheme, seeds, *changes))
+def _mean(mix: str, scheme: str, seeds: int, figure: str, **changes: float) -> float:
+    return statistics.fmean(getattr(one, figure) for one in outcomes(mix, seeds, scheme, **changes))
 
 
 def _near(printed: float, measured: float, *, direction: bool | None = None) -> tuple[str, str, Verdict]:
@@ -52,13 +44,13 @@ def rodinia(cut: bool) -> Group:
                 Claim(f"{mix.capitalize()}, scheme {scheme.upper()}", *_near(printed, found, direction=found > 1))
             )
     for mix in ("ht1", "ht2", "ht3"):
-        pairs = zip(_figures(mix, "A", seeds), _figures(mix, "B", seeds), strict=True)
+        pairs = zip(outcomes(mix, seeds, "A"), outcomes(mix, seeds, "B"), strict=True)
         above = sum(a.throughput >= b.throughput - 1e-9 for a, b in pairs)
         verdict = Verdict.AGREES if above == seeds else Verdict.DIRECTION
         claims.append(Claim(f"{mix.capitalize()}: A at least B", "consistently", f"{above} of {seeds} seeds", verdict))
-    most = max(one.throughput for mix in ("hm1", "hm2", "hm3") for one in _figures(mix, "A", seeds))
+    most = max(one.throughput for mix in ("hm1", "hm2", "hm3") for one in outcomes(mix, seeds, "A"))
     claims.append(held("limit of 5 GB jobs", "7", f"never above {most:.2f}", most <= 7))
-    most = max(one.throughput for scheme in "AB" for one in _figures("hm4", scheme, seeds))
+    most = max(one.throughput for scheme in "AB" for one in outcomes("hm4", seeds, scheme))
     claims.append(held("limit of Hm4", "2", f"never above {most:.2f}", most <= 2))
     return Group(
         "Figure 4a, section 5.1",
@@ -74,14 +66,14 @@ def rodinia(cut: bool) -> Group:
 
 
 def _rodinia_readings(seeds: int) -> Iterator[Reading]:
-    def pair(mix: str, *changes: Option) -> str:
-        return " / ".join(f"{_mean(mix, scheme, seeds, 'throughput', *changes):.2f}" for scheme in "AB")
+    def pair(mix: str, **changes: float) -> str:
+        return " / ".join(f"{_mean(mix, scheme, seeds, 'throughput', **changes):.2f}" for scheme in "AB")
 
     for label, stretch in (("no slowdown on small instances", 0.667), ("2.25 times the seconds on one slice", 1.5)):
-        text = ", ".join(f"{mix.capitalize()} {pair(mix, ('stretch', stretch))}" for mix in ("ht1", "ht2", "ht3"))
+        text = ", ".join(f"{mix.capitalize()} {pair(mix, stretch=stretch)}" for mix in ("ht1", "ht2", "ht3"))
         yield Reading(label, text, searched=True)
     for share in (0.5, 1.0):
-        yield Reading(f"Needleman-Wunsch, {share:.0%} of its slowdown due to the link", pair("nw", ("pcie", share)))
+        yield Reading(f"Needleman-Wunsch, {share:.0%} of its slowdown due to the link", pair("nw", pcie=share))
     yield Reading(
         "scheme A with one queue for all instances", f"Hm4 {_mean('hm4', 'A, one queue', seeds, 'throughput'):.2f}"
     )
@@ -141,11 +133,8 @@ def energy(cut: bool) -> Group:
     """Return the energy (Figures 4b and 4f)."""
     seeds = _seeds(cut)
     claims, tried = [], []
-    for label, mix, scheme, printed, share in (
-        ("best homogeneous mix", "hm3", "A", PRINTED["best"]["energy"], 0.99),
-        ("Ml2, scheme A", "ml2", "A", PRINTED["energy"]["ml2"]["a"], 0.29),
-        ("Ml2, scheme B", "ml2", "B", PRINTED["energy"]["ml2"]["b"], 0.29),
-    ):
+    for mix, scheme, share, printed in study.OWN_ENERGY:
+        label = "best homogeneous mix" if mix == "hm3" else f"{mix.capitalize()}, scheme {scheme}"
         found = _mean(mix, scheme, seeds, "energy")
         claims.append(Claim(label, *_near(printed, found, direction=found > 1)))
         own = study.own_energy(mix, scheme, seeds, share)

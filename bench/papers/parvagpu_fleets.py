@@ -24,8 +24,8 @@ from bench.papers.parvagpu_measures import (
     small_batches,
     used_gpus,
 )
-from bench.serving.gpulet_shares import mps_gpus
-from bench.serving.mig_serving_scores import readings as mig_serving_readings
+from bench.papers.parvagpu_rivals import mps_gpus
+from bench.papers.parvagpu_rivals import readings as mig_serving_readings
 from bench.serving.scenarios import PRINTED
 from mig_opt import Demand, Deployment, SloRule
 from mig_opt.heuristics.serving.demand_match import Need, match

@@ -11,14 +11,16 @@ import random
 import statistics
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.figures import save_figure
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from bench.figures import COLOURS, DASHES, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start, timed
-from bench.serving.scenario_figures import fleets
 from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
 from mig_opt.instances.bundled import load_demand
 from mig_opt.validation import validate_change, validate_deployment
@@ -150,6 +152,51 @@ def changes(names: Sequence[str]) -> Iterator[list[str]]:
                 *(f"{len(plan.steps)}", f"{plan.duration:.2f} s", milliseconds(taken)),
             ]
         running = result.deployment
+
+
+def fleets(
+    scenarios: Iterable[str],
+    counts: Mapping[str, Sequence[int]],
+    multiples: Sequence[int],
+    scaled: Mapping[str, Sequence[int]],
+) -> Figure:
+    """Return a figure with bars for the scenarios, and GPUs beyond the exact count for copies of one of them.
+
+    Parameters
+    ----------
+    scenarios : iterable of str
+        Their short names.
+    counts : mapping of str to sequence of int
+        GPUs for each scenario, by method.
+    multiples : sequence of int
+        Numbers of copies.
+    scaled : mapping of str to sequence of int
+        GPUs for each number of copies, by method; with ``exact``.
+    """
+    names = list(scenarios)
+    titles = ("Scenarios", "More services")
+    figure, (left, right) = panels(titles, (10.5, 3.8), sharey=False, width_ratios=(1.55, 1))
+    width = 0.85 / len(counts)
+    colours = dict(zip(counts, COLOURS, strict=False))
+    for index, (method, gpus) in enumerate(counts.items()):
+        places = [at - 0.425 + (index + 0.5) * width for at in range(len(names))]
+        left.bar(places, gpus, width, color=colours[method], edgecolor="white", linewidth=0.4, label=method)
+    left.set_xticks(range(len(names)), names)
+    left.set_ylabel("GPUs")
+    left.legend(fontsize=8, loc="upper left")
+    for index, (method, gpus) in enumerate(scaled.items()):
+        if method == "exact":
+            continue
+        more = [100 * (found / best - 1) for found, best in zip(gpus, scaled["exact"], strict=True)]
+        look = {"color": colours[method], "marker": MARKERS[index % 8], "linestyle": DASHES[index % 4]}
+        right.plot(multiples, more, label=method, **look)
+    right.set_xlabel("copies of S5")
+    right.set_ylabel("GPUs above the proven optimum in %")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # Room for the legend above every line.
+    right.set_ylim(-0.3, 1.25 * right.get_ylim()[1])
+    right.legend(fontsize=8, loc="upper center", ncols=3)
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -4,7 +4,7 @@ The first is the fast algorithm of C. Tan et al., "Serving DNN Models with Multi
 Reconfigurable Machine Scheduling Problem", arXiv:2109.11067. A configuration is a partition of a GPU with a service on
 each instance. Its score adds up what each instance gives to its service, as a share of the service's rate (its
 utility), weighted by the share that is not served yet (one less its completion rate). No program of the authors is
-public to compare with; ``bench/serving/mig_serving_scores.py`` counts GPUs by other readings, which differ by one GPU
+public to compare with; ``bench/papers/parvagpu_rivals.py`` counts GPUs by other readings, which differ by one GPU
 at most in the scenarios of the ParvaGPU paper. The second method is the stronger one: there an instance counts with the
 share that it takes from what is not served yet, so that nothing is gained by serving more than was asked for.
 """

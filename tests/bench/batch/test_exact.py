@@ -19,10 +19,9 @@ if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench import report
-from bench.batch import exact, exact_plan, exact_tables, runs
+from bench.batch import exact, exact_plan, runs
 from bench.batch.exact_plan import Goal, Group, Options
-from bench.batch.runs import Instance, Records, Row, Run, contradictions, pairs_of_optima
-from mig_opt.studies import environment
+from bench.batch.runs import Instance, Row, Run
 from mig_opt.studies.rows import Outcome, packed
 
 Command = Callable[..., int]
@@ -67,10 +66,6 @@ CUTS = {
     "methods": "2",
     "pyjobshop": "8",
 }
-
-
-def test_every_section_has_a_cut() -> None:
-    assert list(CUTS) == list(exact_plan.SECTIONS)
 
 
 @pytest.mark.deep
@@ -139,15 +134,6 @@ def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
 
 
 @pytest.mark.deep
-def test_the_table_of_methods_says_how_many_batches_ran(study: Command, tmp_path: Path) -> None:
-    study("--only", "methods", "--sizes", "2")
-    assert exact.main(["--seeds", "1", "--limit-scale", "0.02", "--results", str(tmp_path), "--table"]) == 0
-    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
-    # Two variants of one scaling ran, and three scalings are wanted.
-    assert "| A30, 2 | 2 of 6 | 2 | 2 | 2 | 2 |" in text
-
-
-@pytest.mark.deep
 def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path: Path) -> None:
     study("--only", "small", "--sizes", "6,8")
     study("--only", "methods", "--sizes", "2", "--limit-scale", "0.0201")  # not of this cut
@@ -202,16 +188,6 @@ def test_a_study_goes_on_where_it_was(study: Command, tmp_path: Path, monkeypatc
     assert study(*cut) == 0  # nothing is left to do
 
 
-def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    written = Records(path).add(RUN, Outcome("optimal", 1.0, 5.0, 5.0), {}, "old")
-    assert Records(path).find(RUN, "old") == written
-    assert Records(path).find(RUN, "new") is None
-    assert Records(path, keep=True).find(RUN, "new") == written
-    newer = Records(path).add(RUN, Outcome("optimal", 2.0, 5.0, 5.0), {}, "new")
-    assert Records(path, keep=True).find(RUN, "new") == newer
-
-
 def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = ("--only", "small", "--sizes", "6")
     study(*cut)
@@ -229,40 +205,7 @@ def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatc
         report.start(lambda: study("--only", "small", "--sizes", "6"))
 
 
-def test_fingerprints_depend_on_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = runs.fingerprint("auto"), runs.fingerprint("pyjobshop")
-    assert ours == runs.fingerprint("cp") != theirs
-    assert environment.fingerprint(runs.PACKAGES) != ours
-    assert environment.fingerprint(runs.PACKAGES, without=("fleet",)) != ours
-    monkeypatch.setattr(environment, "versions", lambda *packages: {"ortools": "0"})
-    assert runs.fingerprint("auto") != ours
-
-
 # What must not be
-
-
-def test_equal_optima_agree() -> None:
-    rows = [row(5.0, 5.0, "optimal"), row(5.0003, 5.0, "optimal", "milp-cbc"), row(6.0, 4.0, method="far")]
-    assert contradictions(rows) == []
-    assert pairs_of_optima(rows) == 1
-    other = dataclasses.replace(RUN, instance=dataclasses.replace(RUN.instance, seed=99))
-    assert pairs_of_optima([*rows, rows[0], Row(other, rows[0].outcome)]) == 3, "the other is of another batch"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        row(5.001, 5.001, "optimal", "milp-cbc"),
-        row(7.0, 5.001, method="milp-cbc"),
-        row(None, 5.001, "no_solution", "milp-cbc"),
-        row(None, None, "infeasible", "milp-cbc"),
-    ],
-)
-def test_a_bound_above_a_schedule_is_told(other: Row) -> None:
-    found = contradictions([row(5.0, 5.0, "optimal"), other])
-    assert len(found) == 1
-    assert "milp-cbc" in found[0]
-    assert found[0].endswith("has one of 5 s")
 
 
 def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,15 +218,6 @@ def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(exact, "perform", perform)
     assert study("--only", "methods", "--sizes", "2") == 1
     assert "**Something is wrong" in (tmp_path / "exact.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.deep
-def test_a_run_that_dies_is_a_row() -> None:
-    outcome = runs.perform(Run(Instance(6), "no such method", fresh=True))
-    assert outcome.status == "crashed"
-    assert "no such method" in outcome.error
-    wrong = contradictions([dataclasses.replace(row(None, None), outcome=outcome)])
-    assert len(wrong) == 1
 
 
 def test_ctrl_c_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +241,6 @@ def test_goals_count_what_reaches_them() -> None:
     assert Goal(median_s=0.15).misses(rows) == ["median < 0.15 s: 1 of 4"]
 
 
-def test_memory_that_was_not_measured_misses_the_goal() -> None:
-    assert Goal(peak_gib=1).misses([timed(1.0)]) == ["peak < 1 GiB: 0 of 1"]
-    assert Goal(peak_gib=1).misses([timed(1.0, peak_bytes=2**20)]) == []
-
-
 @pytest.mark.parametrize(("seconds", "missed"), [(62.1, False), (62.3, True)])
 def test_overrun_counts_from_the_limit(seconds: float, missed: bool) -> None:
     assert bool(Goal(overrun=True).misses([timed(seconds)])) is missed
@@ -323,7 +252,7 @@ def test_ratios_of_runs_without_a_proof_are_marked() -> None:
         ours.key: dataclasses.replace(timed(0.5), run=ours),
         theirs.key: dataclasses.replace(timed(60.0, "feasible"), run=theirs),
     }
-    table = exact_tables.table("pyjobshop", [Group("6", (ours, theirs))], lambda run: given.get(run.key))
+    table = exact.table("pyjobshop", [Group("6", (ours, theirs))], lambda run: given.get(run.key))
     assert len(table) == 3
     assert "| > 120.0 |" in table[2]
     assert "| > 60.00 |" in table[2]

@@ -50,7 +50,7 @@ def test_schedules_of_the_program_are_judged_like_others() -> None:
 
 
 def test_there_are_a_thousand_batches() -> None:
-    assert sum(1 for _ in far_authors.batches(far_authors.SEEDS, far_authors.SIZES)) == 1008
+    assert sum(1 for _ in far_authors.batches()) == 1008
 
 
 def test_a_folder_without_the_program(tmp_path: Path) -> None:

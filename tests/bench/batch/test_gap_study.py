@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from places import BENCH
@@ -16,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bench.batch import gap_study as gaps
-from bench.batch.gap_figures import box_plots, profiles
+from bench.batch.gap_study import box_plots, profiles
 from mig_opt.method.registry import METHODS, Method, methods
 from mig_opt.studies import GeneratedBatches, StudyRows, study_rows
 
@@ -33,29 +32,6 @@ def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) 
     (source,) = gaps.planned(part, cut=True).batches
     assert isinstance(source, GeneratedBatches)
     assert (len(source.n), source.seeds) == (1, (0,))
-
-
-@pytest.mark.deep
-def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cut = ["--only", "small", "--cut", "--results", str(tmp_path)]
-    assert gaps.main(cut) == 0
-    text = (tmp_path / "gaps.md").read_text(encoding="utf-8")
-    assert text.strip() == capsys.readouterr().out.strip()
-    assert "Optima are proven for 6 of 6 batches." in text
-    assert "missing" not in text
-    cells = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    figures = {line[0]: line[1] for line in cells[: len(cells) // 3]}
-    assert figures["| `cp`"].startswith("0.00 (0.0)")
-    assert float(figures["| `far`"].split()[0]) <= float(figures["| `far-unrefined`"].split()[0])
-    rows = (tmp_path / "gaps_small.jsonl.xz").read_bytes()
-    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
-    assert set(drawn) == {"gaps_small.svg", "gaps_profiles.svg"}
-    assert gaps.main(cut) == 0
-    assert gaps.main([*cut, "--table"]) == 0
-    assert (tmp_path / "gaps_small.jsonl.xz").read_bytes() == rows
-    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
-    with pytest.raises(SystemExit):
-        gaps.main(["--only", "smal"])
 
 
 def test_a_few_rows_of_other_sources_are_told() -> None:

@@ -46,13 +46,6 @@ def test_no_stored_ratio_is_above_its_bound() -> None:
             assert each.jobs <= staying.get(each.trace, 1.0) + 1e-6, each
 
 
-def test_traces_are_the_same_everywhere() -> None:
-    trace = admission.mixed("even", 4, 3, 0)
-    assert trace == admission.mixed("even", 4, 3, 0)
-    assert trace != admission.mixed("even", 4, 3, 1)
-    assert all(job.profile in admission.PROFILES for job in trace.jobs)
-
-
 def test_the_tables_are_those_of_the_stored_results() -> None:
     stored = (BENCH / "results" / "admission.md").read_text(encoding="utf-8").splitlines()
     page, found = Page("admission", ""), admission.read(BENCH / "results")

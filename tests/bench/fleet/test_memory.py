@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -14,27 +13,6 @@ if not BENCH.is_dir():
 from bench.fleet import memory as online_memory
 from bench.fleet import memory_tables
 from mig_opt import generate_trace
-
-
-@pytest.mark.deep
-def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(online_memory, "GENERAL", ("hm4", "nw", "ml3"))
-    monkeypatch.setattr(online_memory, "LANGUAGE", ("qwen2",))
-    monkeypatch.setattr(memory_tables, "NOISES", (0.0, 0.05))
-    online_memory.main(["--cut", "--results", str(tmp_path)])
-    text = (tmp_path / "online_memory.md").read_text(encoding="utf-8")
-    # 18 equally many jobs in halves: A is behind B. The ceiling of two halves holds.
-    (ml3,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| Ml3 |")]
-    assert ml3[2] == "1.24 / 1.43"
-    assert float(ml3[3]) < float(ml3[5]) < 2
-    assert ml3[6] == "0 of 1"
-    (nw,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| Nw |")]
-    assert nw[3] == "2.42"
-    assert "| sets of kinds of profiles that can still be added | 7 | 7 | 7 | 7 | 7 | 7 | 9 |" in text
-    assert "| placed full configurations | 6 | 6 | 6 | 6 | 6 | 6 | 12 |" in text
-    assert "| 0 GB | 5% | 6 (100%) | 6 (100%) | 6 (100%) | 6 (100%) |" in text
-    # (1 - 1 / 1.12) / (1 - 1 / 1.58) = 0.107 / 0.367
-    assert "| Ml2, scheme A | 1.58 | 1.12 | 29% |" in text
 
 
 @pytest.mark.deep

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import pytest
 from places import BENCH
@@ -14,21 +13,6 @@ if not BENCH.is_dir():
 
 from bench.fleet import pcie as online_pcie
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
-
-
-@pytest.mark.deep
-def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(online_pcie, "SHARES", (0.0, 0.6))
-    monkeypatch.setattr(online_pcie, "INSTANCES", (7, 10))
-    monkeypatch.setattr(online_pcie, "VARIED", online_pcie.VARIED[:2])
-    online_pcie.main(["--cut", "--results", str(tmp_path)])
-    text = (tmp_path / "online_pcie.md").read_text(encoding="utf-8")
-    assert "| 60% | up to 18 |" in text
-    assert "| 60% | up to 17 |" in text
-    assert "| bloom7b1 | 1.07 | 0% | 1.070 (1.070 to 1.070) | 1.000 |" in text
-    # Where nothing is PCIe-bound, to know of PCIe changes nothing.
-    assert "| 0% |  | 0.0 ± 0.0 (0.0 to 0.0) |" in text
-    assert (tmp_path / "online_pcie.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_figures_of_a_trace() -> None:
@@ -53,8 +37,3 @@ def test_gpus_with_more_instances() -> None:
         assert not done.unfinished
         assert {run.placement.start for run in done.log.runs()} == set(range(14))
     assert online_pcie.hypothetical(7) is get_gpu("A100")
-
-
-def test_how_figures_are_shown() -> None:
-    assert online_pcie.spread([1.0, 2.0, 4.5]) == "2.5 ± 1.8 (1.0 to 4.5)"
-    assert online_pcie.spread([1.25]) == "1.2"

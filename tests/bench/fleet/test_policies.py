@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ if not BENCH.is_dir():
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bench.fleet import policies as online_policies
-from bench.fleet.policies import FOLDER, family_table, regime_table
-from bench.fleet.policy_figure import side_by_side
+from bench.fleet.policies import FOLDER, regime_table, side_by_side
 from bench.fleet.policy_results import PolicyResult, ratio, winning
 from mig_opt.files.fleet.traces import read_trace
 from mig_opt.instances.fleet.registry import trace_families
@@ -41,24 +39,6 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
     new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queues:FirstFit")
     monkeypatch.setattr("bench.fleet.policies.methods", lambda _: (*methods("simulate"), new))
     assert online_policies.planned().policies[-1].policy == "newest"
-
-
-@pytest.mark.deep
-def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cut = ["--cut", "--results", str(tmp_path)]
-    assert online_policies.main(cut) == 0
-    text = (tmp_path / "online_policies.md").read_text(encoding="utf-8")
-    assert text.strip() == capsys.readouterr().out.strip()
-    assert "missing" not in text
-    assert "wrong" not in text
-    for entry in methods("simulate"):
-        assert len(re.findall(rf"^\| `{entry.name}` \|", text, flags=re.MULTILINE)) == 5, "a line in each regime"
-    for family in trace_families():
-        assert text.count(f"\n| `{family.name}` |") == 2, "a line for each goal"
-    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(files) == {"online_policies.md", "online_policies.jsonl.xz", "online_policies.svg"}
-    assert online_policies.main([*cut, "--table"]) == 0
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def result(
@@ -88,16 +68,6 @@ def test_figures_of_a_regime() -> None:
         "| `quick` | 3 of 3 | **1.200 ± 0.100** | 2.0 | 1.500 ± 0.000 | 0.500 |",
         "| `slow` | 3 of 3 | 1.440 ± 0.120 | 2.0 | **1.210 ± 0.010** | 0.500 |",
         "| `lost` | 2 of 3 |  |  |  | 0.500 |",
-    ]
-
-
-def test_figures_of_families() -> None:
-    other = [result("quick", 0, 20.0, 100.0, family="g"), result("slow", 0, 20.0, 100.0, family="g")]
-    assert family_table([*RESULTS[:6], *other], "makespan") == [
-        "| family | `quick` | `slow` |",
-        "| --- | ---: | ---: |",
-        "| `f` | 1.500 | **1.210** |",
-        "| `g` | 1.000 | 1.000 |",
     ]
 
 

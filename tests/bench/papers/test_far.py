@@ -22,7 +22,6 @@ from bench.batch.far_measures import (
     schedule,
     stream,
     unrefined_joins,
-    with_errors,
 )
 from bench.papers import far as paper_far
 from bench.papers import far_tables as paper_far_tables
@@ -90,18 +89,6 @@ def test_figures_are_what_they_say() -> None:
     assert gained["improvement"] <= gained["possible"] + 1e-9
 
 
-def test_standard_errors() -> None:
-    found = with_errors([{"a": 1.0}, {"a": 2.0}, {"a": 6.0}])
-    assert found == pytest.approx({"a": 3.0, "error of a": (7 / 3) ** 0.5})
-    assert with_errors([{"a": 1.0}]) == {"a": 1.0, "error of a": 0.0}
-
-
-def test_readings_count_what_fits() -> None:
-    rows = [("a", "a, n = 10", 1.0, {"next, a": 1.3, "error of a": 0.2}), ("a", "a, n = 20", 1.0, {"next, a": 1.6})]
-    assert paper_far_tables.fitting(rows, "next, {}", 0.5) == "1 of 2 within 0.5"
-    assert paper_far_tables.errors(rows[:1]) == "Standard errors are 0.2 at most. "
-
-
 def test_joins_gain_and_pairs_count_twice() -> None:
     gained = joins(CELL)
     assert 0 <= gained["reversed"] <= gained["moved"]
@@ -123,25 +110,3 @@ def test_what_the_program_itself_comes_to_is_stored() -> None:
     rows = json.loads(paper_far_tables.AUTHORS.read_text(encoding="utf-8"))["studies"]["rows"]
     assert len(rows) == 18
     assert paper_far_tables.of_program("moved", "table7").outcome.startswith("n = 10: ")
-
-
-@pytest.mark.parametrize(
-    ("table", "what", "printed", "cannot"),
-    [
-        ("table8", "moves", None, False),
-        ("table8", "swaps", None, False),
-        ("table4", "rho on an A30", "1.01", False),
-        ("section5", "competitive ratio of a stream of batches, A30", "7/2", False),
-        ("section5", "competitive ratio of a stream of batches, A100 or H100", "4", False),
-        ("rodinia-a100", "rho of FAR", "1.22", True),
-    ],
-)
-def test_remarks_beside_the_tables_are_on_the_page(table: str, what: str, printed: str | None, *, cannot: bool) -> None:
-    claims = [
-        claim
-        for entry in Store("far", STORED).in_order(paper_far.PAPER.groups).values()
-        for claim in entry.group.claims
-        if what in claim.what and (printed is None or printed in claim.printed)
-    ]
-    assert claims
-    assert all((claim.verdict is Verdict.CANNOT) is cannot for claim in claims)

@@ -8,7 +8,7 @@ from places import BENCH
 if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-from bench.serving.mig_serving_scores import WEIGHTS, fast_gpus, readings
+from bench.papers.parvagpu_rivals import WEIGHTS, fast_gpus, readings
 from mig_opt import deploy
 from mig_opt.instances.bundled import load_demand
 
