@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from places import BENCH
 
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
 CUTS = {
     "batch.foundation": "--cut",
     "batch.load_bound": "--seeds 1 --most 12",

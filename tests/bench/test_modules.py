@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
-import pytest
 from places import BENCH
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 
 def imports() -> Iterator[tuple[str, str]]:

@@ -14,9 +14,6 @@ from typing import Any
 import pytest
 from places import DOCS, PROJECT
 
-if not DOCS.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 VARIES = (
     r"<td>runtime</td><td>[^<]*</td>",  # how long a method took

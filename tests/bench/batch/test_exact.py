@@ -13,10 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from places import BENCH
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench import report
 from bench.batch import exact, exact_plan, runs
@@ -133,15 +129,6 @@ def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
     assert after == Instance(6, gpu="A30", variant="handover").batch()
 
 
-@pytest.mark.deep
-def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path: Path) -> None:
-    study("--only", "small", "--sizes", "6,8")
-    study("--only", "methods", "--sizes", "2", "--limit-scale", "0.0201")  # not of this cut
-    study("--only", "real", "--sizes", "6,8")
-    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
-    assert [line for line in text.splitlines() if line.startswith("##")] == ["## Small batches", "## Measured times"]
-
-
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -159,33 +146,6 @@ def test_wrong_arguments(argument: str, message: str, capsys: pytest.CaptureFixt
 
 
 # Records
-
-
-@pytest.mark.deep
-def test_a_study_goes_on_where_it_was(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = ("--only", "methods", "--sizes", "2")
-    done: list[Run] = []
-
-    def interrupted(run: Run) -> Outcome:
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(run)
-        return perform(run)
-
-    perform = runs.perform
-    monkeypatch.setattr(exact, "perform", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        study(*cut)
-    before = lines_of(tmp_path)
-    assert len(before) == 2
-    with (tmp_path / "exact.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"run": {"inst')  # killed in the middle of a line
-    monkeypatch.setattr(exact, "perform", perform)
-    assert study(*cut) == 0
-    assert lines_of(tmp_path)[:2] == before
-    assert len({json.dumps(json.loads(line)["run"]) for line in lines_of(tmp_path)}) == len(lines_of(tmp_path))
-    monkeypatch.setattr(exact, "perform", interrupted)
-    assert study(*cut) == 0  # nothing is left to do
 
 
 def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,11 +199,6 @@ def test_goals_count_what_reaches_them() -> None:
     assert goal.misses(rows) == ["all `optimal`: 3 of 4", "worst < 5 s: 3 of 4", "gap <= 1 %: 0 of 4"]
     assert Goal(optimal=0.75, worst_s=7, gap=0.021).misses(rows) == []
     assert Goal(median_s=0.15).misses(rows) == ["median < 0.15 s: 1 of 4"]
-
-
-@pytest.mark.parametrize(("seconds", "missed"), [(62.1, False), (62.3, True)])
-def test_overrun_counts_from_the_limit(seconds: float, missed: bool) -> None:
-    assert bool(Goal(overrun=True).misses([timed(seconds)])) is missed
 
 
 def test_ratios_of_runs_without_a_proof_are_marked() -> None:

@@ -10,9 +10,6 @@ from types import SimpleNamespace
 import pytest
 from places import BENCH
 
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
 from bench.batch import far_authors
 from bench.report import Page
 from mig_opt import Batch, Task, get_gpu

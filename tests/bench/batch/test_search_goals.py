@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from places import BENCH
 
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
-from bench.batch import search_goals
 from bench.batch.search_goals import Cell, verdict
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.summary import Judged, judge
-
-
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [("--only=small,samll", "there is no samll; there are small, 100"), ("--seeds=31", "must be from 1 to 30")],
-)
-def test_wrong_arguments(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        search_goals.main([argument])
-    assert caught.value.code == 2
-    assert message in re.sub(r"\s+", " ", capsys.readouterr().err)
 
 
 def row(batch: str, method: str, outcome: Outcome) -> Row[BatchRun]:
@@ -51,20 +33,8 @@ def test_a_cell_sums_up_its_batches() -> None:
     assert verdict([cell, cell], 0.005) == "**missed**: 2 of 2 cells"
 
 
-def test_batches_without_all_methods_do_not_count() -> None:
-    runs = [*judged("a", 10.0, 10.0, 12.0, 10.0), *judged("b", 10.0, 9.0, 9.0, 9.0)[:-1]]
-    assert len(Cell.of(runs).search) == 1
-
-
 @pytest.mark.parametrize(("far", "worse"), [(9.9996, 0), (9.9994, 1)])
 def test_worse_than_far_is_a_miss(far: float, worse: int) -> None:
     cell = Cell.of(judged("a", 10.0, 9.99, far, 9.99))
     assert cell.worse == worse
     assert verdict([cell], 0.01) == ("**missed**: worse than FAR on 1" if worse else "met")
-
-
-def test_a_run_without_a_schedule_is_a_miss() -> None:
-    runs = judged("a", 10.0, 10.0, 12.0, 10.0)[:2]
-    crashed = row("a", "search", Outcome("crashed", 1.0, error="boom"))
-    failed = judge([*(Row(run.run, run.outcome) for run in runs), crashed])
-    assert verdict([Cell.of(failed)], 0.01) == "**missed**: too far; worse than FAR on 1"

@@ -5,10 +5,6 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
-from places import BENCH
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench.fleet import memory as online_memory
 from bench.fleet import memory_tables
@@ -42,15 +38,3 @@ def test_the_first_experiment() -> None:
     assert sizes == {1: {1, 2}, 0: {2, 4}}
     faster, saved = memory_tables.first_experiment("memory-aware-b", {}, 3)
     assert all(value > 0 for value in (*faster, *saved))
-
-
-def test_when_the_limit_is_known() -> None:
-    """1 GB more in each iteration: the twentieth needs 20 GB, known at the sixth; or the job fails before."""
-    assert memory_tables.known_at([float(gb) for gb in range(1, 21)], 0.05) == 6
-    assert memory_tables.known_at([float(gb) for gb in range(1, 10)], 0.05) is None
-    assert memory_tables.known_at([8.0, 9.0, 10.0, 11.0, 12.0, 13.0], 0.05) is None
-
-
-def test_the_error_of_the_peak() -> None:
-    """Three of 30 iterations are seen, 1, 2 and 3 GB; 30 are predicted, but it levels off at 15."""
-    assert memory_tables.peak_error([min(float(gb), 15.0) for gb in range(1, 31)]) == pytest.approx(1)

@@ -6,12 +6,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from places import BENCH, SHARED
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from places import SHARED
 
 from bench.fleet import policies as online_policies
 from bench.fleet.policies import FOLDER, regime_table, side_by_side

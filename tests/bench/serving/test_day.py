@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-from places import BENCH
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
-
 from bench.report import Page
 from bench.serving.day import RUNS, SERVICES, day
 from mig_opt import deploy

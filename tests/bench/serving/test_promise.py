@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from places import BENCH
-
-if not BENCH.is_dir():
-    pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench.report import Page
 from bench.serving.promise import beaten, demands, late
