@@ -41,9 +41,9 @@ from .fleet.state import FleetState as FleetState
 from .fleet.state import HeldInstance as HeldInstance
 from .fleet.state import Migration as Migration
 from .gpu.catalogue import catalogue as catalogue
+from .gpu.catalogue import cost_tables as cost_tables
+from .gpu.catalogue import get_costs as get_costs
 from .gpu.catalogue import get_gpu as get_gpu
-from .gpu.costs import cost_tables as cost_tables
-from .gpu.costs import get_costs as get_costs
 from .gpu.devices import Device as Device
 from .gpu.model import GpuModel as GpuModel
 from .gpu.model import OperationCosts as OperationCosts

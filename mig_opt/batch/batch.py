@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.catalogue import operation_problems
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
 from mig_opt.method.shown import Shown

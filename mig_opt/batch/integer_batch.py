@@ -155,14 +155,7 @@ class IntegerBatch:
         them where something is live.
         """
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
-        children = self.batch.gpu.children(self.batch.profile_set)
-
-        def subtree(gpu: int, top: Placement) -> list[int]:
-            below = [at[gpu, top]] if (gpu, top) in at else []
-            for child in children[top]:
-                below += subtree(gpu, child)
-            return below
-
+        forest, below = (of(self.batch.profile_set) for of in (self.batch.gpu.children, self.batch.gpu.below))
         idle: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
         for gpu in self.gpus:
             members = tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
@@ -170,10 +163,10 @@ class IntegerBatch:
                 idle.setdefault(self._looks(gpu), []).append(members)
         groups = [tuple(alike) for alike in idle.values() if len(alike) > 1]
         for gpu in self.gpus:
-            for siblings in children.values():
+            for siblings in forest.values():
                 shapes: dict[tuple[tuple[str, int], ...], list[tuple[int, ...]]] = {}
                 for child in siblings:
-                    members = tuple(subtree(gpu, child))
+                    members = tuple(at[gpu, one] for one in (child, *below[child]) if (gpu, one) in at)
                     if members and not any(index in self.live for index in members):
                         placements = [self.places[index].placement for index in members]
                         shape = tuple((p.profile.name, p.start - child.start) for p in placements)
@@ -190,7 +183,7 @@ class IntegerBatch:
             groups.setdefault(tuple(durations.get(task) for durations in kinds), []).append(task)
         return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
-    def canonical(self, places: Sequence[int]) -> list[int]:
+    def symmetry_reduced(self, places: Sequence[int]) -> list[int]:
         """Return an equivalent assignment of tasks to places.
 
         Interchangeable sets are ordered by area in it, and identical tasks by place.
@@ -218,7 +211,7 @@ class IntegerBatch:
         return nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen])
 
     def places_of(self, schedule: Schedule) -> list[int]:
-        """Return the place of each task in a schedule no longer than the horizon, ordered as :meth:`canonical` does."""
+        """Return the place of each task in a schedule no longer than the horizon, as :meth:`symmetry_reduced` does."""
         at = {(place.gpu, place.placement.shape): index for index, place in enumerate(self.places)}
         where = {run.task: at[run.gpu, self.batch.gpu.placement(run.profile, run.start).shape] for run in schedule.runs}
-        return self.canonical([where[task.name] for task in self.batch.tasks])
+        return self.symmetry_reduced([where[task.name] for task in self.batch.tasks])

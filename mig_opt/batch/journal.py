@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -50,6 +50,9 @@ created or destroyed.
 
 INTENTIONS: tuple[EventKind, ...] = ("begin", "resume", "create", "destroy", "run")
 """Events that are noted before something is done."""
+
+_Spans = Mapping[tuple[OperationKind, int], Sequence[float]]
+"""Lengths of the operations by kind and compute slices."""
 
 _DIGITS = 6
 """Times in measured schedules are in whole microseconds."""
@@ -261,15 +264,17 @@ class Journal:
         The source tells how many were measured, and where the others are from.
         """
         spans = self._spans()
-        tables: dict[str, dict[int, float]] = {}
-        for kind, known in (("create", self.batch.operations.create), ("destroy", self.batch.operations.destroy)):
-            medians = {
-                size: round(statistics.median(there), 4) for (verb, size), there in spans.items() if verb == kind
-            }
-            tables[kind] = {**known, **medians}
-        return OperationCosts(tables["create"], tables["destroy"], self._source(spans))
+        return self._tables(spans, lambda there: round(statistics.median(there), 4), self._source(spans))
 
-    def _source(self, spans: Mapping[tuple[OperationKind, int], Sequence[float]]) -> str:
+    def _tables(self, spans: _Spans, figure: Callable[[Sequence[float]], float], source: str) -> OperationCosts:
+        """Return a figure of the lengths of each kind and size of operation, else that of the batch."""
+        found: dict[str, dict[int, float]] = defaultdict(dict)
+        for (kind, size), there in spans.items():
+            found[kind][size] = figure(there)
+        known = self.batch.operations
+        return OperationCosts({**known.create, **found["create"]}, {**known.destroy, **found["destroy"]}, source)
+
+    def _source(self, spans: _Spans) -> str:
         """Return where the figures of :meth:`costs` come from."""
         known = self.batch.operations
         counts, others = [], []
@@ -311,16 +316,12 @@ class Journal:
         A batch has one time for each kind and size of operation: the shortest one that was measured. The rest of a
         longer creation counts as a wait before it, that of a longer destruction as a wait after it.
         """
-        shortest = {key: min(there) for key, there in self._spans().items()}
-        tables = {
-            kind: {**known, **{size: cost for (verb, size), cost in shortest.items() if verb == kind}}
-            for kind, known in (("create", self.batch.operations.create), ("destroy", self.batch.operations.destroy))
-        }
-        costs = OperationCosts(tables["create"], tables["destroy"], source="measured, the shortest of each kind")
+        spans = self._spans()
+        costs = self._tables(spans, min, source="measured, the shortest of each kind")
         operations = []
         for each in self.operations():
             place = self.lifetimes[each.instance]
-            cost = shortest[each.kind, self.size(each.instance)]
+            cost = min(spans[each.kind, self.size(each.instance)])
             begin = each.begin if each.kind == "destroy" else round(each.end - cost, _DIGITS)
             span = begin, round(begin + cost, _DIGITS)
             operations.append(Operation(each.kind, place.gpu, place.profile, place.start, *span))

@@ -100,7 +100,7 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
     """
     from mig_opt.files.costs import costs_from_json
     from mig_opt.files.documents import read_text
-    from mig_opt.gpu.costs import cost_tables
+    from mig_opt.gpu.catalogue import cost_tables
 
     if not os.access(argument, os.F_OK):
         if argument not in cost_tables():

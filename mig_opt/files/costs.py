@@ -10,7 +10,7 @@ from typing import Literal
 from mig_opt.files.kinds import FileKind, check_catalogued
 from mig_opt.files.shapes import WORDS, GpuName, Words
 from mig_opt.files.values import Findings, Raw, encoded, gpu_of, in_place, read_keys, read_object
-from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.catalogue import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 

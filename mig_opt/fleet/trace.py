@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.catalogue import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet, wrong_size
 from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.serving.profile_table import smallest_profile

@@ -378,6 +378,13 @@ class GpuModel:
         """
         return _children(self, profiles)
 
+    def below(self, profiles: ProfileSet = "base") -> Mapping[Placement, tuple[Placement, ...]]:
+        """Return all descendants of each placement in :meth:`repartition_tree`, each after those around it."""
+        found: dict[Placement, tuple[Placement, ...]] = {}
+        for placement, children in reversed([*self.children(profiles).items()]):
+            found[placement] = tuple(one for child in children for one in (child, *found[child]))
+        return found
+
     def outermost(self, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
         """Return the roots of :meth:`repartition_tree`, in the order of the placements."""
         children = self.children(profiles)

@@ -52,7 +52,7 @@ static int64_t weighted_loads(const IntegerRows *nodes, const TableRows *ticks, 
     return sum;
 }
 
-EXPORT int64_t bound_by_divided_tasks(
+EXPORT int64_t fractional_bound(
     const IntegerRows *nodes, const TableRows *ticks, int64_t at_most, int64_t rounds, int64_t patience,
     const Ascent *ascent, AscentWork *work)
 {

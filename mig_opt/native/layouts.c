@@ -185,7 +185,7 @@ static void count_tasks(
     }
 }
 
-EXPORT int64_t improve_prices(
+EXPORT int64_t subgradient_prices(
     const IntegerRows *nodes, const TableRows *times, Floats *best_prices, const int64_t limits[3], const Descent *descent,
     DescentWork *work)
 {

@@ -86,10 +86,10 @@ EXPORT int64_t join_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *needed, OF(sets) const Integers *first,
     OF(sets) const Integers *end, OF(others) const Integers *others, OF(others) const Table *values,
     OF(room) Integers *rows, OF(room) Integers *other_rows);
-EXPORT int64_t improve_prices(
+EXPORT int64_t subgradient_prices(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *times, OF(tasks) Floats *best_prices,
     const int64_t limits[3], const Descent *descent, DescentWork *work);
-EXPORT int64_t bound_by_divided_tasks(
+EXPORT int64_t fractional_bound(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, int64_t at_most, int64_t rounds,
     int64_t patience, const Ascent *ascent, AscentWork *work);
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.catalogue import get_gpu, operation_problems
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.result import Result, Rows, card

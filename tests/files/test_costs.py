@@ -8,8 +8,7 @@ import pytest
 from documents import COSTS, complaints
 
 from mig_opt.files.costs import costs_from_json, read_costs, write_costs
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.costs import cost_tables, get_costs
+from mig_opt.gpu.catalogue import cost_tables, get_costs, get_gpu
 
 
 @pytest.mark.parametrize("name", cost_tables())

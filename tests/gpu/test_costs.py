@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.gpu.costs import cost_tables, get_costs, operation_problems
+from mig_opt.gpu.catalogue import catalogue, cost_tables, get_costs, get_gpu, operation_problems
 from mig_opt.gpu.model import OperationCosts
 
 

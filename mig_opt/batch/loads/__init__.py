@@ -4,12 +4,12 @@ A schedule of makespan C gives every memory slice at most C seconds of creations
 largest load can be made by choosing places for the tasks, whatever the order in time, is a problem of its own:
 
 * :mod:`.tree` is its shape, :mod:`.subsets` has the loops over sets of tasks;
-* :mod:`.tables` solves it exactly for some twenty tasks and lists all its solutions (dynamic programming);
+* :mod:`.subset_tables` solves it exactly for some twenty tasks and lists all its solutions (dynamic programming);
 * :mod:`.neighbourhood` and :mod:`.local_search` improve solutions for any number of tasks; on several GPUs
   :mod:`.starts` has starts for that;
 * :mod:`.branches` and :mod:`.columns` bound the tasks that one GPU can run within some time (patterns and dual prices);
 * :mod:`.layouts` are the choices of the placements in use; :mod:`.layout_values` and :mod:`.layout_bounds` bound what
-  each of them takes, and :mod:`.layout_sets` lists its solutions that are close to the bound, for some dozens of tasks.
+  each of them takes, and :mod:`.task_sets` lists its solutions that are close to the bound, for some dozens of tasks.
 
 The innermost loops are in C (:mod:`mig_opt.native`).
 """

@@ -38,7 +38,7 @@ class _Steps(NamedTuple):
 
 _WEIGHT_STEPS, _PRICE_STEPS = _Steps(0.0002, 0.7), _Steps(0.001, 0.6)
 
-_bound_by_divided_tasks, _improve_prices = loop("bound_by_divided_tasks"), loop("improve_prices")
+_fractional_bound, _subgradient_prices = loop("fractional_bound"), loop("subgradient_prices")
 
 
 class _WeightWork(NamedTuple):
@@ -50,7 +50,7 @@ class _WeightWork(NamedTuple):
     choice: Integers
 
 
-def bound_by_divided_tasks(tree: LayoutTree, ticks: npt.NDArray[np.int32], at_most: int) -> int:
+def fractional_bound(tree: LayoutTree, ticks: npt.NDArray[np.int32], at_most: int) -> int:
     """Return ticks that every schedule of a layout takes; one more than ``at_most``, if none is within it.
 
     ``ticks`` has those of each task, shape (profiles, tasks); at least :data:`mig_opt.batch.loads.subsets.NEVER` where
@@ -60,11 +60,11 @@ def bound_by_divided_tasks(tree: LayoutTree, ticks: npt.NDArray[np.int32], at_mo
     weights, best, loads = (np.empty(len(nodes)) for _ in range(3))
     whole, least_weight, choice = (np.empty(size, np.int64) for size in (len(nodes), profiles, profiles))
     work = _WeightWork(weights, best, loads, whole, least_weight, choice)
-    lower = _bound_by_divided_tasks(nodes, ticks, at_most, _MAX_WEIGHTS, _IDLE_STEPS, _WEIGHT_STEPS, work)
+    lower = _fractional_bound(nodes, ticks, at_most, _MAX_WEIGHTS, _IDLE_STEPS, _WEIGHT_STEPS, work)
     return min(int(lower), at_most + 1)
 
 
-class ImprovedPrices(NamedTuple):
+class LayoutPrices(NamedTuple):
     """Dual prices of a layout."""
 
     prices: Reals  # the best ones, shape (tasks,)
@@ -86,7 +86,7 @@ class _PriceWork(NamedTuple):
     counts: Integers  # shape (tasks,)
 
 
-def improve_prices(tree: LayoutTree, tasks: PricedTasks, prices: Reals, rounds: int) -> ImprovedPrices:
+def subgradient_prices(tree: LayoutTree, tasks: PricedTasks, prices: Reals, rounds: int) -> LayoutPrices:
     """Look for dual prices with which no schedule of a layout is within the limit of time.
 
     ``prices`` are those to begin with, shape (tasks,), not negative and not all 0, whatever those of ``tasks`` are. The
@@ -102,6 +102,6 @@ def improve_prices(tree: LayoutTree, tasks: PricedTasks, prices: Reals, rounds: 
     )
     best = prices.astype(np.float64)
     descent = _Descent(float(tasks.highest), *_PRICE_STEPS)
-    lower = _improve_prices(nodes, tasks.times, best, (tasks.grain, rounds, _IDLE_STEPS), descent, work)
+    lower = _subgradient_prices(nodes, tasks.times, best, (tasks.grain, rounds, _IDLE_STEPS), descent, work)
     cells = int(work.counts[0]) * len(nodes) * count * size
-    return ImprovedPrices(best, min(lower * tasks.grain, tasks.at_most + 1), cells)
+    return LayoutPrices(best, min(lower * tasks.grain, tasks.at_most + 1), cells)

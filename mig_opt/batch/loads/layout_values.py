@@ -3,7 +3,7 @@
 As in :mod:`mig_opt.batch.loads.columns`, each task has a dual price, and may be counted in several placements. If the
 value of a layout within some time is less than that of all tasks together, no schedule has this layout and takes no
 longer. The values inside of a branch, and outside of it, tell which sets of tasks it can run in such a schedule
-(:mod:`mig_opt.batch.loads.layout_sets`).
+(:mod:`mig_opt.batch.loads.task_sets`).
 
 Values are whole numbers, and times are rounded down to a *grain* of some ticks, so no schedule is missed.
 """
@@ -30,7 +30,6 @@ NOTHING = -(2**30)
 
 _HIGHEST = 2**29
 """Limit of all values."""
-
 
 _add_to_values = loop("add_to_values")
 
@@ -68,7 +67,7 @@ class PricedTasks(NamedTuple):
     def raised(self, profile: int, values: Table) -> Table:
         """Return values, shape (grains + 1,), with tasks of one more placement."""
         raised = values.copy()
-        add_to_values(self.times[profile], self.prices, raised)
+        _add_to_values(self.times[profile], self.prices, raised, np.empty_like(raised))
         return raised
 
     def added(self, profile: int, table: Table) -> Table:
@@ -268,12 +267,3 @@ class LayoutValues:
         It is given for each number of the last tasks, and each number of grains that are left for them and all else.
         """
         return self._backwards.added(self._nodes[at].profile, self.outside[at][::-1])
-
-
-def add_to_values(times: Table, prices: Table, values: Table) -> None:
-    """Let some tasks run before all else, one after the other, where that is worth more.
-
-    ``values`` has those for every number of grains without these tasks, and is raised in place. Times that are too long
-    cannot be.
-    """
-    _add_to_values(times, prices, values, np.empty_like(values))

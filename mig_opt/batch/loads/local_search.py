@@ -352,6 +352,6 @@ class TimedSearch:
         """Time an assignment, if it is new and may be better than the best schedule."""
         if length - self._longest_destruction >= self._incumbent.upper():
             return
-        key = tuple(self._problem.canonical(places))
+        key = tuple(self._problem.symmetry_reduced(places))
         if key not in self._seen and self._incumbent.time(key, self._searched):
             self._seen.add(key)

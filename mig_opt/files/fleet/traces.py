@@ -28,7 +28,7 @@ from mig_opt.files.tables import (
 )
 from mig_opt.files.values import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
-from mig_opt.gpu.costs import operation_problems
+from mig_opt.gpu.catalogue import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.rules import wrong_number
 from mig_opt.texts import number_in

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks, improve_prices
+from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals
@@ -96,7 +96,7 @@ class BoundedLayouts:
                 if self.left() <= 0:
                     return None
             tree = LayoutTree(problem, self.branches, layouts)
-            divided = bound_by_divided_tasks(tree, tasks.ticks, at_most)
+            divided = fractional_bound(tree, tasks.ticks, at_most)
             bounded.append(BoundedLayout(tree, max(lower, divided)))
         self._layouts = bounded
         return list(bounded)
@@ -147,7 +147,7 @@ class _Sequence:
             if possible < 1:
                 break
             start = self._latest if layout.prices is None else layout.prices
-            found = improve_prices(layout.tree, tasks, start, int(possible))
+            found = subgradient_prices(layout.tree, tasks, start, int(possible))
             self._latest = layout.prices = found.prices
             layout.lower = max(layout.lower, found.lower)
             cells += found.cells

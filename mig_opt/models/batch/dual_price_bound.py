@@ -122,7 +122,7 @@ def raise_bound_by_dual_prices(
     pricing.set_dual_prices(generation.best_prices)
     alone = DualBound(pricing, len(branches.orders), len(problem.gpus), 0, most)
     alone.update()
-    return DualPrices(branches, generation.best_prices, patterns, bound.out, generation.columns, alone.ticks)
+    return DualPrices(branches, generation.best_prices, patterns, bound.out, generation.master.found, alone.ticks)
 
 
 class _ColumnGeneration:
@@ -133,9 +133,9 @@ class _ColumnGeneration:
     ) -> None:
         self._branches, self._pricing, self._bound, self._gpus = branches, pricing, bound, gpus
         self._step = max(1, int(bound.most * _STEP))
-        self._master = _MasterProblem(pricing)
+        self.master = _MasterProblem(pricing)
         if start is not None:
-            self._master.add(start.columns)
+            self.master.add(start.columns)
             prices = start.prices
         else:
             # To begin with, each task pays for the least area that it needs.
@@ -149,7 +149,7 @@ class _ColumnGeneration:
 
     def round(self) -> bool:
         """Try dual prices, add columns to the program, and find the next prices; return False at the end."""
-        pricing, bound, master = self._pricing, self._bound, self._master
+        pricing, bound, master = self._pricing, self._bound, self.master
         pricing.set_dual_prices(self._dual_prices)
         bound.update(self._target, bound.most)
         if bound.ticks >= self._target:
@@ -186,14 +186,9 @@ class _ColumnGeneration:
         order = self._branches.orders[at]
         return tuple(self._pricing.filled(one, place, self._target) for place, one in enumerate(order))
 
-    @property
-    def columns(self) -> list[Column]:
-        """The columns of the program."""
-        return self._master.found
-
     def best_patterns(self) -> list[tuple[int, ...]]:
         """Return patterns without repetitions that fit well."""
-        ticks, master = int(self._bound.ticks * _LONGER), self._master
+        ticks, master = int(self._bound.ticks * _LONGER), self.master
         if master.solve(np.ones(len(self._branches.orders), np.bool_), ticks) is None:
             return []
         values = master.values_of_patterns(ticks)

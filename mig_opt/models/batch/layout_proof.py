@@ -3,7 +3,7 @@
 A *layout* says which placements each GPU uses, and in which order they are first created
 (:mod:`mig_opt.batch.loads.layouts`). Dual prices rule out most of them within a limit of time; prices of their own
 (:mod:`mig_opt.batch.loads.layout_bounds`) rule out nearly all of the others. For each layout that is left, they exclude
-nearly all sets of tasks (:mod:`mig_opt.batch.loads.layout_sets`). The assignments that are left, mostly none, are
+nearly all sets of tasks (:mod:`mig_opt.batch.loads.task_sets`). The assignments that are left, mostly none, are
 decided by block models. If all are, no better schedule is within the limit.
 
 The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mig_opt.batch.loads.layout_sets import MOST_TASKS, LayoutSets
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.layouts import MOST_LAYOUTS, number_of_layouts
+from mig_opt.batch.loads.task_sets import MOST_TASKS, TaskSets
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
-from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
 
 _MAX_TASKS_COARSE = 35
@@ -200,7 +199,7 @@ class _LayoutProof:
 
     def _decide(self, places: tuple[int, ...]) -> bool:
         """Decide an assignment, as long as anything is open."""
-        if not self._search.open or not decide(self._search, places):
+        if not self._search.open or not self._search.decide(places):
             return False
         self._decided.add(places)
         return True
@@ -215,7 +214,7 @@ class _LayoutProof:
             # The clock stands still meanwhile.
             most_pairs = int(min(most_pairs, self._bounded.left() * _STEPS_PER_SECOND))
         may_be_empty = problem.operations_take_no_time or not self._bounded.branches.tell_all
-        sets = LayoutSets(layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=may_be_empty)
+        sets = TaskSets(layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=may_be_empty)
 
         def expired() -> bool:
             return self._stopped or self.expired
@@ -223,7 +222,7 @@ class _LayoutProof:
         if not sets.fill(expired):
             return _Found(sets.steps, (), complete=False, too_large=True)
         few = list(itertools.islice(sets.assignments(expired), most + 1))
-        assignments = tuple(tuple(problem.canonical(places)) for places in few)
+        assignments = tuple(tuple(problem.symmetry_reduced(places)) for places in few)
         return _Found(sets.steps, assignments, complete=len(few) <= most and not expired(), too_large=False)
 
 

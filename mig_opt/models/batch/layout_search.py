@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
-from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks
+from mig_opt.batch.loads.layout_bounds import fractional_bound
 from mig_opt.batch.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
@@ -120,7 +120,7 @@ class _LayoutSearch:
         found = None if self._bounded is None else self._bounded.layouts()
         if found is None:
             self._bounded = None
-            found = _layouts_by_divided_tasks(self._search)
+            found = _layouts_by_fractional_bound(self._search)
         return found
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
@@ -171,14 +171,14 @@ class _LayoutSearch:
         return outcome.proven or outcome.infeasible
 
 
-def _layouts_by_divided_tasks(search: BlockSearch[M]) -> list[BoundedLayout] | None:
+def _layouts_by_fractional_bound(search: BlockSearch[M]) -> list[BoundedLayout] | None:
     """List the layouts for which divided tasks allow a better schedule; None at the end of the time."""
     problem, control, limit = search.problem, search.control, search.upper - 1
     branches = branches_of(problem)
     ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
 
     def bound(tree: LayoutTree) -> BoundedLayout:
-        return BoundedLayout(tree, bound_by_divided_tasks(tree, ticks, limit))
+        return BoundedLayout(tree, fractional_bound(tree, ticks, limit))
 
     found = []
     with ThreadPoolExecutor(control.workers) as pool:

@@ -26,30 +26,17 @@ from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 
 
 def milp(batch: Batch, control: Control[Schedule]) -> None:
-    """Search with HiGHS, or with CBC where HiGHS cannot be loaded; else like :func:`milp_highs`."""
+    """Search with HiGHS, or with CBC where HiGHS cannot be loaded, until the proof or the end of the time."""
     _search(batch, control, highs_or_cbc())
 
 
 def milp_highs(batch: Batch, control: Control[Schedule]) -> None:
-    """Search with HiGHS until the best schedule is proven optimal or the time is up.
-
-    Parameters
-    ----------
-    batch : Batch
-        Every task has a placement.
-    control : Control
-        May hold a schedule to start from.
-
-    Raises
-    ------
-    InputError
-        If the solver is not there.
-    """
+    """Do the same with HiGHS; an InputError says if it is not there."""
     _search(batch, control, Highs())
 
 
 def milp_cbc(batch: Batch, control: Control[Schedule]) -> None:
-    """Search with CBC; else like :func:`milp_highs`."""
+    """Do the same with CBC; an InputError says if it is not there."""
     _search(batch, control, Cbc())
 
 

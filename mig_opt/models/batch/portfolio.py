@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
-from mig_opt.batch.loads.tables import MOST_TASKS
+from mig_opt.batch.loads.subset_tables import MOST_TASKS
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm

@@ -120,6 +120,27 @@ class BlockSearch(ABC, Generic[M]):
             if outcome.infeasible:
                 self.raise_lower(self.upper)
 
+    def decide(self, places: Sequence[int]) -> bool:
+        """Search for a shorter schedule with given places; return True if one is found, or proven not to exist.
+
+        As in the search as a whole, loose places get another lifetime, until none is left.
+        """
+        copies: Counter[int] = Counter()
+        places = self.problem.symmetry_reduced(places)
+        while self.open:
+            model = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
+            outcome = self.complete(model, places, share=1.0)
+            if outcome.infeasible:
+                return True
+            if outcome.values is None:
+                return False
+            loose = model.loose_places(outcome.values)
+            if not loose:
+                self.offer(model, outcome)
+                return outcome.proven
+            copies.update(loose)
+        return False
+
     @property
     def upper(self) -> int:
         """Ticks that the best schedule takes in the model."""
@@ -166,7 +187,7 @@ class BlockSearch(ABC, Generic[M]):
             self.offer_nested(places)
         elif self.open:
             model = self.model(relaxed=False)
-            self.offer(model, self.complete(model, self.problem.canonical(places), share))
+            self.offer(model, self.complete(model, self.problem.symmetry_reduced(places), share))
 
     def offer(self, model: M, outcome: IntegerOutcome) -> None:
         """Keep the schedule of a solution, if there is one and it is better."""

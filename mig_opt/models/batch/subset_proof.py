@@ -1,18 +1,18 @@
 """Proofs for up to some twenty tasks: dynamic programming over subsets, then every assignment that is left.
 
-The tables (:mod:`mig_opt.batch.loads.tables`) give the shortest longest path through the load tree exactly. No schedule
-is shorter than that, and few assignments of tasks to places have paths as short as the best schedule: often none, and
-then it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time,
-with any re-creations, is shorter.
+The tables (:mod:`mig_opt.batch.loads.subset_tables`) give the shortest longest path through the load tree exactly. No
+schedule is shorter than that, and few assignments of tasks to places have paths as short as the best schedule: often
+none, and then it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in
+time, with any re-creations, is shorter.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
+from mig_opt.batch.loads.subset_tables import MOST_TASKS, Assignments, SubsetTables
 from mig_opt.batch.loads.subsets import NEVER
-from mig_opt.batch.loads.tables import MOST_TASKS, Assignments, LoadTables
-from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
 
 _CASES_PER_SECOND = 4e8
@@ -40,7 +40,7 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
     problem, control = search.problem, search.control
     if len(problem.batch.tasks) > MOST_TASKS or not search.open:
         return
-    tables = LoadTables(problem, search.upper - 1)
+    tables = SubsetTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers
     time = control.remaining
     if work > (_MAX_CASES / _CASES_PER_SECOND if time is None else time * _TABLES_SHARE):
@@ -52,38 +52,31 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
         search.raise_lower(search.upper)
         return
     search.raise_lower(tables.least)
-    _Candidates(search, tables).work_through()
+    _decide_all(search, Assignments(problem, tables))
 
 
-class _Candidates:
-    """Assignments that the loads allow to be shorter than the best schedule."""
-
-    def __init__(self, search: BlockSearch[M], tables: LoadTables) -> None:
-        self._search = search
-        self._assignments = Assignments(search.problem, tables)
-
-    def work_through(self) -> None:
-        """Decide one after the other; if all are, the best schedule is optimal."""
-        search = self._search
-        # Shortest paths first: they are the most likely to give a better schedule, after which fewer are left.
-        for places in itertools.islice(self._assignments.within(search.lower), 1):
-            search.polish(places)
-        while search.open:
-            upper = search.upper
-            if not self._few(upper - 1):
+def _decide_all(search: BlockSearch[M], assignments: Assignments) -> None:
+    """Decide one assignment after the other; if all are, the best schedule is optimal."""
+    # Shortest paths first: they are the most likely to give a better schedule, after which fewer are left.
+    for places in itertools.islice(assignments.within(search.lower), 1):
+        search.polish(places)
+    while search.open:
+        upper = search.upper
+        if not _few(search, assignments.within(upper - 1)):
+            return
+        for places in assignments.within(upper - 1):
+            if not search.decide(places):
                 return
-            for places in self._assignments.within(upper - 1):
-                if not decide(search, places):
-                    return
-                if search.upper < upper:
-                    break
-            else:
-                search.raise_lower(upper)
+            if search.upper < upper:
+                break
+        else:
+            search.raise_lower(upper)
 
-    def _few(self, at_most: int) -> bool:
-        """Return True if so few assignments are left that each can be looked at; False if the time is up before."""
-        for number, _ in enumerate(self._assignments.within(at_most)):
-            self._search.control.spend(_SECONDS_PER_CANDIDATE)
-            if number == _MAX_CANDIDATES or self._search.control.expired:
-                return False
-        return True
+
+def _few(search: BlockSearch[M], assignments: Iterator[list[int]]) -> bool:
+    """Return True if so few assignments are left that each can be looked at; False if the time is up before."""
+    for number, _ in enumerate(assignments):
+        search.control.spend(_SECONDS_PER_CANDIDATE)
+        if number == _MAX_CANDIDATES or search.control.expired:
+            return False
+    return True

@@ -13,7 +13,7 @@ from whole_problems import whole_problem
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.layout_bounds import bound_by_divided_tasks, improve_prices
+from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import LayoutValues, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, layouts_in
 from mig_opt.batch.schedule import Schedule
@@ -87,14 +87,14 @@ def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str
         prices = rng.uniform(0.1, 1.0, len(problem.batch.tasks))
         for at_most in (best - 1, best, best + best // 7):
             tasks = priced_tasks(problem, branches, prices, at_most, int(rng.integers(1, 60)))
-            assert bound_by_divided_tasks(tree, tasks.ticks, at_most) <= max(best, at_most + 1)
-            improved = improve_prices(tree, tasks, prices, 30)
+            assert fractional_bound(tree, tasks.ticks, at_most) <= max(best, at_most + 1)
+            improved = subgradient_prices(tree, tasks, prices, 30)
             assert improved.lower <= (best if best <= at_most else at_most + 1)
             assert (improved.prices >= 0).all()
             before = np.searchsorted(LayoutValues(tree, tasks).inside[-1], tasks.value) * tasks.grain
             assert improved.lower >= min(before, at_most + 1)
         ticks = priced_tasks(problem, branches, prices, 10**8, 1).ticks
-        assert bound_by_divided_tasks(tree, ticks, 10**8) <= best
+        assert fractional_bound(tree, ticks, 10**8) <= best
         model = LayoutModel(problem, tree, 0, 2 * best)
         outcome = run(model.model, Control[Schedule](RunOptions(workers=1)), Request())
         assert outcome.proven
@@ -111,7 +111,7 @@ def test_divided_tasks_are_as_good_as_a_linear_program(n: int, seed: int) -> Non
     losses = []
     for tree in trees(problem, seed, 12):
         exact = divided(problem, tree)
-        found = bound_by_divided_tasks(tree, ticks, int(exact * 1.001))
+        found = fractional_bound(tree, ticks, int(exact * 1.001))
         assert found <= exact + 1 + 1e-6 * exact
         losses.append(1 - found / exact)
     assert np.median(losses) <= 0.001
@@ -128,7 +128,7 @@ def test_prices_of_its_own_rule_a_layout_out_that_common_ones_leave() -> None:
         values = LayoutValues(tree, tasks).inside[-1]
         if values[-1] >= tasks.value:
             left += 1
-            ruled_out += improve_prices(tree, tasks, areas, 40).lower > 74_000
+            ruled_out += subgradient_prices(tree, tasks, areas, 40).lower > 74_000
     assert ruled_out > left // 2 > 5
 
 
@@ -137,5 +137,5 @@ def test_a_task_that_fits_nowhere_rules_out() -> None:
     branches = branches_of(problem)
     tasks = priced_tasks(problem, branches, np.ones(5), 10, 1)
     for tree in trees(problem, 1, 3):
-        assert bound_by_divided_tasks(tree, tasks.ticks, 10) == 11
-        assert improve_prices(tree, tasks, np.ones(5), 5).lower == 11
+        assert fractional_bound(tree, tasks.ticks, 10) == 11
+        assert subgradient_prices(tree, tasks, np.ones(5), 5).lower == 11

@@ -15,7 +15,7 @@ from mig_opt import Batch, OperationCosts, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
-from mig_opt.batch.loads.tables import LoadTables
+from mig_opt.batch.loads.subset_tables import SubsetTables
 
 
 def first_places(problem: IntegerBatch) -> list[int]:
@@ -111,7 +111,7 @@ def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.D
     able = [[at for at, place in enumerate(problem.places) if task in place.durations] for task in range(count)]
     start = [data.draw(st.sampled_from(places)) for places in able]
     highest = LongestPaths(problem).length(start, spared=False)
-    tables = LoadTables(problem, highest)
+    tables = SubsetTables(problem, highest)
     assert tables.fill(1, lambda: False)
     search = LoadSearch(problem, start, 0, 1)
     places = np.array(start, np.int64)

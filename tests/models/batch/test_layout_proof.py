@@ -14,7 +14,7 @@ from strategies import realistic_batches, tiny_batches
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.layout_sets import LayoutSets
+from mig_opt.batch.loads.task_sets import TaskSets
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.gpu.model import GpuModel, Profile
@@ -169,13 +169,13 @@ def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) 
     control = Control[Schedule](RunOptions(time_limit=1e6, deterministic=True))
     before: list[float] = []
 
-    def time_is_up(self: LayoutSets, expired: Callable[[], bool]) -> bool:
+    def time_is_up(self: TaskSets, expired: Callable[[], bool]) -> bool:
         del self
         before.append(control.lower_bound)
         control.spend(1e6)
         return not expired()
 
-    monkeypatch.setattr(LayoutSets, "fill", time_is_up)
+    monkeypatch.setattr(TaskSets, "fill", time_is_up)
     schedule = solve(BATCH, "far").schedule
     assert schedule is not None
     control.offer(schedule)

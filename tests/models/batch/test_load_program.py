@@ -9,7 +9,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.tables import LoadTables
+from mig_opt.batch.loads.subset_tables import SubsetTables
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
@@ -110,7 +110,7 @@ def test_whole_tasks_are_at_least_as_high() -> None:
         batch = generate_batch(9, seed=seed)
         problem = IntegerBatch(batch)
         most = ticks_of(problem, solve(batch, "far").makespan)
-        tables = LoadTables(problem, most)
+        tables = SubsetTables(problem, most)
         assert tables.fill(1, lambda: False)
         # All destructions of these batches are of some tenths of a second; the program knows the last ones better.
         longest = max(place.destroy for place in problem.places)

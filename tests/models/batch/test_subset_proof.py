@@ -14,7 +14,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_time import equal_within_resolution
-from mig_opt.batch.loads.tables import Assignments
+from mig_opt.batch.loads.subset_tables import Assignments
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control

@@ -10,12 +10,12 @@ import pytest
 from mig_opt import generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.layout_bounds import improve_prices
-from mig_opt.batch.loads.layout_sets import LayoutSets
+from mig_opt.batch.loads.layout_bounds import subgradient_prices
 from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.local_search import LoadSearch
-from mig_opt.batch.loads.tables import LoadTables
+from mig_opt.batch.loads.subset_tables import SubsetTables
+from mig_opt.batch.loads.task_sets import TaskSets
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
@@ -40,7 +40,7 @@ def started() -> CpSearch:
 @pytest.mark.parametrize(("n", "makespan", "cases"), [(14, 73.767, 1_549_695), (17, 102.79, 15_694_379)])
 def test_cases_of_the_tables(n: int, makespan: float, cases: int) -> None:
     problem = IntegerBatch(generate_batch(n, seed=1))
-    assert LoadTables(problem, problem.ticks.nearest(makespan) - 1).cases() == pytest.approx(cases, rel=TOLERANCE)
+    assert SubsetTables(problem, problem.ticks.nearest(makespan) - 1).cases() == pytest.approx(cases, rel=TOLERANCE)
 
 
 def test_length_after_some_cycles_of_the_local_search() -> None:
@@ -75,11 +75,11 @@ def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: py
     left = cells = 0
     for entry in layouts:
         tree = LayoutTree(search.problem, found.branches, entry.layouts)
-        improved = improve_prices(tree, tasks, found.prices, 12)
+        improved = subgradient_prices(tree, tasks, found.prices, 12)
         cells += improved.cells
         if improved.lower <= at_most:
             left += 1
-            sets = LayoutSets(tree, tasks.at_prices(improved.prices), 2**22)
+            sets = TaskSets(tree, tasks.at_prices(improved.prices), 2**22)
             assert sets.fill(lambda: False)
             steps += sets.steps
     assert search.lower >= 143_000

@@ -45,10 +45,7 @@ class Repartitioning:
         children = batch.gpu.children(batch.profile_set)
         smallest = batch.gpu.profiles_of("base")[-1]
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
-        # Each after all those below it.
-        descendants: dict[Placement, set[Placement]] = {}
-        for placement, inside in reversed([*children.items()]):
-            descendants[placement] = set(inside).union(*(descendants[child] for child in inside))
+        descendants = batch.gpu.below(batch.profile_set)
         tops = batch.gpu.outermost(batch.profile_set)
         for gpu in range(batch.gpus):
             index = {placement: len(self.nodes) + at for at, placement in enumerate(children)}

@@ -47,7 +47,7 @@ Choice = tuple[tuple[int, int], ...]
 """Pairs of a place and the set of tasks that run there, as bits."""
 
 
-class LoadTables:
+class SubsetTables:
     """Tables of lengths for every set of at most :data:`MOST_TASKS` tasks; those above a limit are not of interest."""
 
     def __init__(self, problem: IntegerBatch, at_most: int) -> None:
@@ -213,7 +213,7 @@ class Assignments:
     end. Of two siblings that are alike only one of an assignment and its mirror image is found.
     """
 
-    def __init__(self, problem: IntegerBatch, tables: LoadTables) -> None:
+    def __init__(self, problem: IntegerBatch, tables: SubsetTables) -> None:
         self._problem = problem
         self._tables = tables
         self._tree = tables.tree

@@ -13,16 +13,16 @@ from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.subset_tables import Assignments, SubsetTables
 from mig_opt.batch.loads.subsets import NEVER
-from mig_opt.batch.loads.tables import Assignments, LoadTables
 from mig_opt.batch.timing import timed_schedule
 
 A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
 FAR_TOO_LONG = 2**28
 
 
-def filled(problem: IntegerBatch, at_most: int, workers: int = 1) -> LoadTables:
-    tables = LoadTables(problem, at_most)
+def filled(problem: IntegerBatch, at_most: int, workers: int = 1) -> SubsetTables:
+    tables = SubsetTables(problem, at_most)
     assert tables.fill(workers, lambda: False)
     return tables
 
@@ -165,7 +165,7 @@ def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
 
 def test_it_ends_when_the_time_is_up() -> None:
     batch = without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")
-    tables = LoadTables(IntegerBatch(batch), FAR_TOO_LONG)
+    tables = SubsetTables(IntegerBatch(batch), FAR_TOO_LONG)
     assert not tables.fill(2, lambda: True)
 
 
@@ -179,7 +179,7 @@ def check_assignments(batch: Batch, share: float) -> None:
     lengths = {places: paths.length(places) for places in paths.assignments()}
     shortest, longest = min(lengths.values()), max(lengths.values())
     limit = max(0, round(shortest + share * (longest - shortest)))
-    tables = LoadTables(problem, limit)
+    tables = SubsetTables(problem, limit)
     assert tables.fill(1, lambda: False)
     found = [tuple(places) for places in Assignments(problem, tables).within(limit)]
     assert len(set(found)) == len(found)

@@ -11,10 +11,10 @@ from whole_problems import whole_problem
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
-from mig_opt.batch.loads.layout_sets import LayoutSets
-from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks, add_to_values, open_layouts, priced_tasks
+from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import Layout, LayoutTree, Member, layouts_in, number_of_layouts, whole_layout
 from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.batch.loads.task_sets import TaskSets
 
 
 def paths(problem: IntegerBatch, branches: Branches, layout: Layout, gpu: int) -> list[tuple[int, frozenset[int]]]:
@@ -124,7 +124,7 @@ def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool,
         lengths = sorted(map(length, every))
         for at_most in (lengths[0] - 1, lengths[0], lengths[len(lengths) // 50]):
             tasks = tasks_of(problem, branches, at_most, seed, grain=int(rng.integers(1, 60)))
-            sets = LayoutSets(LayoutTree(problem, branches, [layout]), tasks, 10**6, may_be_empty=may_be_empty)
+            sets = TaskSets(LayoutTree(problem, branches, [layout]), tasks, 10**6, may_be_empty=may_be_empty)
             assert sets.fill(lambda: False)
             given = list(map(tuple, sets.assignments()))
             assert len(set(given)) == len(given)
@@ -160,11 +160,11 @@ def test_too_many_sets_are_given_up() -> None:
     branches = branches_of(problem)
     tree = LayoutTree(problem, branches, [whole_layout(branches)])
     tasks = tasks_of(problem, branches, 10**6, 1)
-    assert not LayoutSets(tree, tasks, 10).fill(lambda: False)
-    assert not LayoutSets(tree, tasks, 10**7).fill(lambda: True)
+    assert not TaskSets(tree, tasks, 10).fill(lambda: False)
+    assert not TaskSets(tree, tasks, 10**7).fill(lambda: True)
 
 
 def test_tasks_are_added_to_values_once() -> None:
     values = np.array([0, 0, 5, 5, 5, 5, 5], np.int32)
-    add_to_values(np.array([2, 3, NEVER], np.int32), np.array([4, 7, 9], np.int32), values)
-    assert values.tolist() == [0, 0, 5, 7, 9, 12, 12]
+    tasks = PricedTasks(np.array([[2, 3, NEVER]], np.int32), np.array([4, 7, 9], np.int32), 20, 6, 1, 20)
+    assert tasks.raised(0, values).tolist() == [0, 0, 5, 7, 9, 12, 12]

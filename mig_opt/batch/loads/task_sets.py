@@ -59,7 +59,7 @@ class _TooManySetsError(Exception):
     """There are more sets or pairs of sets than are allowed, or no time is left."""
 
 
-class LayoutSets:
+class TaskSets:
     """Sets of tasks in each branch of a layout, of at most :data:`MOST_TASKS` tasks at good dual prices.
 
     Of a branch there are at most ``most`` sets, and at most ``most_pairs`` pairs of sets are looked at. A placement of
