@@ -1,4 +1,4 @@
-/* List decoder and simulated annealing; mig_opt/heuristics/fleet/planning/list_decoder.py says what each structure and
+/* List decoder and simulated annealing; mig_opt/heuristics/fleet/plans/list_decoder.py says what each structure and
  * function is. */
 #include <math.h>
 #include <stdlib.h>

@@ -145,7 +145,7 @@ EXPORT int64_t serve(
     OF(requests) const Floats *arrivals, OF(0 | requests) const Integers *assigned, OF(factors) const Floats *factors,
     OF(0 <= begin <= requests) int64_t begin, int64_t last, Segments *segments, Counted *counted);
 
-/* The decoder of lists of jobs: mig_opt/heuristics/fleet/planning/list_decoder.py. */
+/* The decoder of lists of jobs: mig_opt/heuristics/fleet/plans/list_decoder.py. */
 
 typedef struct {
     OF(places) Integers first, width;

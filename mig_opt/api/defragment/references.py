@@ -59,16 +59,16 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
 
 def greedy_moves(fleet: FleetMasks, threshold: float = 0.4) -> list[Relocation]:
     """Return the migrations of :func:`greedy_migrations` in numbers."""
-    standing = _StandingFleet(fleet)
+    fixed = _FixedJobs(fleet)
     rules = FragmentationAware(threshold=threshold)
-    rules.watch(standing)
+    rules.watch(fixed)
     for gpu in range(len(fleet.masks)):
-        rules.migrate_to_repair(standing, gpu)
-    return standing.moves
+        rules.migrate_to_repair(fixed, gpu)
+    return fixed.moves
 
 
-class _StandingFleet(GpuStates):
-    """A fleet in which jobs never end, and migrations take no time."""
+class _FixedJobs(GpuStates):
+    """A fleet of jobs that never end, whose migrations take no time."""
 
     def __init__(self, fleet: FleetMasks) -> None:
         super().__init__(fleet.geometry, fleet.masks)

@@ -13,13 +13,12 @@ from typing import Annotated
 
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.heuristics.fleet.planning.backfill import Backfilling
-from mig_opt.heuristics.fleet.planning.calibration import Calibration
-from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
-from mig_opt.heuristics.fleet.planning.list_decoder import Objective
-from mig_opt.heuristics.fleet.planning.plan import Plan
-from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
-from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
+from mig_opt.heuristics.fleet.plans.calibration import Calibration
+from mig_opt.heuristics.fleet.plans.choice import Backfilling, Choice, Fairness, JobChooser
+from mig_opt.heuristics.fleet.plans.list_decoder import Objective
+from mig_opt.heuristics.fleet.plans.plan import Plan
+from mig_opt.heuristics.fleet.plans.problem import PlanningProblem, WaitingJob, placement_arrays
+from mig_opt.heuristics.fleet.plans.search import Effort, PlanSearch, PriorityList
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
 from mig_opt.rules import wrong_integer, wrong_share
@@ -27,13 +26,13 @@ from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
 
 _MOST_GPUS = 64  # on larger fleets a plan uses only so many GPUs: some that have room, and those that are free first
-_BEST_FITTING = 8  # number of GPUs with room for each profile, on larger fleets
+_ROOMY_GPUS = 8  # number of GPUs with room for each profile, on larger fleets
 # Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better.
-_MOST_EAGER = 400
+_MOST_JOBS_X_GPUS = 400
 _MOST_EXPECTED = 1e6  # largest number of expected jobs: the first gaps may be as short as numbers can be
-_PAUSE = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
-_DEVIATION = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
-_SOON = 1e-3  # least seconds from one look at a run that should have ended to the next
+_PAUSE_GAPS = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
+_UNEXPECTED_SHARE = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
+_LEAST_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
 _AT_LEAST_0 = at_least(0, "a finite number >= 0")
 _SECONDS = at_least(0, "a finite number of seconds >= 0")
 
@@ -48,10 +47,10 @@ class Planner(ConfigurablePolicy):
     not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
     It is the best that simulated annealing finds over the order and the profiles of the jobs, from the plan before and
-    from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.planning.list_decoder`). While all goes as
+    from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as
     planned, only a better plan replaces the one that is being carried out. Where jobs have declared times it learns how
     far these are from the true ones, and where they say too little, each job begins as soon as there is room for it
-    (:mod:`mig_opt.heuristics.fleet.planning.backfill`).
+    (:class:`mig_opt.heuristics.fleet.plans.choice.Backfilling`).
 
     Parameters
     ----------
@@ -172,7 +171,7 @@ class Planner(ConfigurablePolicy):
         """Go on with the plan, or plan anew if the end was not expected."""
         # A job that ran from the start, with the instances of a state, is as unexpected as its end.
         begin, end = self._expected_runs.pop(job, (cluster.now, -math.inf))
-        unexpected = abs(cluster.now - end) > _DEVIATION * (end - begin)
+        unexpected = abs(cluster.now - end) > _UNEXPECTED_SHARE * (end - begin)
         if self._backfilling is not None:
             size = cluster.geometry.placements[placement].profile.compute_slices
             declared = cluster.trace.jobs[job].times[size]
@@ -189,7 +188,7 @@ class Planner(ConfigurablePolicy):
             self._plan_anew(cluster)
             return
         self._carry_out(cluster, [gpu])
-        small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_EAGER
+        small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_JOBS_X_GPUS
         if unexpected or small or not cluster.running or self._nearly_done(cluster):
             self._plan_anew(cluster, None if unexpected or not cluster.running else self._plan)
 
@@ -258,8 +257,8 @@ class Planner(ConfigurablePolicy):
     def _watch(self, cluster: Cluster, job: int) -> None:
         """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""
         end = self._expected_end(cluster, job)
-        late = end + _DEVIATION * (end - cluster.now)
-        self._alarms[job] = max(late, cluster.now + _SOON, math.nextafter(cluster.now, math.inf))
+        late = end + _UNEXPECTED_SHARE * (end - cluster.now)
+        self._alarms[job] = max(late, cluster.now + _LEAST_ALARM_S, math.nextafter(cluster.now, math.inf))
         cluster.wake(self._alarms[job], job)
 
     def _expected_end(self, cluster: Cluster, job: int) -> float:
@@ -273,7 +272,7 @@ class Planner(ConfigurablePolicy):
 
     def _arrivals_over(self, now: float) -> bool:
         """Return True if the last arrival is longer ago than twice the longest gap between two of them."""
-        return now - self._last_arrival > _PAUSE * self._longest_gap
+        return now - self._last_arrival > _PAUSE_GAPS * self._longest_gap
 
     def _expected_arrivals(self, problem: PlanningProblem) -> float:
         """Return how many jobs arrive until the plan is carried out, if they go on to arrive as they did so far."""
@@ -290,7 +289,7 @@ class Planner(ConfigurablePolicy):
         if not self._large:
             return list(range(cluster.trace.gpus))
         profiles = sorted({profile for waiting in jobs for profile, _ in waiting.modes})
-        found = self._fullest_with_room(profiles, _BEST_FITTING)
+        found = self._fullest_with_room(profiles, _ROOMY_GPUS)
         popped = []
         while self._ends and len(found) < _MOST_GPUS:
             _, job, gpu = heapq.heappop(self._ends)

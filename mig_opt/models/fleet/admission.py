@@ -18,7 +18,6 @@ from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.admission_programs import (
     UNITS,
     AdmissionProblem,
-    AdmissionProgram,
     Choice,
     PlacesModel,
     migration_program,
@@ -27,6 +26,7 @@ from mig_opt.models.fleet.admission_programs import (
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
+from mig_opt.models.solvers.linear import LinearProgram
 from mig_opt.rules import wrong_choice, wrong_flag, wrong_type
 from mig_opt.validation.fleet.admissions import check_admission, too_late_jobs
 
@@ -181,19 +181,15 @@ def most_accepted(problem: AdmissionProblem, control: Control[Admission], *, mig
     First come an admission in the order of arrivals and the linear program with migration; then the integer programs,
     from the weakest to the strongest that holds, each with half of the time that is left.
     """
-    control.offer(problem.accept(_first_choices(problem)))
+    first = {choice.job: choice for choice in reversed(problem.choices)}
+    control.offer(problem.accept(first.values()))
     control.raise_bound(_relaxed(problem, control, share=0.5) / UNITS, _WITH_MIGRATION)
     if migration:
-        _solve_program(problem, control, migration_program(problem, whole=True), _WITH_MIGRATION, share=0.5)
+        _solve_program(problem, control, migration_program(problem, whole=True), {}, _WITH_MIGRATION)
     if not control.expired:
-        _solve_program(problem, control, pooled_program(problem), None if migration else _ON_PLACEMENT, share=0.5)
+        _solve_program(problem, control, *pooled_program(problem), None if migration else _ON_PLACEMENT)
     if not control.expired:
         _solve_places(problem, control, binding=not migration)
-
-
-def _first_choices(problem: AdmissionProblem) -> list[Choice]:
-    first = {choice.job: choice for choice in reversed(problem.choices)}
-    return list(first.values())
 
 
 def _turned_away(problem: AdmissionProblem, admission: Admission) -> float:
@@ -213,32 +209,31 @@ def _whole(problem: AdmissionProblem, bound: float) -> int:
     return max(0, math.ceil((bound - _NOISE * problem.total) / divisor) * divisor)
 
 
-def _raise(problem: AdmissionProblem, control: Control[Admission], bound: float, reason: str) -> None:
-    if math.isfinite(bound):
-        control.raise_bound(_whole(problem, bound) / UNITS, reason)
-
-
 def _relaxed(problem: AdmissionProblem, limits: Limits, *, share: float = 1.0, most_terms: int | None = None) -> int:
     """Return the least that schedulers turn away, however they migrate, by the linear program; 0 without time."""
-    program = migration_program(problem, whole=False, most_terms=most_terms).linear.program
+    program = migration_program(problem, whole=False, most_terms=most_terms).program
     outcome = solve_program(program, highs_or_cbc(), limits, share=share)
     return _whole(problem, outcome.objective) if outcome.proven and outcome.objective is not None else 0
 
 
 def _solve_program(
-    problem: AdmissionProblem, control: Control[Admission], program: AdmissionProgram, reason: str | None, share: float
+    problem: AdmissionProblem,
+    control: Control[Admission],
+    linear: LinearProgram,
+    choices: dict[str, Choice],
+    reason: str | None,
 ) -> None:
     """Solve an integer program: its bound counts if there is a reason, and its solutions as far as they find GPUs."""
 
     def on_solution(values: Values) -> None:
-        control.offer(problem.accept(choice for name, choice in program.choices.items() if values[name] > 0.5))
+        control.offer(problem.accept(choice for name, choice in choices.items() if values[name] > 0.5))
 
     def on_bound(bound: float) -> None:
-        if reason is not None:
-            _raise(problem, control, bound, reason)
+        if reason is not None and math.isfinite(bound):
+            control.raise_bound(_whole(problem, bound) / UNITS, reason)
 
-    found = on_solution if program.choices else None
-    solve_program(program.linear.program, highs_or_cbc(), control, share=share, on_solution=found, on_bound=on_bound)
+    found = on_solution if choices else None
+    solve_program(linear.program, highs_or_cbc(), control, share=0.5, on_solution=found, on_bound=on_bound)
 
 
 def _solve_places(problem: AdmissionProblem, control: Control[Admission], *, binding: bool) -> None:

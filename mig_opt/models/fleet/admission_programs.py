@@ -197,20 +197,12 @@ def _largest(found: list[list[int]], most_terms: int | None) -> list[list[int]]:
     return [max(found[at : at + every], key=len) for at in range(0, len(found), every)] if every > 1 else found
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionProgram:
-    """A program to be minimised: the weight of the jobs that are turned away, in thousandths."""
-
-    linear: LinearProgram
-    rejected: dict[int, Variable]  # for each job 1 if it is turned away
-    choices: dict[str, Choice]  # the choices by the names of their variables
-
-
-def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int | None = None) -> AdmissionProgram:
+def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int | None = None) -> LinearProgram:
     """Return the program of accepted jobs that fit on the fleet in each moment, however they migrate.
 
-    Numbers of jobs and instances are ``whole`` numbers, or else any. With more than so many terms (``most_terms``) only
-    some moments count, those with most jobs.
+    It minimises the weight of the jobs that are turned away, in thousandths. Numbers of jobs and instances are
+    ``whole`` numbers, or else any. With more than so many terms (``most_terms``) only some moments count, those with
+    most jobs.
     """
     trace, linear = problem.trace, LinearProgram("admission-with-migration")
     rejected = {job: (linear.choice if whole else linear.share)(f"r{job}") for job in problem.jobs}
@@ -247,11 +239,11 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
             if len(holding) > 1:
                 linear.at_most(f"hold{moment}_{number}", holding, trace.gpus)
     linear.minimise_sum((variable, problem.weights[job]) for job, variable in rejected.items())
-    return AdmissionProgram(linear, rejected, {})
+    return linear
 
 
-def pooled_program(problem: AdmissionProblem) -> AdmissionProgram:
-    """Return the program of accepted jobs that keep their placements, but not their GPUs."""
+def pooled_program(problem: AdmissionProblem) -> tuple[LinearProgram, dict[str, Choice]]:
+    """Return the same for jobs that keep their placements, but not their GPUs; and choices by names of variables."""
     linear = LinearProgram("admission-on-one-placement")
     rejected = {job: linear.choice(f"r{job}") for job in problem.jobs}
     taken = [linear.choice(f"z{index}") for index in range(len(problem.choices))]
@@ -264,7 +256,7 @@ def pooled_program(problem: AdmissionProblem) -> AdmissionProgram:
         if len(crowd) > problem.trace.gpus:
             linear.at_most(f"hold{number}", [(taken[index], 1) for index in crowd], problem.trace.gpus)
     linear.minimise_sum((variable, problem.weights[job]) for job, variable in rejected.items())
-    return AdmissionProgram(linear, rejected, {f"z{i}": choice for i, choice in enumerate(problem.choices)})
+    return linear, {f"z{index}": choice for index, choice in enumerate(problem.choices)}
 
 
 class PlacesModel:

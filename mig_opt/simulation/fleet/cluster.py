@@ -13,7 +13,7 @@ from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
 # Share of the time so far for which a job is expected to run on, once it has run for longer than was declared.
-_OVERRUN = 0.5
+_OVERRUN_SHARE = 0.5
 _BRIEF_S = 1e-6
 _MOST_BRIEF = 10_000  # wake-ups in a row, each asked for in the one before, due within so many seconds: they never end
 
@@ -128,7 +128,7 @@ class Cluster(FleetInstances):
         """
         run = self._runs[job]
         seconds, done = self._declared_seconds(run) * factor, self._declared_share(run) / factor
-        left = 1 - done if done <= 1 else _OVERRUN * done
+        left = 1 - done if done <= 1 else _OVERRUN_SHARE * done
         return max(self.now, run.since) + left * seconds * run.slowdown
 
     def overruns(self, job: int, factor: float = 1.0) -> bool:

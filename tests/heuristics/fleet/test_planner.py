@@ -12,10 +12,10 @@ from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, tra
 
 from mig_opt import InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
 from mig_opt.heuristics.fleet.planner import Planner
-from mig_opt.heuristics.fleet.planning import search
-from mig_opt.heuristics.fleet.planning.choice import Choice
-from mig_opt.heuristics.fleet.planning.list_decoder import Objective
-from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
+from mig_opt.heuristics.fleet.plans import search
+from mig_opt.heuristics.fleet.plans.choice import Choice
+from mig_opt.heuristics.fleet.plans.list_decoder import Objective
+from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.simulation import Cluster, check_log
 
 

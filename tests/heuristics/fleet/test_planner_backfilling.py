@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, assert_sound, job, trace, traces
 
 from mig_opt import Trace, declare_times, generate_trace, simulate
-from mig_opt.heuristics.fleet.planning.calibration import Calibration
+from mig_opt.heuristics.fleet.plans.calibration import Calibration
 
 QUICK = {"rounds": 40}
 

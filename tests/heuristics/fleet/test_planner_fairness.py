@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, SIZES, assert_sound, columns, job, trace
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
-from mig_opt.heuristics.fleet.planning import search
+from mig_opt.heuristics.fleet.plans import search
 
 QUICK = {"rounds": 40}
 

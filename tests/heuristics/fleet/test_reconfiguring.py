@@ -12,10 +12,9 @@ from online_worlds import A100, TABLES
 
 from mig_opt import Job, Trace, simulate
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.end_estimates import EndEstimates
 from mig_opt.heuristics.fleet.partitions import repartition, smallest_instances
 from mig_opt.heuristics.fleet.pcie_aware import PcieAware
-from mig_opt.heuristics.fleet.reconfiguration import JobClass
+from mig_opt.heuristics.fleet.reconfiguration import EndEstimates, JobClass
 from mig_opt.simulation.fleet.cluster import Cluster
 
 # Estimated ends

@@ -13,7 +13,7 @@ import numpy as np
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Schedule
-from mig_opt.heuristics.fleet.planning.list_decoder import (
+from mig_opt.heuristics.fleet.plans.list_decoder import (
     AnnealingLimits,
     Availability,
     Integers,
@@ -25,8 +25,8 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
     decode,
     plan_value,
 )
-from mig_opt.heuristics.fleet.planning.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
-from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
+from mig_opt.heuristics.fleet.plans.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
+from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.method.control import Control, call
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
@@ -35,11 +35,11 @@ _AREA_WEIGHTS = (1.0, 0.5, 0.0)  # weights of areas in the simple lists
 _STARTS = 2  # number of lists from which simulated annealing starts: the best ones
 # Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
 _MOST_CANDIDATES = 2_000_000
-_ANY_END = 1e300  # second that every end is before
-_EPSILON = 1e-6  # seconds that are no reason to change a plan
+_ANY_END_S = 1e300  # second that every end is before
+_NEGLIGIBLE_S = 1e-6  # seconds that are no reason to change a plan
 # If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well.
 _MOST_LATER, _LEAST_ROUNDS = 1.0, 300
-_MOST_SOLVED = 400  # number of jobs x GPUs above which no method for batches is asked
+_MOST_JOBS_X_GPUS = 400  # number of jobs x GPUs above which no method for batches is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PlanSearch:
                 best, chosen = found, trial
         advised = None if solved is None else plan_by_schedule(self._problem, *solved)
         advised_value = np.inf if advised is None else self._value(advised.runs.values())
-        if current is not None and self._current_value(current) <= min(best, advised_value) + _EPSILON:
+        if current is not None and self._current_value(current) <= min(best, advised_value) + _NEGLIGIBLE_S:
             return current, previous
         jobs = [(self._problem.jobs[number], int(chosen.modes[number])) for number in chosen.order]
         profiles = {waiting.job: waiting.modes[mode][0] if mode >= 0 else None for waiting, mode in jobs}
@@ -117,7 +117,7 @@ class PlanSearch:
     def _solve(self) -> tuple[Batch, Schedule] | None:
         """Return the schedule of the exact method, unless it knows too little or would take too long."""
         problem, effort = self._problem, self._effort
-        if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
+        if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_JOBS_X_GPUS:
             return None
         batch, method = problem.batch(), get_method(effort.method)
         control = Control[Schedule](RunOptions(time_limit=effort.work, seed=effort.seed, deterministic=True))
@@ -132,10 +132,10 @@ class PlanSearch:
     def _limit_urgent(self) -> None:
         """Let no plan delay the urgent jobs: each ends as early as if they came first, in their order."""
         latest = self._arrays.jobs.latest
-        latest[self._urgent] = _ANY_END
+        latest[self._urgent] = _ANY_END_S
         first = JobList(np.array(self._urgent, np.int64), self._free_modes(), 1.0)
         self._decode(first)
-        latest[self._urgent] = self._workspace.end[: len(self._urgent)] + _EPSILON
+        latest[self._urgent] = self._workspace.end[: len(self._urgent)] + _NEGLIGIBLE_S
 
     def _urgent_first(self, jobs: JobList) -> JobList:
         """Return a list with the urgent jobs first, on any size."""

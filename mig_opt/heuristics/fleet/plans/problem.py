@@ -12,8 +12,8 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.planning.calibration import Calibration
-from mig_opt.heuristics.fleet.planning.list_decoder import (
+from mig_opt.heuristics.fleet.plans.calibration import Calibration
+from mig_opt.heuristics.fleet.plans.list_decoder import (
     Availability,
     DecoderProblem,
     JobArrays,
