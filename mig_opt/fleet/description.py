@@ -20,58 +20,32 @@ ANY_PROFILE = "any"
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """Summary of a trace.
+    """Summary of a trace; the tuples are the quantiles of :data:`QUANTILES`."""
 
-    Attributes
-    ----------
-    jobs, gpus : int
-        Numbers of jobs and of GPUs.
-    gpu : str
-        Kind of the GPUs.
-    first_arrival, last_arrival : float
-        Seconds.
-    area : float
-        Compute slices x seconds of all jobs, each where that is least.
-    load : float or None
-        Work that arrives, as a share of the work that the fleet can do meanwhile: the area without that of the last
-        arrival, through compute slices x seconds from the first arrival to the last. None if all arrive at once.
-    profiles : dict of str to int
-        Jobs by the profile that they ask for, smallest profile first; ``any`` for those that leave the choice.
-    gaps, work : tuple of float
-        Seconds between arrivals, and seconds of a job on its smallest size: the quantiles of :data:`QUANTILES`. Gaps
-        are empty if there is one job.
-    memory : tuple of float
-        The quantiles of the GB of the jobs that say how many they need.
-    memory_known, memory_growing, pcie_bound : float
-        Shares of the jobs: that say how much memory they need, whose memory grows, that use PCIe.
-    pcie_demand : float
-        Mean GB/s that a PCIe-bound job asks for, as a share of the limit; 0 without such jobs.
-    """
-
+    # numbers of jobs and of GPUs, and their kind
     jobs: int
     gpus: int
     gpu: str
+    # seconds
     first_arrival: float
     last_arrival: float
-    area: float
+    area: float  # compute slices x seconds of all jobs, each where that is least
+    # Work that arrives, as a share of the work that the fleet can do meanwhile: the area without that of the last
+    # arrival, through compute slices x seconds from the first arrival to the last. None if all arrive at once.
     load: float | None
-    profiles: dict[str, int]
-    gaps: tuple[float, ...]
-    work: tuple[float, ...]
-    memory: tuple[float, ...]
+    profiles: dict[str, int]  # jobs by the profile that they ask for, smallest first; ``any`` if they leave the choice
+    gaps: tuple[float, ...]  # seconds between arrivals; empty if there is one job
+    work: tuple[float, ...]  # seconds of a job on its smallest size
+    memory: tuple[float, ...]  # GB of the jobs that say how many they need
+    # shares of the jobs: that say how much memory they need, whose memory grows, that use PCIe
     memory_known: float
     memory_growing: float
     pcie_bound: float
-    pcie_demand: float
+    pcie_demand: float  # mean GB/s that a PCIe-bound job asks for, as a share of the limit; 0 without such jobs
 
 
 def describe_trace(trace: Trace) -> TraceSummary:
-    """Return the summary of a trace.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere.
+    """Return the summary of a trace; refuse jobs that can run nowhere.
 
     Examples
     --------

@@ -49,24 +49,10 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
 def seconds_of(
     state: FleetState, rounds: Iterable[Iterable[Migration]], operations: OperationCosts | None = None
 ) -> float:
-    """Return the seconds that the operations of migrations take, round after round.
+    """Return the seconds that the operations of migrations take, round after round; by default by the driver's costs.
 
     In a round GPUs work beside each other, and each does one operation at a time: an old instance is destroyed once the
     new one exists and both GPUs have time. What runs on the instances begins and ends in no time.
-
-    Parameters
-    ----------
-    state : FleetState
-        The state before.
-    rounds : iterable of iterable of Migration
-        The migrations of each round.
-    operations : OperationCosts, optional
-        What operations take; by default what they take the driver.
-
-    Returns
-    -------
-    float
-        Seconds.
 
     Examples
     --------

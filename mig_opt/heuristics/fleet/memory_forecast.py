@@ -22,14 +22,8 @@ class MemoryForecast:
 
     The predicted peak is the upper end of the 99 % interval of the line at the last iteration, and at least what has
     been used so far. It has converged (which the paper leaves open) when it has changed by no more than ``tolerance``
-    of itself three times in a row; the first prediction is made of three iterations.
-
-    Parameters
-    ----------
-    last : float
-        The last iteration, in the unit of those that are observed: a number, or 1 for shares of the work.
-    tolerance : float
-        Share of a prediction by which it may differ from the one before.
+    of itself three times in a row; the first prediction is made of three iterations. ``last`` is the last iteration, in
+    the unit of those that are observed: a number, or 1 for shares of the work.
 
     Examples
     --------

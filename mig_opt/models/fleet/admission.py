@@ -259,30 +259,10 @@ def admission_bound(
     """Return an upper bound on what schedulers can accept of a trace, quickly; they may migrate jobs at will.
 
     It is the linear program of :func:`admission_optimum` with ``migration``. Long traces are cut into parts, whose
-    bounds are added up; what runs over from one part into the next is left out. Where very many jobs run at once, only
-    some moments are looked at.
-
-    Parameters
-    ----------
-    trace : Trace
-        Any number of jobs.
-    goal : {"jobs", "slices", "slice-seconds"}
-        Count of an accepted job.
-    as_asked : bool
-        The bound is of schedulers that give jobs the profiles that they ask for. False: of all, those included that
-        give a job any instance for which it has seconds, as ``whole-gpu`` does.
-    time_limit : float, optional
-        Seconds; parts for which there is no time count in full.
-
-    Returns
-    -------
-    float
-        The count that no such scheduler exceeds.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere.
+    bounds are added up; what runs over from one part into the next is left out, and parts for which there is no time
+    count in full. Where very many jobs run at once, only some moments are looked at. With ``as_asked`` the bound is of
+    schedulers that give jobs the profiles that they ask for; else of all, those included that give a job any instance
+    for which it has seconds, as ``whole-gpu`` does.
 
     Examples
     --------
@@ -310,26 +290,7 @@ def admission_bound(
 
 
 def acceptance_bound(trace: Trace, *, as_asked: bool = True, time_limit: float | None = None) -> Acceptance:
-    """Return upper bounds on the acceptance ratios of schedulers, by :func:`admission_bound`.
-
-    Parameters
-    ----------
-    trace : Trace
-        Any number of jobs.
-    as_asked : bool
-        False: of all schedulers, those included that give jobs other profiles than they ask for.
-    time_limit : float, optional
-        Seconds for each of the three ratios.
-
-    Returns
-    -------
-    Acceptance
-        Ratios that no such scheduler exceeds (0 to 1).
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere.
+    """Return upper bounds on the acceptance ratios of schedulers (0 to 1), each by :func:`admission_bound`.
 
     Examples
     --------

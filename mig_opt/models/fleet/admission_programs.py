@@ -52,18 +52,9 @@ class Choice:
 
 
 class AdmissionProblem:
-    """A trace as the programs see it.
+    """A trace as the programs see it: its jobs from ``first`` to before ``last``, by default all.
 
-    Parameters
-    ----------
-    trace : Trace
-        The jobs and the fleet.
-    goal : {"jobs", "slices", "slice-seconds"}
-        Count of each job.
-    first, last : int
-        The jobs from ``first`` to before ``last``; by default all.
-    as_asked : bool
-        False if :attr:`any_profiles` has every size for which a job has seconds, whatever the job asks for.
+    Without ``as_asked``, :attr:`any_profiles` has every size for which a job has seconds, whatever it asks for.
     """
 
     def __init__(

@@ -174,13 +174,9 @@ def simulate(
 
 
 def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **options: object) -> None:
-    """Check, before a long simulation, that a policy can begin on a trace; arguments as of :func:`simulate`.
+    """Refuse a policy that cannot begin on a trace, before a long simulation; arguments as of :func:`simulate`.
 
-    Raises
-    ------
-    InputError
-        With every problem of its options, also those that show only beside the trace, such as a partition that its
-        GPUs do not have.
+    Some problems of its options show only beside the trace, such as a partition that its GPUs do not have.
 
     Examples
     --------
@@ -207,12 +203,7 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     """Return a trace on the GPUs of a state, with a job for each instance that something runs on.
 
     The simulator creates the instances at second 0, one after the other on each GPU, which takes the driver's time; the
-    jobs on them are that much shorter, so that they end at ``busy_until``.
-
-    Raises
-    ------
-    InputError
-        With everything that is wrong: another kind of GPU, or no time for instances in use.
+    jobs on them are that much shorter, so that they end at ``busy_until``. States of other kinds of GPUs are refused.
     """
     problems: list[Problem] = []
     if not isinstance(state, FleetState):

@@ -97,13 +97,9 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
 
 
 def violations_of_method(batch: Batch, schedule: Schedule) -> tuple[Violation, ...]:
-    """Return what is wrong with a schedule that a method made.
+    """Return what is wrong with a schedule that a method made; refuse times that are too far apart for any method.
 
-    Raises
-    ------
-    InputError
-        If the times of the batch are too far apart for any method, so that short ones are lost in the rounding of long
-        ones.
+    Then short ones are lost in the rounding of long ones.
     """
     found = validate(batch, schedule).violations
     late = [violation.message for violation in found if violation.code is ViolationCode.TOO_LATE]

@@ -18,13 +18,6 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
     that the job may run on from begin to end; and from its arrival to its end no instance of another job excludes it.
     That a job ends in the moment in which another one arrives is allowed.
 
-    Parameters
-    ----------
-    trace : Trace
-        The jobs and the fleet.
-    admission : Admission
-        The choice.
-
     Examples
     --------
     >>> from mig_opt import get_gpu

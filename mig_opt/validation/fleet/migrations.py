@@ -130,13 +130,7 @@ def _checked(
     rounds: Sequence[int],
     wrong: Iterable[Problem],
 ) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...]]:
-    """Return migrations and places of room as tuples.
-
-    Raises
-    ------
-    InputError
-        If one of the arguments is of another kind, or something else is ``wrong``.
-    """
+    """Return migrations and places of room as tuples; refuse arguments of other kinds, with all that is ``wrong``."""
     problems = list(wrong)
     steps: tuple[Migration, ...] = ()
     places: tuple[tuple[int, str, int], ...] = ()

@@ -21,22 +21,14 @@ _MOST_LOG_FACTOR = math.log(1e6)  # logarithm of the largest factor, up and down
 class Calibration:
     """Record of how far the declared run times of a trace were from those that jobs took.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace, with what its jobs declare. Of the true times nothing is read.
-
-    Attributes
-    ----------
-    changes : int
-        Number that is another one whenever factors have changed.
+    Of the trace only what jobs declare is read, not their true times.
     """
 
     def __init__(self, trace: Trace) -> None:
         self._declared = [
             math.nan if job.declared is None else math.log(next(iter(job.declared.values()))) for job in trace.jobs
         ]
-        self.changes = 0
+        self.changes = 0  # another number whenever factors have changed
         self._errors = LinearFit()  # of the logarithms, against the declared ones
         self._slope = self._level = 0.0
 
