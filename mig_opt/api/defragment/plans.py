@@ -294,17 +294,18 @@ class Planner:
         if self.fleet.weights or (goal.free and len(self.fleet.masks) > _MOST_SEARCHED):
             return self._limits.done  # it counts migrations, and large fleets have too many states
         search = BreadthFirstSearch(self.fleet, goal, found.least_cost)
-        end = search.run(self._limits, self._most_moves, most_work)
-        self._offer(end.moves)
-        if end.complete and end.moves is not None:
-            found.bound(len(end.moves), end.cost if goal.least else None)
-            found.least_cost = end.cost if goal.least else found.least_cost
-        elif end.complete:
+        complete = search.run(self._limits, self._most_moves, most_work)
+        moves = search.moves
+        self._offer(moves)
+        if complete and moves is not None:
+            found.bound(len(moves), search.cost if goal.least else None)
+            found.least_cost = search.cost if goal.least else found.least_cost
+        elif complete:
             found.infeasible = f"{self._no_targets()} and can be reached by migrations"
         elif not goal.least:
-            found.bound(max(found.lower_bound, end.depth + 1), None)
+            found.bound(max(found.lower_bound, search.depth + 1), None)
         self._report()
-        return end.complete or self._limits.done
+        return complete or self._limits.done
 
 
 # Columns: the layouts that each group of GPUs could have at the end.

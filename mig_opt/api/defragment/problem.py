@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.geometry import Geometry, geometry_of, members
 from mig_opt.gpu.model import GpuModel, ProfileSet
 
@@ -49,11 +49,10 @@ class Layout:
 
 
 class Look(NamedTuple):
-    """Everything about a GPU that tells it from others."""
+    """Everything about a GPU, but its node, that tells it from others."""
 
     mask: int
     pinned: int
-    node: int = 0  # index of its node, where nodes are told apart
     weights: tuple[tuple[int, int], ...] = ()  # of the migrations of its instances, if they are not all 1
 
 
@@ -81,18 +80,17 @@ class FleetMasks:
         variants = all_profiles or any(held.profile not in plain for held in state.instances)
         profiles: ProfileSet = "all" if variants else "double-memory"
         geometry = geometry_of(state.gpu, profiles)
+        held_at = _held_at(geometry, state)
         masks, pinned = [0] * state.gpus, [0] * state.gpus
-        for held in state.instances:
-            bit = 1 << geometry.index(held.profile, held.start)
-            masks[held.gpu] |= bit
-            pinned[held.gpu] |= bit if state.stays(held) else 0
+        for (gpu, place), held in held_at.items():
+            masks[gpu] |= 1 << place
+            pinned[gpu] |= state.stays(held) << place
         names = list(dict.fromkeys(state.nodes)) if by_node else []
-        weights = {(held.gpu, geometry.index(held.profile, held.start)): held.weight for held in state.instances}
-        uniform = all(weight == 1 for weight in weights.values())
+        uniform = all(held.weight == 1 for held in held_at.values())
         return cls(
             *(geometry, profiles, tuple(masks), tuple(pinned)),
             nodes=tuple(map(names.index, state.nodes)) if by_node else (),
-            weights={} if uniform else weights,
+            weights={} if uniform else {place: held.weight for place, held in held_at.items()},
         )
 
     @property
@@ -108,15 +106,7 @@ class FleetMasks:
             weights[gpu].append((place, weight))
         found: dict[Look, list[int]] = defaultdict(list)
         for gpu, (mask, pinned) in enumerate(zip(self.masks, self.pinned, strict=True)):
-            found[Look(mask, pinned, weights=tuple(weights[gpu]))].append(gpu)
-        return found
-
-    def alike(self, masks: Masks) -> dict[Look, list[int]]:
-        """Return the GPUs that are alike with these instances, and on the same node where that matters."""
-        found: dict[Look, list[int]] = defaultdict(list)
-        nodes = self.nodes or (0,) * len(masks)
-        for gpu, look in enumerate(zip(masks, self.pinned, nodes, strict=True)):
-            found[Look(*look)].append(gpu)
+            found[Look(mask, pinned, tuple(weights[gpu]))].append(gpu)
         return found
 
     def weight(self, moves: Iterable[Relocation]) -> int:
@@ -151,16 +141,18 @@ class FleetMasks:
     def migrations(self, state: FleetState, moves: Iterable[Relocation]) -> tuple[Migration, ...]:
         """Return moves as migrations of the state that this stands for."""
         placements = self.geometry.placements
-        names = {
-            (held.gpu, self.geometry.index(held.profile, held.start)): (held.name, held.owner)
-            for held in state.instances
-        }
+        held_at = _held_at(self.geometry, state)
         found = []
         for source, target in moves:
-            names[target] = of = names.pop(source)
-            old, new = placements[source[1]], placements[target[1]]
-            found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, *of))
+            held_at[target] = held = held_at.pop(source)
+            start, to_start = placements[source[1]].start, placements[target[1]].start
+            found.append(Migration(source[0], held.profile, start, target[0], to_start, held.name, held.owner))
         return tuple(found)
+
+
+def _held_at(geometry: Geometry, state: FleetState) -> dict[Place, HeldInstance]:
+    """Return the instances of a state by their places."""
+    return {(held.gpu, geometry.index(held.profile, held.start)): held for held in state.instances}
 
 
 def _counts(geometry: Geometry, mask: int) -> tuple[int, ...]:

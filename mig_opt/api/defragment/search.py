@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, Masks, Relocation, relocated
 from mig_opt.gpu.geometry import members
@@ -12,16 +11,6 @@ from mig_opt.method.control import Limits
 
 FIRST_SEARCH, LAST_SEARCH = 300_000, 6_000_000
 """Most work of a search: migrations that are tried, times the GPUs of the fleet. A million takes some seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOutcome:
-    """Outcome of a search."""
-
-    moves: list[Relocation] | None  # the best plan; None if no state that was visited satisfies the goal
-    cost: int  # its cost at the end
-    complete: bool  # true if no better plan exists
-    depth: int  # all states that so many migrations lead to were visited
 
 
 class BreadthFirstSearch:
@@ -34,42 +23,43 @@ class BreadthFirstSearch:
         self._fleet = fleet
         self._goal = goal
         self._least_cost = least_cost
+        # by GPU what it keeps and its node, where nodes are told apart
+        self._kinds = list(zip(fleet.pinned, fleet.nodes or (0,) * len(fleet.masks), strict=True))
         interchangeable: dict[tuple[int, int], list[int]] = defaultdict(list)
-        nodes = fleet.nodes or (0,) * len(fleet.masks)
-        for gpu, kind in enumerate(zip(fleet.pinned, nodes, strict=True)):
+        for gpu, kind in enumerate(self._kinds):
             interchangeable[kind].append(gpu)
         self._interchangeable = tuple(interchangeable.values())
         self._came_from: dict[Masks, tuple[Masks, Relocation] | None] = {fleet.masks: None}
         self._known = {self._key(fleet.masks)}
         self._best = fleet.masks if goal.least else None
-        self._cost = goal.cost(fleet, fleet.masks)
-        self._depth = 0
+        self.cost = goal.cost(fleet, fleet.masks)  # of the best plan, at its end
+        self.depth = 0  # all states that so many migrations lead to were visited
         self._work = 0
 
-    def run(self, limits: Limits, most_moves: int | None, most_work: int) -> SearchOutcome:
-        """Search until the best plan is known, or the limits of time, migrations or work are reached."""
+    def run(self, limits: Limits, most_moves: int | None, most_work: int) -> bool:
+        """Search until the limits of time, migrations or work are reached; return True if no better plan exists."""
         frontier = [self._fleet.masks]
-        while frontier and not any(map(self._settles, frontier)) and self._depth != most_moves:
+        while frontier and not any(map(self._settles, frontier)) and self.depth != most_moves:
             following: list[Masks] = []
             for masks in frontier:
                 for reached in self._successors(masks):
                     following.append(reached)
                     if self._work > most_work or limits.expired:
-                        return self._outcome(complete=False)
+                        return False
             frontier = following
-            self._depth += 1
-        return self._outcome(complete=True)
+            self.depth += 1
+        return True
 
     def _settles(self, masks: Masks) -> bool:
         """Keep a state if it is the best so far; return whether none can be better."""
         cost = self._goal.cost(self._fleet, masks)
         if self._goal.least:
-            if cost < self._cost:
-                self._best, self._cost = masks, cost
-            return self._cost <= self._least_cost
+            if cost < self.cost:
+                self._best, self.cost = masks, cost
+            return self.cost <= self._least_cost
         found = self._goal.holds(masks, cost)
         if found:
-            self._best, self._cost = masks, cost
+            self._best, self.cost = masks, cost
         return found
 
     def _successors(self, masks: Masks) -> Iterator[Masks]:
@@ -85,11 +75,14 @@ class BreadthFirstSearch:
 
     def _moves(self, masks: Masks) -> Iterator[Relocation]:
         """Yield the possible migrations; of GPUs that are alike one stands for all."""
-        geometry, alike = self._fleet.geometry, self._fleet.alike(masks)
-        for look, gpus in alike.items():
+        geometry = self._fleet.geometry
+        alike: dict[tuple[int, tuple[int, int]], list[int]] = defaultdict(list)
+        for gpu, own in enumerate(zip(masks, self._kinds, strict=True)):
+            alike[own].append(gpu)
+        for (mask, (pinned, _)), gpus in alike.items():
             # From the first of them to the first of the others, to itself, and to another one that is alike.
             targets = {others[0] for others in alike.values()} | set(gpus[:2])
-            for place in members(look.mask & ~look.pinned):
+            for place in members(mask & ~pinned):
                 profile = geometry.profile_of[place]
                 for other in targets:
                     for target in geometry.usage(masks[other]).available[profile]:
@@ -98,10 +91,14 @@ class BreadthFirstSearch:
     def _key(self, masks: Masks) -> tuple[Masks, ...]:
         return tuple(tuple(sorted(masks[gpu] for gpu in gpus)) for gpus in self._interchangeable)
 
-    def _outcome(self, *, complete: bool) -> SearchOutcome:
+    @property
+    def moves(self) -> list[Relocation] | None:
+        """The best plan; None if no state that was visited satisfies the goal."""
+        if self._best is None:
+            return None
         moves: list[Relocation] = []
-        step = None if self._best is None else self._came_from[self._best]
+        step = self._came_from[self._best]
         while step is not None:
             moves.append(step[1])
             step = self._came_from[step[0]]
-        return SearchOutcome(None if self._best is None else moves[::-1], self._cost, complete, self._depth)
+        return moves[::-1]
