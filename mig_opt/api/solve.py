@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
-from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.batch.schedule import Schedule, ScheduleResult, on_gpus
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
@@ -162,13 +161,7 @@ def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
     live = {entry.gpu for entry in batch.initial}
     idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
     number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
-    return replace(
-        schedule,
-        runs=tuple(replace(run, gpu=number[run.gpu]) for run in schedule.runs),
-        operations=tuple(
-            replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
-        ),
-    )
+    return on_gpus(schedule, number)
 
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:

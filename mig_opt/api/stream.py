@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal, Unpack
@@ -10,14 +10,15 @@ from typing import Literal, Unpack
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
 from mig_opt.batch.timing import tidy
-from mig_opt.errors import InputError, Problem, SolverError, nearest
+from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
+from mig_opt.rules import wrong_choice, wrong_flag
 from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
@@ -128,7 +129,7 @@ def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved"
     """
     plans = list(plans)
     batches = [batch for batch, _ in plans]
-    problems = _join_problems(join, JOINS) + _batch_problems(batches, "plans")
+    problems = [*wrong_choice("join", join, JOINS), *_batch_problems(batches, "plans")]
     given: list[Schedule] = []
     for index, (batch, schedule) in enumerate(plans if not problems else ()):
         validation = validate(batch, schedule)
@@ -202,9 +203,11 @@ def plan_stream(
     settings = run_options(
         METHODS,
         method,
-        also=_join_problems(join, (*JOINS, "handover"))
-        + _foresight_problems(foresight, join, method)
-        + _batch_problems(batches, "batches"),
+        also=[
+            *wrong_choice("join", join, (*JOINS, "handover")),
+            *_foresight_problems(foresight, join, method),
+            *_batch_problems(batches, "batches"),
+        ],
         time_limit=time_limit,
         **options,
     )
@@ -235,7 +238,7 @@ def plan_stream(
         control = Control[Schedule](own)
         if join == "moved" and method == "far":
             plans += far_behind(batch, state, control)
-        return [_on_gpus(joined(batch, plan, state, join, control), gpus) for plan in plans]
+        return [on_gpus(joined(batch, plan, state, join, control), dict(enumerate(gpus))) for plan in plans]
 
     return _one_by_one(batches, following, ways=_WAYS if foresight else 1)
 
@@ -319,14 +322,6 @@ def _gpus_in_time(batch: Batch, state: EndState) -> list[int]:
     return [gpu for gpu in range(batch.gpus) if gpu not in late]
 
 
-def _on_gpus(schedule: Schedule, gpus: Sequence[int]) -> Schedule:
-    """Return a schedule for some GPUs, by number, on these."""
-    return Schedule(
-        tuple(replace(run, gpu=gpus[run.gpu]) for run in schedule.runs),
-        tuple(replace(operation, gpu=gpus[operation.gpu]) for operation in schedule.operations or ()),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Way:
     """Schedules of the first batches of a stream, and the state in which they leave the GPUs."""
@@ -371,20 +366,10 @@ def _end(way: _Way) -> float:
     return way.state.makespan
 
 
-def _join_problems(join: object, known: Sequence[str]) -> list[Problem]:
-    if isinstance(join, str) and join in known:
-        return []
-    return [Problem("join", f"unknown way to join {join!r}; {nearest(str(join), known)}")]
-
-
-def _foresight_problems(foresight: object, join: object, method: object) -> list[Problem]:
-    if not isinstance(foresight, bool):
-        return [Problem("foresight", f"must be True or False, is {foresight!r}")]
-    if foresight and (join, method) != ("moved", "far"):
-        return [
-            Problem("foresight", "there are several ways to choose from only with the method 'far' and join='moved'")
-        ]
-    return []
+def _foresight_problems(foresight: object, join: object, method: object) -> Iterator[Problem]:
+    yield from wrong_flag("foresight", foresight)
+    if foresight is True and (join, method) != ("moved", "far"):
+        yield Problem("foresight", "there are several ways to choose from only with the method 'far' and join='moved'")
 
 
 def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,6 +122,16 @@ class Schedule(Shown):
             self.runs if runs is None else tuple(runs),
             self.operations if operations is None else tuple(operations),
         )
+
+
+def on_gpus(schedule: Schedule, number: Mapping[int, int]) -> Schedule:
+    """Return a schedule with other numbers of its GPUs; what is on GPUs without one is left out."""
+    return schedule.replace(
+        runs=(dataclasses.replace(run, gpu=number[run.gpu]) for run in schedule.runs if run.gpu in number),
+        operations=(
+            dataclasses.replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
+        ),
+    )
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:

@@ -293,6 +293,21 @@ class Demand:
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
 
 
+def measured_points(
+    demand: Demand, model: str, max_processes: int | None = None
+) -> dict[tuple[int, Profile], list[Point]]:
+    """Return the points of a model on instances with memory enough, by pool and instance, the smallest first."""
+    found: dict[tuple[int, Profile], list[Point]] = {}
+    for number, pool in enumerate(demand.pools):
+        for table in demand.tables:
+            if (table.model, table.gpu) == (model, pool.gpu.name):
+                for point in sorted(table.points, key=lambda point: point.size):
+                    profile = smallest_profile(pool.gpu, point.size, table.memory_gb)
+                    if profile is not None and point.processes <= (max_processes or math.inf):
+                        found.setdefault((number, profile), []).append(point)
+    return found
+
+
 def demand_problems(
     services: Sequence[Service | None], tables: Sequence[ProfileTable | None], pools: Sequence[GpuPool | None]
 ) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.validation import validate_change
-from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
+from mig_opt.validation.serving.instances import check_change
 
 _METHOD = Method(
     "change",
@@ -90,9 +90,7 @@ def plan_change(
     >>> [(step.kind, round(step.begin, 2), round(step.end, 2)) for step in plan.steps], plan.interrupted
     ([('create', 0.0, 0.33), ('destroy', 0.33, 0.56)], ())
     """
-    check_instances(running=running, deployment=deployment)
-    check_same_gpus(running, deployment)
-    check_throughputs(running=running, deployment=deployment)
+    check_change(running, deployment)
     wrong = () if demand is None else wrong_demand(demand)
     settings = run_options(also=wrong, time_limit=time_limit, **options)
     costs = operation_costs((*running.gpus, *deployment.gpus), operations)

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.serving.demand import Demand, Service
+from mig_opt.gpu.model import Profile
+from mig_opt.serving.demand import Demand, Service, measured_points
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable, smallest_profile
+from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.simulation.serving.capacity import Capacity, Promise, held_rate
 from mig_opt.simulation.serving.requests import worker_at, worker_of
 from mig_opt.simulation.serving.service_capacity import LITTLE, capacity_in_service
@@ -38,7 +38,7 @@ class _Way(NamedTuple):
     """Point that keeps the promise at the greatest rate, on instances of one size."""
 
     gpu: str
-    memory_gb: float | None
+    profile: Profile
     point: Point
     capacity: float  # before it is corrected
 
@@ -65,24 +65,13 @@ class CapacityTables:
         self.corrections = dict.fromkeys(self._ways, 1.0)
 
     def _best_ways(self, service: Service) -> Iterator[_Way]:
-        """Yield the way of greatest capacity for each kind of GPU and instance size."""
+        """Yield the way of greatest capacity for each kind of GPU and instance."""
         demand = self._demand
-        tables = ((pool.gpu, table) for pool in demand.pools for table in demand.tables)
-        for gpu, table in tables:
-            if (table.model, table.gpu) != (service.model, gpu.name):
-                continue
-            for size in gpu.sizes:
-                if smallest_profile(gpu, size, table.memory_gb) is not None:
-                    points = [
-                        point
-                        for point in table.points
-                        if point.size == size
-                        and (demand.max_processes is None or point.processes <= demand.max_processes)
-                        and demand.rule.allows(point.latency, service.slo)
-                    ]
-                    best, chosen = self._best(service, points)
-                    if chosen is not None:
-                        yield _Way(table.gpu, table.memory_gb, chosen, best)
+        for (pool, profile), points in measured_points(demand, service.model, demand.max_processes).items():
+            in_time = [point for point in points if demand.rule.allows(point.latency, service.slo)]
+            best, chosen = self._best(service, in_time)
+            if chosen is not None:
+                yield _Way(demand.pools[pool].gpu.name, profile, chosen, best)
 
     def _best(self, service: Service, points: list[Point]) -> tuple[float, Point | None]:
         best, chosen = 0.0, None
@@ -97,15 +86,16 @@ class CapacityTables:
 
     def demand(self) -> Demand:
         """Return the demand with corrected capacities in place of throughputs: each service is a model of its own."""
-        tables = []
-        services = []
+        tables, services = [], []
+        memory = {(table.model, table.gpu): table.memory_gb for table in self._demand.tables}
         for service in self._demand.services:
             services.append(dataclasses.replace(service, model=service.name))
-            points: dict[tuple[str, float | None], list[Point]] = {}
+            points: dict[str, list[Point]] = {}
             for way in self._ways[service.name]:
                 corrected = dataclasses.replace(way.point, throughput=self._corrected(service.name, way))
-                points.setdefault((way.gpu, way.memory_gb), []).append(corrected)
-            tables += [ProfileTable(service.name, gpu, tuple(own), memory) for (gpu, memory), own in points.items()]
+                points.setdefault(way.gpu, []).append(corrected)
+            for gpu, own in points.items():
+                tables.append(ProfileTable(service.name, gpu, tuple(own), memory[service.model, gpu]))
         return self._demand.replace(services=tuple(services), tables=tuple(tables))
 
     def _corrected(self, name: str, way: _Way) -> float:
@@ -169,9 +159,9 @@ class CapacityTables:
             if more <= capacity:
                 continue
             lines.append(
-                f"{service.name!r} keeps it up to {capacity:.3g} requests per second for each {_profile(way)}, which "
-                f"answers {point.throughput:.3g}: a batch takes {seconds / service.slo:.2g} of its SLO, so few may "
-                f"wait for one; with an SLO of {longer:g} s it would be up to {more:.3g}"
+                f"{service.name!r} keeps it up to {capacity:.3g} requests per second for each {way.profile.name}, "
+                f"which answers {point.throughput:.3g}: a batch takes {seconds / service.slo:.2g} of its SLO, so few "
+                f"may wait for one; with an SLO of {longer:g} s it would be up to {more:.3g}"
             )
         return lines
 
@@ -181,7 +171,7 @@ class CapacityTables:
             Capacity(
                 name,
                 way.gpu,
-                _profile(way),
+                way.profile.name,
                 way.point.batch,
                 way.point.processes,
                 way.point.throughput,
@@ -190,9 +180,3 @@ class CapacityTables:
             for name, ways in self._ways.items()
             for way in ways
         )
-
-
-def _profile(way: _Way) -> str:
-    profile = smallest_profile(get_gpu(way.gpu), way.point.size, way.memory_gb)
-    assert profile is not None
-    return profile.name

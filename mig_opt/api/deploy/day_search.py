@@ -228,13 +228,9 @@ class DaySearch:
     def _place(self, part: range) -> None:
         """Place the numbers of some steps after the steps before them, with as few new segments as can be."""
         for step in part:
-            self._deployments.append(self._placed(step))
-
-    def _placed(self, step: int) -> Deployment:
-        before = self._deployments[-1] if self._deployments else None
-        if before is not None and self._counts[step] == self._counts[step - 1]:
-            return before
-        return self._placed_after(before, step, self._counts[step])
+            before, counts = self._deployments[-1] if self._deployments else None, self._counts[step]
+            same = before is not None and counts == self._counts[step - 1]
+            self._deployments.append(before if before and same else self._placed_after(before, step, counts))
 
     def _place_calmly(self, part: range) -> None:
         """Place steps one after the other, each by calm changes from the one before; their numbers follow from that.

@@ -16,9 +16,8 @@ from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_met
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_type
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
+from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, measured_points, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
-from mig_opt.serving.profile_table import smallest_profile
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
 from mig_opt.validation.serving.instances import check_instances
@@ -216,7 +215,7 @@ def why_unservable(demand: Demand) -> list[str]:
     Examples
     --------
     >>> from mig_opt import load
-    >>> from mig_opt.serving.demand import SloRule
+    >>> from mig_opt.serving.demand import SloRule, measured_points
     >>> hasty = load("parvagpu-s1").replace(rule=SloRule(0.001))
     >>> why_unservable(hasty)[0].partition("; ")[2]
     'the best is 0.013 s, on 1g.10gb'
@@ -239,14 +238,7 @@ def why_unservable(demand: Demand) -> list[str]:
 
 def _why_nowhere(demand: Demand, service: Service) -> str:
     """Return which of memory and processes keeps a service from every instance."""
-    processes = [
-        point.processes
-        for pool in demand.pools
-        for table in demand.tables
-        if (table.model, table.gpu) == (service.model, pool.gpu.name)
-        for point in table.points
-        if smallest_profile(pool.gpu, point.size, table.memory_gb) is not None
-    ]
+    processes = [point.processes for points in measured_points(demand, service.model).values() for point in points]
     if not processes:
         return f"its model {service.model!r} needs more memory than any that it was profiled on has"
     return (

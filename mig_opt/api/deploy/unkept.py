@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from mig_opt.api.deploy.capacities import rounded_up, usable
 from mig_opt.api.deploy.deployment import why_unservable
 from mig_opt.gpu.model import Profile
-from mig_opt.serving.demand import Demand, Service
-from mig_opt.serving.profile_table import Point, smallest_profile
+from mig_opt.serving.demand import Demand, Service, measured_points
+from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
 from mig_opt.simulation.serving.requests import worker_at
 
@@ -19,9 +17,7 @@ _DOUBLED, _HALVED = 10, 6
 halved then."""
 
 
-class _Way(NamedTuple):
-    profile: Profile
-    point: Point
+_Way = tuple[Profile, Point]
 
 
 def why_unkept(demand: Demand, promise: Promise) -> list[str]:
@@ -38,8 +34,8 @@ of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an S
     """
     lines = why_unservable(demand)
     for service in demand.services:
-        ways = [way for way in _ways(demand, service) if demand.rule.allows(way.point.latency, service.slo)]
-        if ways and not any(_kept(way.point, service.slo, promise) for way in ways):
+        ways = [way for way in _ways(demand, service) if demand.rule.allows(way[1].latency, service.slo)]
+        if ways and not any(_kept(point, service.slo, promise) for _, point in ways):
             lines.append(_line(demand, service, promise, ways))
     return lines
 
@@ -54,15 +50,10 @@ def refusal(demand: Demand, promise: Promise, method: str) -> tuple[bool, str] |
     return None
 
 
-def _ways(demand: Demand, service: Service) -> Iterator[_Way]:
-    """Yield all that a service can run on, however long it takes."""
-    for pool in demand.pools:
-        for table in demand.tables:
-            if (table.model, table.gpu) == (service.model, pool.gpu.name):
-                for point in table.points:
-                    profile = smallest_profile(pool.gpu, point.size, table.memory_gb)
-                    if profile is not None and point.processes <= (demand.max_processes or math.inf):
-                        yield _Way(profile, point)
+def _ways(demand: Demand, service: Service) -> list[_Way]:
+    """Return all that a service can run on, however long it takes."""
+    measured = measured_points(demand, service.model, demand.max_processes)
+    return [(profile, point) for (_, profile), points in measured.items() for point in points]
 
 
 def _kept(point: Point, slo: float, promise: Promise) -> bool:
@@ -75,19 +66,19 @@ def _seconds(point: Point, slo: float) -> float:
 
 
 def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) -> str:
-    slo, everywhere = service.slo, list(_ways(demand, service))
+    slo, everywhere = service.slo, [point for _, point in _ways(demand, service)]
     late, seconds, best = min(
-        (late_alone(way.point, slo, promise), _seconds(way.point, slo), index) for index, way in enumerate(ways)
+        (late_alone(point, slo, promise), _seconds(point, slo), index) for index, (_, point) in enumerate(ways)
     )
     profile, point = ways[best]
     would = []
     # So many decimals of a per cent that it is not rounded to more than can be kept.
     if (most := math.floor((1 - late / MARGIN) * 1e4) / 1e4) > 0:
         would.append(f"a promise of {100 * most:g} %")
-    shares = [math.ceil(100 * way.point.latency / slo) / 100 for way in everywhere if _kept(way.point, slo, promise)]
+    shares = [math.ceil(100 * point.latency / slo) / 100 for point in everywhere if _kept(point, slo, promise)]
     if shares and min(shares) <= 1:
         would.append(f"latencies of up to {min(shares):g} of the SLO (--slo-share) in place of {demand.rule.share:g}")
-    slos = [found for way in everywhere if (found := _enough(demand, way.point, slo, promise)) is not None]
+    slos = [found for point in everywhere if (found := _enough(demand, point, slo, promise)) is not None]
     if slos:
         would.append(f"an SLO of {min(slos):g} s")
     by = "by its throughput" if seconds > point.latency else "on average"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
-from mig_opt.api.explain.conflicts import Shrinker
+from mig_opt.api.explain.conflicts import LEAST_SECONDS, Kept, Oracle, Shrinker, in_time
 from mig_opt.api.explain.explanation import Conflict, Explanation, Remedy, Verdict
-from mig_opt.api.explain.oracle import LEAST_SECONDS, Kept, Oracle, in_time
 from mig_opt.api.explain.remedies import misfit_conflicts, misfit_remedies, remedies
 from mig_opt.api.explain.requirements import Requirements, spelled, target_requirement
 from mig_opt.api.solve import solve
@@ -90,19 +90,12 @@ def explain(
     return work.explanation()
 
 
-def check_question(
-    target: object,
-    *,
-    time_limit: object = None,
-    seed: object = 0,
-    workers: object = None,
-    also: Sequence[Problem] = (),
-) -> RunOptions:
+def check_question(target: object, *, also: Sequence[Problem] = (), **options: Any) -> RunOptions:
     """Return the options of a run; refuse wrong arguments of :func:`explain`, and what is ``also`` wrong."""
     problems = [*also]
     if target is not None:
         problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
-    return run_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+    return run_options(also=problems, **options)
 
 
 class _Explaining:

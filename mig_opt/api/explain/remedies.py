@@ -6,8 +6,8 @@ import bisect
 import math
 from collections.abc import Iterator
 
+from mig_opt.api.explain.conflicts import Kept, Oracle
 from mig_opt.api.explain.explanation import Conflict, Remedy
-from mig_opt.api.explain.oracle import Kept, Oracle
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.bounds import best_lower_bound

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
@@ -21,7 +22,7 @@ from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.gpu.model import Placement
-from mig_opt.method.options import Callbacks, run_options
+from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
 from mig_opt.rules import wrong_number
@@ -191,21 +192,14 @@ def prove(
 
 
 def check_proof_options(
-    method: object = DEFAULT_METHOD,
-    *,
-    time_limit: object = None,
-    within: object = 0.0,
-    seed: object = 0,
-    workers: object = None,
-    callbacks: object = (),
-    also: Sequence[Problem] = (),
-) -> None:
-    """Refuse options that :func:`prove` cannot work with; ``also`` is what is known to be wrong."""
+    method: object = DEFAULT_METHOD, *, within: object = 0.0, also: Sequence[Problem] = (), **options: Any
+) -> RunOptions:
+    """Return the options of a run; refuse wrong arguments of :func:`prove`, and what is ``also`` wrong."""
     problems = [*also]
     problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
     if isinstance(method, str):
         problems += wrong_method(method, also_unknown=False)
-    run_options(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
+    return run_options(METHODS, method, also=problems, **options)
 
 
 def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:

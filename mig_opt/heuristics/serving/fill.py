@@ -40,19 +40,15 @@ def largest_first(segments: Collection[PlannedSegment]) -> list[PlannedSegment]:
     return sorted(segments, key=lambda segment: (-segment.profile.compute_slices, -segment.profile.memory_slices))
 
 
-@dataclass(frozen=True, slots=True)
-class RetainedGpu:
-    """A GPU of a running fleet, with the instances that stay on it."""
-
-    number: int  # its index in the deployment
-    placements: tuple[Placement, ...]
-
-
 @dataclass(slots=True)
 class _FilledGpu:
-    retained: RetainedGpu | None
-    taken: int  # its slices as bits
+    number: int | None = None  # in the running fleet, if it is a part of that
+    staying: tuple[Placement, ...] = ()  # instances that stay there, whatever else is put on it
     held: list[tuple[PlannedSegment, Placement]] = field(default_factory=list)
+    taken: int = 0  # its slices as bits
+
+    def __post_init__(self) -> None:
+        self.taken = sum(1 << memory_slice for placement in self.staying for memory_slice in placement.footprint)
 
 
 class FilledGpus:
@@ -70,8 +66,9 @@ class FilledGpus:
         Their kind.
     most : int, optional
         Segments that a GPU may have at most; by default as many as have room.
-    retained : sequence of RetainedGpu
-        GPUs of a running fleet, to be filled first. What stays on them is no segment here: it takes up room only.
+    retained : iterable of tuple
+        GPUs of a running fleet, to be filled first, by number, each with the instances that stay on it. These are no
+        segments here: they take up room only.
 
     Examples
     --------
@@ -89,10 +86,12 @@ class FilledGpus:
     [4, 0]
     """
 
-    def __init__(self, gpu: GpuModel, *, most: int | None = None, retained: Sequence[RetainedGpu] = ()) -> None:
+    def __init__(
+        self, gpu: GpuModel, *, most: int | None = None, retained: Iterable[tuple[int, tuple[Placement, ...]]] = ()
+    ) -> None:
         self.gpu = gpu
         self._most = math.inf if most is None else most
-        self._gpus = [_FilledGpu(one, _bits(one.placements)) for one in retained]
+        self._gpus = [_FilledGpu(*one) for one in retained]
         # For an instance and the starts that are allowed to it the first GPU that may have room.
         self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
 
@@ -105,13 +104,11 @@ class FilledGpus:
 
     def number(self, index: int) -> int | None:
         """Return the number of a GPU in the running fleet; None if it is not part of that."""
-        retained = self._gpus[index].retained
-        return None if retained is None else retained.number
+        return self._gpus[index].number
 
     def staying(self, index: int) -> tuple[Placement, ...]:
         """Return the instances that stay on a GPU of the running fleet."""
-        retained = self._gpus[index].retained
-        return () if retained is None else retained.placements
+        return self._gpus[index].staying
 
     def used(self) -> list[int]:
         """Return the GPUs that have segments, ascending."""
@@ -141,7 +138,7 @@ class FilledGpus:
 
     def put_new(self, segment: PlannedSegment, starts: tuple[int, ...]) -> None:
         """Put ``segment`` on a further GPU, at the first of ``starts``."""
-        self._gpus.append(_FilledGpu(None, 0))
+        self._gpus.append(_FilledGpu())
         self.put_on(len(self._gpus) - 1, segment, starts)
 
     def put_on(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
@@ -159,9 +156,9 @@ class FilledGpus:
 
     def clear(self, index: int) -> list[PlannedSegment]:
         """Empty a GPU, but for what stays, and return what was there."""
-        segments = [segment for segment, _ in self._gpus[index].held]
-        retained = self._gpus[index].retained
-        self._gpus[index] = _FilledGpu(retained, _bits(self.staying(index)))
+        one = self._gpus[index]
+        segments = [segment for segment, _ in one.held]
+        self._gpus[index] = _FilledGpu(one.number, one.staying)
         self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
         return segments
 
@@ -172,11 +169,6 @@ class FilledGpus:
         self._gpus = [one for index, one in enumerate(self._gpus) if index not in dropped]
         self._cursors.clear()
         return segments
-
-
-def _bits(placements: Iterable[Placement]) -> int:
-    """Return the slices of placements on one GPU as bits."""
-    return sum(1 << memory_slice for placement in placements for memory_slice in placement.footprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +328,7 @@ def _planned(
     return None if lacks else [filled[number] for number in sorted(filled)]
 
 
-def _retained_gpus(retained: Deployment | None, gpu: GpuModel) -> list[RetainedGpu]:
+def _retained_gpus(retained: Deployment | None, gpu: GpuModel) -> list[tuple[int, tuple[Placement, ...]]]:
     """Return the GPUs of one kind in a running fleet, those on which something stays first."""
     if retained is None:
         return []
@@ -344,7 +336,7 @@ def _retained_gpus(retained: Deployment | None, gpu: GpuModel) -> list[RetainedG
     for segment in retained.segments:
         staying[segment.gpu].append(retained.placement(segment))
     numbers = (number for number in range(len(retained.gpus)) if retained.model(number).name == gpu.name)
-    return [RetainedGpu(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
+    return [(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
 
 
 def keep(gpus: FilledGpus, count: int) -> None:

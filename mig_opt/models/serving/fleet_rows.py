@@ -32,7 +32,7 @@ class FleetWays:
         }
         self.most = {
             (service.name, kind): max(
-                min(math.ceil(service.rate / option.point.throughput), MOST_SEGMENTS), service.min_replicas
+                math.ceil(min(service.rate / option.point.throughput, MOST_SEGMENTS)), service.min_replicas
             )
             for service in demand.services
             for kind, option in self.options[service.name]

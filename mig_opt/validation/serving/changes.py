@@ -34,7 +34,7 @@ from mig_opt.validation.placed import (
     placement_problems,
     time_problems,
 )
-from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
+from mig_opt.validation.serving.instances import check_change
 from mig_opt.validation.violations import ChangeViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
 
@@ -120,9 +120,7 @@ def validate_change(
     valid, 0 interrupted, 0.23 s
     """
     plan = plan.plan if isinstance(plan, ChangeResult) else plan
-    check_instances(running=running, deployment=deployment)
-    check_same_gpus(running, deployment)
-    check_throughputs(running=running, deployment=deployment)
+    check_change(running, deployment)
     problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
     if problems:
         raise InputError(problems)

@@ -19,7 +19,6 @@ from mig_opt.validation.violations import DeploymentViolationCode as Code
 from mig_opt.validation.violations import Violation
 
 _MOST_THROUGHPUT = 1e15
-_THROUGHPUT = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +114,14 @@ def check_instances(**deployments: Deployment) -> None:
         raise InputError(problems)
 
 
-def check_same_gpus(running: Deployment, deployment: Deployment) -> None:
-    """Refuse legal deployments whose GPUs of the same number differ in kind, with every GPU that differs."""
-    problems = [
+def check_change(running: Deployment, deployment: Deployment) -> None:
+    """Refuse deployments between which there is no change.
+
+    Their instances cannot exist, GPUs of the same number differ in kind, or throughputs are negative or immense.
+    """
+    both = {"running": running, "deployment": deployment}
+    check_instances(**both)
+    differ = [
         Problem(
             f"deployment.gpus[{gpu}]",
             f"is {new}, but GPU {gpu} of the running fleet is {old}; align(running, deployment) numbers them alike",
@@ -125,16 +129,11 @@ def check_same_gpus(running: Deployment, deployment: Deployment) -> None:
         for gpu, (old, new) in enumerate(zip(running.gpus, deployment.gpus, strict=False))
         if get_gpu(old) != get_gpu(new)
     ]
-    if problems:
-        raise InputError(problems)
-
-
-def check_throughputs(**deployments: Deployment) -> None:
-    """Refuse deployments, by the names of arguments, with every negative, infinite or immense throughput."""
-    problems = [
-        Problem(f"{name}.segments[{index}].throughput", f"must be {_THROUGHPUT}, is {segment.throughput}")
-        for name, deployment in deployments.items()
-        for index, segment in enumerate(deployment.segments)
+    wanted = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
+    problems = differ or [
+        Problem(f"{name}.segments[{index}].throughput", f"must be {wanted}, is {segment.throughput}")
+        for name, one in both.items()
+        for index, segment in enumerate(one.segments)
         if not 0 <= segment.throughput <= _MOST_THROUGHPUT
     ]
     if problems:

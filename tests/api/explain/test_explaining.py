@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import whole_seconds
 
-import mig_opt.api.explain.oracle as oracle_module
+import mig_opt.api.explain.conflicts as oracle_module
 from mig_opt.api.explain import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
-from mig_opt.api.explain.oracle import in_time
+from mig_opt.api.explain.conflicts import in_time
 from mig_opt.api.explain.requirements import Requirements
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task

@@ -53,7 +53,7 @@ def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPa
     def hasty(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
         return solve(batch, "far")
 
-    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", hasty)
+    monkeypatch.setattr("mig_opt.api.explain.conflicts.solve", hasty)
     code, out, _ = run("rodinia-a30", "--target", 24.7, "--time-limit", 5)
     assert code == 1
     assert "perhaps of fewer:" in " ".join(out.split())
@@ -62,7 +62,7 @@ def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPa
 
 
 def test_not_known(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", lambda batch, *rest, **options: solve(batch, "far"))
+    monkeypatch.setattr("mig_opt.api.explain.conflicts.solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 1
     assert re.search("^answer +not known, the time is over$", out, re.MULTILINE)
@@ -73,7 +73,7 @@ def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError
 
-    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", interrupted)
+    monkeypatch.setattr("mig_opt.api.explain.conflicts.solve", interrupted)
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 130
     assert re.search("^answer +not known, interrupted$", out, re.MULTILINE)
@@ -89,7 +89,7 @@ def test_ctrl_c_later_on_shows_what_is_proven(run: Command, monkeypatch: pytest.
             signal.raise_signal(signal.SIGINT)
         return solve(*arguments, **options)
 
-    monkeypatch.setattr("mig_opt.api.explain.oracle.solve", interrupted)
+    monkeypatch.setattr("mig_opt.api.explain.conflicts.solve", interrupted)
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 130
     assert re.search("^answer +impossible$", out, re.MULTILINE)
