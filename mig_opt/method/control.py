@@ -236,7 +236,7 @@ def run(
     *,
     first: Sequence[Method] = (),
     violations: Callable[[Plan], Sequence[object]],
-    optimal: Callable[[], bool],
+    optimal: Callable[[], bool] | None = None,
     same: Callable[[float, float], bool] = operator.eq,
     conclude: Callable[..., R],
 ) -> R:
@@ -254,8 +254,9 @@ def run(
         Runs the method, and those in ``first``, which are all imported before; they report to the control.
     violations : callable
         Returns the violations that the validator of the problem finds in a plan.
-    optimal : callable
-        Returns True if the incumbent is proven to be the best plan; asked after the run.
+    optimal : callable, optional
+        Returns True if the incumbent is proven to be the best plan; asked after the run. By default that is so if its
+        objective is no more than the lower bound.
     same : callable
         Returns True if a lower bound that is above an objective is so because of rounding only.
     conclude : callable
@@ -290,7 +291,8 @@ def run(
         # The two are computed along different ways; what is left of rounding must not show as a bound above.
         lower_bound = min(lower_bound, objective)
         complete = status is None or len(control.goals or ()) == 1
-        status = Status.OPTIMAL if complete and optimal() else status or Status.FEASIBLE
+        best = objective <= control.lower_bound if optimal is None else optimal()
+        status = Status.OPTIMAL if complete and best else status or Status.FEASIBLE
     elif status is None:
         status = Status.INFEASIBLE if control.infeasible else Status.NO_SOLUTION
     result = conclude(

@@ -166,16 +166,9 @@ class Covers:
     ) -> tuple[Whole, Whole, Numbers, Numbers]:
         """Fill up every small set with the best kind of each service, until it answers a part ``rate`` of all requests.
 
-        Returns
-        -------
-        filler : numpy.ndarray
-            The kind that costs least for its throughput at the prices ``ranking``, for each service.
-        sets : numpy.ndarray
-            Index of the cheapest set, for each service.
-        fill : numpy.ndarray
-            How many instances of that kind each set takes, of shape (services, sets).
-        costs : numpy.ndarray
-            Price of each set with these.
+        Return the kind that costs least for its throughput at the prices ``ranking`` and the index of the cheapest set,
+        for each service; how many instances of that kind each set takes, of shape (services, sets); and the price of
+        each set.
         """
         shares = self.shares[part]
         rows = np.arange(len(part))

@@ -44,19 +44,9 @@ class _Way(NamedTuple):
 
 
 class CapacityTables:
-    """Capacities under a promise, with a correction for each service.
+    """Capacities under a promise, with a correction for each service by which they are multiplied.
 
-    Parameters
-    ----------
-    demand : Demand
-        Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.api.deploy.unkept`).
-    promise : Promise
-        The promise that the capacities are for.
-
-    Attributes
-    ----------
-    corrections : dict of str to float
-        What the capacities of each service are multiplied by.
+    Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.api.deploy.unkept`).
     """
 
     def __init__(self, demand: Demand, promise: Promise) -> None:
@@ -124,17 +114,9 @@ class CapacityTables:
     ) -> None:
         """Correct the capacities of a service by the rate at which its segments in a deployment keep the promise.
 
-        Parameters
-        ----------
-        service : Service
-            One of the demand.
-        deployment : Deployment
-            With the throughputs of the profiles.
-        choose : callable
-            Takes the correction until now and the one with which the capacities of these segments add up to that rate;
-            returns the new one.
-        kept : bool
-            False if the deployment is known to break the promise to the service: it holds less than its rate, then.
+        The deployment has the throughputs of the profiles. ``choose`` takes the correction until now and the one with
+        which the capacities of these segments add up to that rate, and returns the new one. Where the promise to the
+        service is not ``kept``, it holds less than its rate.
         """
         own = [segment for segment in deployment.segments if segment.service == service.name]
         workers = [worker_of(self._demand, service, deployment, segment, self._promise.batching) for segment in own]

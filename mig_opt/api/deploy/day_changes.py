@@ -25,15 +25,7 @@ _QUICK_RUNS = 4
 
 
 class Changes:
-    """Plans the changes of a day, each only once.
-
-    Parameters
-    ----------
-    day : Day
-        The day.
-    limits : Limits
-        Time and seed of the run.
-    """
+    """Plans the changes of a day, each only once."""
 
     def __init__(self, day: Day, limits: Limits) -> None:
         self._day, self._limits = day, limits

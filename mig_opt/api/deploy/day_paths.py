@@ -43,13 +43,7 @@ def packed(problem: DayProblem, counts: Counts) -> Deployment:
 
 
 class Pool:
-    """Numbers of segments of deployments, each with its GPUs.
-
-    Parameters
-    ----------
-    problem : DayProblem
-        The day.
-    """
+    """Numbers of segments of deployments, each with its GPUs."""
 
     def __init__(self, problem: DayProblem) -> None:
         self._problem = problem

@@ -86,17 +86,7 @@ def run_method(
 
 
 class DaySearch:
-    """One run.
-
-    Parameters
-    ----------
-    day : Day
-        The day; each service that has requests can be served.
-    control : Control
-        Receives plans and lower bounds.
-    alone : sequence of DeploymentResult or None
-        A deployment for each step that has requests.
-    """
+    """One run: each service that has requests can be served, ``alone`` by a deployment for each step that has some."""
 
     def __init__(self, day: Day, control: Control[DayPlan], alone: Sequence[DeploymentResult | None]) -> None:
         self._day, self._control, self._alone = day, control, alone

@@ -124,7 +124,6 @@ def deploy_day(
         chosen,
         work,
         violations=lambda plan: validate_day(day, plan).violations,
-        optimal=lambda: control.objective is not None and control.objective <= control.lower_bound,
         same=lambda bound, cost: math.isclose(bound, cost, rel_tol=1e-9),
         conclude=conclude,
     )

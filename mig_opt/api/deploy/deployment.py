@@ -112,9 +112,6 @@ def deploy(
         adjust=None if running is None or retained is not None else functools.partial(align, running),
     )
 
-    def optimal() -> bool:
-        return control.objective is not None and control.objective <= control.lower_bound
-
     def conclude(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
         proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
         return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, demand=demand, **known)
@@ -125,7 +122,6 @@ def deploy(
         found,
         lambda: _work(demand, found, control, unservable, initial, running=running, retained=retained),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
-        optimal=optimal,
         conclude=conclude,
     )
 

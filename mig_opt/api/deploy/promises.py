@@ -160,7 +160,6 @@ def deploy_with_promise(
         chosen,
         lambda: search.run(tuple(incumbents)),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
-        optimal=lambda: search.control.objective == search.control.lower_bound,
         conclude=conclude,
     )
 

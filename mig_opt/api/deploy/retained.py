@@ -15,23 +15,9 @@ from mig_opt.validation.violations import Violation
 
 
 def retained_segments(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
-    """Return the running fleet with the segments that stay, those of all services but some.
+    """Return the running fleet with the segments that stay, those of all services but those named in ``only``.
 
-    Parameters
-    ----------
-    method : Method
-        What is to leave them there.
-    running : Deployment or None
-        What is running; its instances can exist.
-    only : iterable of str
-        Names of the services whose segments may change: of the demand, or running and no longer demanded.
-    demand : Demand
-        What is to be served.
-
-    Returns
-    -------
-    Deployment
-        All GPUs of ``running``, with the other services' segments.
+    They may be services of the demand, or running and no longer demanded.
 
     Raises
     ------

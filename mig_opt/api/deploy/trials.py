@@ -34,13 +34,6 @@ class PromiseTrials:
 
     Services do not depend on each other, so each is simulated by itself, and once for all deployments in which it has
     the same segments.
-
-    Parameters
-    ----------
-    promise : Promise
-        What is promised.
-    seed : int
-        Seed of the run.
     """
 
     def __init__(self, promise: Promise, seed: int) -> None:

@@ -50,23 +50,12 @@ def _blocked_slices(gpu: GpuModel, profile: Profile) -> int:
 
 
 def match(need: Need, best: Option | None = None) -> list[Option]:
-    """Return the segments of a service.
+    """Return the segments of a service, as the option of each.
 
-    As many of the best segment as its rate fills, and for the rest the smallest one that is enough. If these are fewer
-    than the replicas that the service needs, the rate is spread instead: each replica in turn is the smallest one that
-    serves its even share of what is left.
-
-    Parameters
-    ----------
-    need : Need
-        What has to be served.
-    best : Option, optional
-        The segment to fill first; by default the paper's optimal one, that of greatest throughput per slice.
-
-    Returns
-    -------
-    list of Option
-        One for each segment.
+    As many of the ``best`` segment (by default the paper's optimal one, that of greatest throughput per slice) as its
+    rate fills, and for the rest the smallest one that is enough. If these are fewer than the replicas that the service
+    needs, the rate is spread instead: each replica in turn is the smallest one that serves its even share of what is
+    left.
 
     Examples
     --------

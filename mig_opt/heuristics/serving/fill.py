@@ -58,17 +58,8 @@ class FilledGpus:
     search goes on where the last one for the same instance ended: what it costs does not grow with the number of GPUs.
 
     On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
-    ``max_count`` beyond that.
-
-    Parameters
-    ----------
-    gpu : GpuModel
-        Their kind.
-    most : int, optional
-        Segments that a GPU may have at most; by default as many as have room.
-    retained : iterable of tuple
-        GPUs of a running fleet, to be filled first, by number, each with the instances that stay on it. These are no
-        segments here: they take up room only.
+    ``max_count`` beyond that. A GPU has at most ``most`` segments. The ``retained`` GPUs of a running fleet are filled
+    first, by number, each with the instances that stay on it: these are no segments here, they take up room only.
 
     Examples
     --------
@@ -237,18 +228,8 @@ def offer_plans(
 ) -> None:
     """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
 
-    Parameters
-    ----------
-    demand : Demand
-        Services and GPUs.
-    control : Control
-        Of the run.
-    planner : callable
-        Plans for one kind of GPU.
-    most : int, optional
-        Segments that a GPU may have at most; by default as many as have room.
-    retained : Deployment, optional
-        A running fleet with the segments that stay as they are. Only services without any are planned for.
+    A GPU has at most ``most`` segments. With ``retained``, a running fleet with the segments that stay as they are,
+    only services without any are planned for.
     """
     if demand.unservable():
         return

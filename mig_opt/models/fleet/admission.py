@@ -170,7 +170,6 @@ def admission_optimum(
         _METHOD,
         lambda: most_accepted(problem, control, migration=migration),
         violations=lambda admission: check_admission(trace, admission),
-        optimal=lambda: control.objective is not None and control.objective <= control.lower_bound,
         conclude=functools.partial(AdmissionOptimum, goal=goal, migration=migration, trace=trace),
     )
 

@@ -152,20 +152,9 @@ class _TimedModel(_Model):
 def fewest_interruptions(
     problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
 ) -> int:
-    """Look for plans with fewer interruptions; return a number that no plan falls below.
+    """Look for plans of a part with fewer interruptions than ``plan``; return a number that no plan falls below.
 
-    Parameters
-    ----------
-    problem : ChangeProblem
-        The change.
-    gpus : sequence of int
-        One of its parts.
-    plan : Timetable
-        A plan for it, to begin with.
-    limits : Limits
-        Time, seed and workers.
-    offer : callable
-        Called with each plan that is found.
+    Each plan that is found is offered.
     """
     model = _Model(problem, gpus)
     model.model.minimize(model.interruptions)

@@ -41,12 +41,8 @@ _NOISE = 1e-6
 class DayProblem:
     """A day, sorted out for the models.
 
-    Parameters
-    ----------
-    day : Day
-        Some service has requests at some time, and each that has can be served.
-    fewest : sequence of int
-        For each step a number of GPUs that no deployment falls below.
+    Some service has requests at some time, and each that has can be served; no deployment of a step has fewer GPUs than
+    ``fewest`` says.
     """
 
     def __init__(self, day: Day, fewest: Sequence[int]) -> None:
@@ -120,30 +116,12 @@ def best_counts(
     known: Sequence[Counts] = (),
     share: float = 1.0,
 ) -> CountOutcome:
-    """Look for the numbers of segments of least cost.
+    """Look for the numbers of segments of least cost in some steps.
 
-    Parameters
-    ----------
-    problem : DayProblem
-        The day.
-    steps : range
-        The steps that count.
-    control : Limits
-        Time and seed.
-    before, after : Counts, optional
-        What there is in the step before them and in the step after them. Without ``before`` the first segments cost
-        nothing.
-    weights : sequence of Fraction, optional
-        GPU-hours of a GPU in each of the steps; by default its hours.
-    known : sequence of Counts
-        Numbers for these steps to start from, if there are some.
-    share : float
-        The part of the remaining time that the solver may take.
-
-    Returns
-    -------
-    CountOutcome
-        Numbers and lower bound.
+    ``before`` and ``after`` are the numbers in the step before them and in the step after them; without ``before`` the
+    first segments cost nothing. ``weights`` are the GPU-hours of a GPU in each of the steps, by default its hours. The
+    solver may take a ``share`` of the time that is left, and starts from the ``known`` numbers of these steps, if there
+    are some.
     """
     program = _CountProgram(problem, steps, weights or [problem.day.hours[step] for step in steps])
     program.compare(before, after)

@@ -77,33 +77,12 @@ def best_places(
     calm: bool = False,
     workers: int | None = None,
 ) -> PlaceOutcome:
-    """Look for the places of least cost.
+    """Look for the places of least cost in the steps of a span.
 
-    Parameters
-    ----------
-    problem : DayProblem
-        The day.
-    span : Span
-        The steps.
-    control : Limits
-        Time, seed and workers.
-    known : sequence of Deployment
-        Deployments of these steps to start from, if there are some.
-    at_least : Fraction
-        A lower bound on the cost, in GPU-hours.
-    share : float
-        The part of the remaining time that the solver may take.
-    proves : bool
-        True if a bound is wanted rather than better deployments soon.
-    calm : bool
-        True if a change that is not calm for a service is to cost the price of an interruption.
-    workers : int, optional
-        Threads where no bound is wanted; by default those of the run. A step after a known one takes least with one.
-
-    Returns
-    -------
-    PlaceOutcome
-        Deployments and bound.
+    The solver may take a ``share`` of the time that is left, and starts from the ``known`` deployments of these steps,
+    if there are some. No cost is below ``at_least`` GPU-hours. Where ``proves`` is false better deployments are wanted
+    soon, and no bound; ``workers`` are the threads then, by default those of the run: a step after a known one takes
+    least with one. With ``calm``, a change that is not calm for a service costs the price of an interruption.
     """
     model = _PlaceModel(problem, span, known, calm=calm)
     if at_least and model.exact:

@@ -44,16 +44,8 @@ def exact(
 ) -> None:
     """Search until the fewest GPUs, slices and changes are proven, or the time is up.
 
-    Parameters
-    ----------
-    demand : Demand
-        Every service has an option.
-    control : Control
-        May hold a deployment to start from.
-    relaxation : Relaxation, optional
-        That of the demand, if it is known already.
-    running : Deployment, optional
-        Deployment that is running now, from which the control counts changes.
+    Every service of the demand has an option; ``relaxation`` is that of the demand, if it is known already. The control
+    may hold a deployment to start from, and counts changes from what is ``running``.
     """
     backend = highs_or_cbc()
     relaxation = relaxation or Relaxation(demand)
@@ -125,15 +117,7 @@ def _fewest_slices(demand: Demand, relaxation: Relaxation, control: Control[Depl
 
 
 class FleetProgram:
-    """Program for the number of GPUs of each pattern, and of segments of each kind for each service.
-
-    Parameters
-    ----------
-    demand : Demand
-        Every service has an option.
-    relaxation : Relaxation
-        That of the demand.
-    """
+    """Program for the number of GPUs of each pattern, and of segments of each kind for each service."""
 
     def __init__(self, demand: Demand, relaxation: Relaxation) -> None:
         self._demand, self._relaxation = demand, relaxation

@@ -37,18 +37,7 @@ def fewest_changes(
 ) -> bool:
     """Report a deployment of fewest changes among those as good as the best; return whether that is proven.
 
-    Parameters
-    ----------
-    demand : Demand
-        Every service has an option.
-    relaxation : Relaxation
-        That of the demand.
-    running : Deployment
-        Deployment that is running now.
-    control : Control
-        Its incumbent is proven to have fewest GPUs and slices.
-    backend : Backend
-        Solver of the program.
+    The incumbent is proven to have fewest GPUs and slices, and every service has an option.
     """
     assert control.goals is not None
     if control.expired:
@@ -78,26 +67,10 @@ def fewest_new(
     least: int,
     share: float,
 ) -> Deployment:
-    """Return a deployment with given numbers of segments of which as few as possible are new.
+    """Return a deployment for a step with given numbers of segments of which as few as possible are new.
 
-    Parameters
-    ----------
-    problem : DayProblem
-        The day.
-    step : int
-        The step; it has requests.
-    before : Deployment
-        That of the step before.
-    counts : Counts
-        Numbers of segments.
-    control : Limits
-        Time and seed.
-    known : Deployment
-        A deployment with these numbers.
-    least : int
-        Number of changes that no such deployment falls below.
-    share : float
-        The part of the remaining time that the solver may take.
+    ``known`` is a deployment with these numbers after the one ``before``; no such deployment has fewer changes than
+    ``least``. The solver may take a ``share`` of the time that is left.
     """
     demand = problem.day.demands[step]
     changes = before.changes_to(known)
@@ -139,14 +112,7 @@ class _Fresh:
 class ChangeProgram:
     """Program that decides on the running segments that stay, the partitions of running GPUs, and the new segments.
 
-    Parameters
-    ----------
-    demand : Demand
-        Every service has an option.
-    relaxation : Relaxation
-        That of the demand.
-    running : Deployment
-        The running deployment.
+    Every service of the demand has an option.
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation, running: Deployment) -> None:

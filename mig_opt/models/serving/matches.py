@@ -18,22 +18,8 @@ from mig_opt.errors import SolverError
 def best_matching(gains: NDArray[np.int64], left: Sequence[int], right: Sequence[int]) -> NDArray[np.int64]:
     """Return the number of pairs of each group on the left with each on the right that give the greatest gain.
 
-    Parameters
-    ----------
-    gains : array
-        Gain of a pair, >= 0, for each group on the left (rows) and on the right.
-    left, right : sequence of int
-        Number of things in each group.
-
-    Returns
-    -------
-    array
-        Pairs by groups. Things without a gain stay alone.
-
-    Raises
-    ------
-    SolverError
-        If the solver fails, which it must not.
+    ``gains`` has the gain of a pair, >= 0, for each group on the left (rows) and on the right, which have so many
+    things. Those without a gain stay alone.
 
     Examples
     --------

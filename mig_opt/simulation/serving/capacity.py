@@ -181,23 +181,10 @@ def _scaled(point: Point, slo: float) -> Point:
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
-    """Return the requests per second up to which segments of one service keep a promise together.
+    """Return the requests per second up to which segments of one service keep a promise together, found once and kept.
 
-    It is found once and kept.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        The segments, in any order.
-    slo : float
-        Seconds.
-    promise : Promise
-        The promise, the arrivals, and how batches are formed.
-
-    Returns
-    -------
-    float
-        At most the throughput of all; 0 if the promise cannot be kept at any rate.
+    It is at most the throughput of all, and 0 if the promise cannot be kept at any rate. The order of the segments does
+    not matter; the SLO is in seconds.
     """
     return _held_rate(_ordered(workers), slo, promise)
 
@@ -252,21 +239,8 @@ def keeps_promise(
 ) -> bool:
     """Return True if segments of one service keep a promise at a rate, with its reserve and a margin.
 
-    Parameters
-    ----------
-    workers : sequence of Worker
-        The segments.
-    slo, rate : float
-        Seconds, and requests per second.
-    promise : Promise
-        The promise, the arrivals, and how batches are formed.
-    length : tuple of int
-        Requests, and bursts, of the simulation, which has the same random numbers each time.
-
-    Returns
-    -------
-    bool
-        True if at most 0.8 of the late requests that are allowed are late.
+    At most 0.8 of the late requests that are allowed are late then. ``length`` has the requests, and the bursts, of the
+    simulation, which has the same random numbers each time.
     """
     rng = np.random.default_rng(_SEED)
     requests, bursts = length
@@ -285,19 +259,7 @@ def keeps_promise(
 def late_alone(point: Point, slo: float, promise: Promise) -> float:
     """Return the share of late requests at a segment with so few that none meets another.
 
-    Parameters
-    ----------
-    point : Point
-        Batch size, processes, throughput and latency of the segment.
-    slo : float
-        Seconds.
-    promise : Promise
-        How batches are formed.
-
-    Returns
-    -------
-    float
-        From 0 to 1; a promise that allows for fewer is kept at no rate.
+    A promise that allows for fewer is kept at no rate.
     """
     workers, rate = [worker_at(_scaled(point, slo), 1.0, promise.batching.patience)], _least_rate(1.0, promise) / 2
     requests = LONG[0] if promise.batching.spread else 1
@@ -309,23 +271,8 @@ def late_share(
 ) -> float:
     """Return the share of late requests at the segments of one service, simulated once and kept.
 
-    Parameters
-    ----------
-    workers : sequence of Worker
-        The segments, in any order.
-    slo, rate : float
-        Seconds, and requests per second; the reserve of the promise does not count.
-    promise : Promise
-        The arrivals, and how batches are formed.
-    seconds : float
-        How long requests arrive. The first tenth does not count.
-    seed : int
-        Seed of the random numbers, which are others for each SLO and rate.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    Requests arrive for so many ``seconds``, of which the first tenth does not count, and the reserve of the promise
+    does not count, either. The ``seed`` gives other random numbers for each SLO and rate.
     """
     return _kept_late_share(_ordered(workers), slo, rate, promise, (seconds, seed))
 

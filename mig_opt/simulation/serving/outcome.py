@@ -224,23 +224,11 @@ def _quantiles(histogram: Whole, totals: Floats, shares: Sequence[float]) -> lis
 def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, float]:
     """Return the 95 % interval (Wilson's) of a late share, for requests that are late together.
 
-    Requests count at most as much as the batches that there were, since those of a batch end together. They count less
-    where queues are long for a long time: so much less that their late share, or their mean latency, varies between
-    parts of the run as it does, whichever is less. Latencies tell it also where no request is late.
-
-    Parameters
-    ----------
-    blocks : numpy.ndarray
-        Requests, late ones and the sum of latencies in each of 50 equal parts of a run.
-    batches : int
-        Batches of these requests.
-    squares : float
-        Sum of the squares of latencies.
-
-    Returns
-    -------
-    tuple of float
-        Least and greatest share; 0 and 1 if nothing is known.
+    Requests count at most as much as the ``batches`` that there were, since those of a batch end together. They count
+    less where queues are long for a long time: so much less that their late share, or their mean latency, varies
+    between parts of the run as it does, whichever is less. Latencies tell it also where no request is late. ``blocks``
+    has requests, late ones and the sum of latencies in each of 50 equal parts of a run; ``squares`` is the sum of the
+    squares of latencies. If nothing is known the interval is from 0 to 1.
     """
     requests, late, seconds = (float(total) for total in blocks.sum(axis=0))
     if not requests or not batches:

@@ -34,67 +34,32 @@ BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS = range(5)
 
 
 class Segments(NamedTuple):
-    """Segments of a service, their queues and processes; each array has an entry (or a row) for each segment.
+    """Segments of a service, their queues and processes; each array has an entry (or a row) for each segment."""
 
-    Attributes
-    ----------
-    sizes : numpy.ndarray
-        Requests of a full batch.
-    processes : numpy.ndarray
-        Batches that run at the same time.
-    waits : numpy.ndarray
-        Most seconds that a request waits for its batch to fill.
-    costs : numpy.ndarray
-        Seconds of work that a request is.
-    busy, answer : numpy.ndarray
-        Seconds that a batch of so many requests (the column) occupies its process, and after which it is answered.
-    free : numpy.ndarray
-        Seconds at which each process (the column) is free.
-    rings, heads, lengths : numpy.ndarray
-        Queues: arrivals of the waiting requests, where the oldest one stands, and their number. The length of a ring is
-        a power of two.
-    starts : numpy.ndarray
-        When the next batch begins if no further request comes; infinite without requests.
-    """
-
-    sizes: Whole
-    processes: Whole
-    waits: Floats
-    costs: Floats
+    sizes: Whole  # requests of a full batch
+    processes: Whole  # batches that run at the same time
+    waits: Floats  # most seconds that a request waits for its batch to fill
+    costs: Floats  # seconds of work that a request is
+    # seconds that a batch of so many requests (the column) occupies its process, and after which it is answered
     busy: Floats
     answer: Floats
-    free: Floats
+    free: Floats  # seconds at which each process (the column) is free
+    # queues: arrivals of the waiting requests, in rings of a power of two, where the oldest one stands, their number
     rings: Floats
     heads: Whole
     lengths: Whole
-    starts: Floats
+    starts: Floats  # when the next batch begins if no further request comes; infinite without requests
 
 
 class Counted(NamedTuple):
-    """Counts of what happens while requests are served.
+    """Counts of what happens while requests are served."""
 
-    Attributes
-    ----------
-    limits : numpy.ndarray
-        Seconds from and up to which what arrives or runs is counted, and the longest latency in time.
-    batches : numpy.ndarray
-        Batches and requests of each segment: the columns are named above.
-    busy_seconds : numpy.ndarray
-        Seconds of the processes of each segment.
-    histogram : numpy.ndarray
-        Requests by their latency; empty if nobody asks for quantiles.
-    blocks : numpy.ndarray
-        Requests, late ones, and the sum of latencies, for each of equal parts of the time in which they came.
-    totals : numpy.ndarray
-        Sum, sum of squares, minimum and maximum of latencies.
-    """
-
-    limits: Floats
-    batches: Whole
-    busy_seconds: Floats
-    histogram: Whole
-    blocks: Floats
-    totals: Floats
+    limits: Floats  # seconds from and up to which what arrives or runs is counted, and the longest latency in time
+    batches: Whole  # batches and requests of each segment: the columns are named above
+    busy_seconds: Floats  # seconds of the processes of each segment
+    histogram: Whole  # requests by their latency; empty if nobody asks for quantiles
+    blocks: Floats  # requests, late ones, and the sum of latencies, for each of equal parts of the counted time
+    totals: Floats  # sum, sum of squares, minimum and maximum of latencies
 
 
 def serve(
@@ -109,25 +74,10 @@ def serve(
 ) -> int:
     """Let requests arrive one after the other; return how many have, which is all unless a queue has no room.
 
-    Parameters
-    ----------
-    arrivals : numpy.ndarray
-        Seconds, ascending, also across calls.
-    assigned : numpy.ndarray
-        The segment of each request; empty if each joins the one with the least work.
-    factors : numpy.ndarray
-        Times of batches, as multiples of those of the profile, used in turn.
-    segments, counted
-        Changed in place.
-    begin : int
-        Index of the first request that has not arrived yet.
-    last : bool
-        True if no request comes after these: then all batches are begun.
-
-    Returns
-    -------
-    int
-        Index of the first request that still has not arrived.
+    Seconds of ``arrivals`` ascend, also across calls; ``begin`` is the first that has not arrived yet. ``assigned`` has
+    the segment of each, or is empty if each joins the one with the least work. ``factors`` are times of batches as
+    multiples of those of the profile, used in turn. Segments and counts change in place. After the ``last`` request all
+    batches begin.
     """
     reached: int = _serve(arrivals, assigned, factors, begin, last, segments, counted)
     return reached

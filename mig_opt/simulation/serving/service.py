@@ -30,27 +30,14 @@ class Router(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Worker:
-    """A segment as the requests see it.
+    """A segment as the requests see it."""
 
-    Attributes
-    ----------
-    batch : int
-        Requests of a full batch.
-    processes : int
-        Batches that run at the same time.
-    busy : tuple of float
-        Seconds that a batch occupies its process, by its number of requests, from 1 on.
-    answer : tuple of float
-        Seconds from its begin until its requests are answered, by their number.
-    wait : float
-        Seconds that a request waits at most for its batch to fill while a process is free.
-    """
-
-    batch: int
-    processes: int
+    batch: int  # requests of a full batch
+    processes: int  # batches that run at the same time
+    # seconds that a batch occupies its process, and until its requests are answered, by their number, from 1 on
     busy: tuple[float, ...]
     answer: tuple[float, ...]
-    wait: float
+    wait: float  # seconds that a request waits at most for its batch to fill while a process is free
 
     @property
     def throughput(self) -> float:
@@ -61,28 +48,10 @@ class Worker:
 class ServedRequests:
     """The segments of one service while requests arrive.
 
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Its segments.
-    slo : float
-        Seconds within which a request is in time.
-    window : tuple of float
-        Seconds from and up to which requests count.
-    router : Router
-        Where requests go.
-    spread : float
-        Standard deviation of the time of a batch, as a share of it: times are lognormal, or the same for 0. Infinite
-        stands for exponential times, which queueing theory has formulas for.
-    rng : numpy.random.Generator
-        Source of what is random.
-    quantiles : bool
-        False if nobody asks for quantiles of the latencies, which take a third of the time.
-
-    Attributes
-    ----------
-    counted : Counted
-        Counts of batches, requests and latencies.
+    Requests count within a ``window`` of seconds, and are in time up to the SLO. The time of a batch varies with a
+    standard deviation of ``spread``, as a share of it: times are lognormal, or the same for 0, or exponential, which
+    queueing theory has formulas for, if it is infinite. Without ``quantiles``, which take a third of the time, there is
+    no histogram of latencies.
     """
 
     def __init__(

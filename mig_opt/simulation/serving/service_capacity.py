@@ -18,21 +18,8 @@ _ANY_NUMBER = 1e9
 def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float = 0.0) -> float:
     """Return the capacity of one of the segments that serve a whole service, if all are alike.
 
-    Parameters
-    ----------
-    point : Point
-        Batch size, processes, throughput and latency of each segment.
-    slo, rate : float
-        Seconds, and requests per second of the service.
-    promise : Promise
-        The promise, the arrivals, and how batches are formed.
-    above : float
-        Capacities up to here are of no interest.
-
-    Returns
-    -------
-    float
-        Requests per second, for as few segments as keep the promise together; 0 if that is at most ``above``.
+    It is that of as few segments as keep the promise together at the rate of the service; 0 if it is at most ``above``,
+    since smaller ones are of no interest.
     """
     return _capacity_in_service(point, slo, rate, promise, above)
 
