@@ -67,7 +67,7 @@ def _newest(slices: list[Part], seen: Sightings) -> list[Part]:
 def _read_device(device: Part, node: str, devices: _Devices, dynamic: set[tuple[str, str]], seen: Sightings) -> None:
     name = device.text("name", needed=True)
     # In the first versions of the interface (v1alpha3, v1beta1) what a device is like stands under "basic".
-    basic = device.get("basic") or device
+    basic = device.find("basic") or device
     keys = ("type", "uuid", "parentUUID", "productName", "profile")
     attributes = {key: basic.text("attributes", key, "string") for key in keys}
     if found := _GPU.fullmatch(name):

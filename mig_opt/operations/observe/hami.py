@@ -21,7 +21,7 @@ ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 REGISTER = "hami.io/node-nvidia-register"
 _NODE = "hami.io/vgpu-node"
 _INDEX = re.compile(r"[0-9]{1,4}")
-_OLD_FIELDS, _WITH_MODE, _MODE = 7, 9, 8
+_OLD_FIELDS, _WITH_MODE, _INDEX_AT, _MODE = 7, 9, 7, 8
 
 
 def read_hami(parts: list[Part], seen: Sightings) -> None:
@@ -42,25 +42,23 @@ def read_hami(parts: list[Part], seen: Sightings) -> None:
 def _read_node(node: Part, text: str, uuids: dict[str, tuple[str, int]], seen: Sightings) -> None:
     """Add the GPUs of a node: a JSON list, or entries that end with ``:`` in older versions."""
     name = node.text("metadata", "name", needed=True)
-    if not text.lstrip().startswith("["):
-        entries = [
-            (cells[0], cells[4], int(cells[7]) if newer and _INDEX.fullmatch(cells[7]) else index, mode)
-            for index, entry in enumerate(filter(None, text.split(":")))
-            if len(cells := entry.split(",")) >= _OLD_FIELDS
-            for newer in [len(cells) >= _WITH_MODE]
-            for mode in [cells[_MODE] if newer else ""]
-        ]
-        if len(entries) != len(list(filter(None, text.split(":")))):
-            node.wrong(f"has an annotation {REGISTER} that cannot be read: {shown(text, 60)}")
-            return
-    else:
-        listed = _list_in(node, text, REGISTER)
+    if text.lstrip().startswith("["):
         entries = [
             (
                 *(entry.text("id", needed=True), entry.text("type", needed=True)),
                 *(entry.whole("index") or 0, entry.text("mode")),
             )
-            for entry in listed
+            for entry in _list_in(node, text, REGISTER)
+        ]
+    else:
+        rows = [entry.split(",") for entry in text.split(":") if entry]
+        if any(len(row) < _OLD_FIELDS for row in rows):
+            node.wrong(f"has an annotation {REGISTER} that cannot be read: {shown(text, 60)}")
+            return
+        entries = [
+            (row[0], row[4], int(index) if _INDEX.fullmatch(index) else position, mode)
+            for position, row in enumerate(rows)
+            for index, mode in [(row[_INDEX_AT], row[_MODE]) if len(row) >= _WITH_MODE else ("", "")]
         ]
     for uuid, product, index, mode in entries:
         if not uuid:

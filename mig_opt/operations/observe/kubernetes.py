@@ -189,18 +189,12 @@ class Part:
         """Note that it is wrong."""
         self.findings.add(str(self), f"{self.name} {message}")
 
-    def get(self, key: str) -> Part | None:
-        """Return the part at a key; None if there is none."""
-        if not isinstance(self.value, Mapping) or self.value.get(key) is None:
-            return None
-        return Part(self.document, (*self.path, key), self.value[key], self.findings)
-
     def find(self, *keys: str) -> Part | None:
         """Return the part at a path of keys; None if there is none."""
-        found: Part | None = self
+        value = self.value
         for key in keys:
-            found = found.get(key) if found else None
-        return found
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value is None else Part(self.document, (*self.path, *keys), value, self.findings)
 
     def text(self, *keys: str, needed: bool = False) -> str:
         """Return the text at a path of keys; empty if there is none, which is noted if it is needed."""
@@ -244,7 +238,7 @@ def read_documents(sources: Iterable[Source], findings: Findings) -> list[Docume
     documents: list[Document] = []
     for source in sources:
         if looks_like_yaml(source.text):
-            documents += _not_too_deep((Document(source, raw) for raw in read_yaml(source, findings)), findings)
+            documents += (Document(source, raw) for raw in read_yaml(source, findings))
             continue
         for part in _apart(source):
             try:
@@ -256,7 +250,10 @@ def read_documents(sources: Iterable[Source], findings: Findings) -> list[Docume
                 continue
             for problem in repeated:
                 findings.add(part.where(1), str(problem))
-            documents += _not_too_deep([Document(part, raw)], findings)
+            documents.append(Document(part, raw))
+    for document in documents:
+        if _is_deeper(document.raw, _LONGEST):
+            findings.add(document.source.where(1), "is nested too deeply for objects of Kubernetes")
     return documents
 
 
@@ -275,26 +272,12 @@ def _apart(source: Source) -> Iterator[Source]:
         begin, line = max(end, 1), last
 
 
-def _not_too_deep(documents: Iterable[Document], findings: Findings) -> Iterator[Document]:
-    for document in documents:
-        if _depth(document.raw) > _LONGEST:
-            findings.add(document.source.where(1), "is nested too deeply for objects of Kubernetes")
-        else:
-            yield document
-
-
-def _depth(value: object) -> int:
-    level, depth = [value], 0
-    while level and depth <= _LONGEST:
-        depth += 1
-        level = [
-            inner
-            for entry in level
-            if isinstance(entry, dict | list)
-            for inner in (entry.values() if isinstance(entry, dict) else entry)
-            if isinstance(inner, dict | list)
-        ]
-    return depth
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return True if a value has objects and lists in each other on more than some levels."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(part, levels - 1) for part in inner)
 
 
 def items(documents: Iterable[Document], findings: Findings) -> Iterator[Part]:

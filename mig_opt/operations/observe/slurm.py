@@ -93,7 +93,7 @@ def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightin
     if block[0]:
         _read_shown(line, pairs, block[0], nodes[block[0]], seen)
     elif block[1]:
-        block = "", block[1], _user(pairs) or block[2]
+        block = "", block[1], pairs.get("userid", "").partition("(")[0] or block[2]
         _read_job(line, found, block, nodes, seen)
     return block
 
@@ -109,10 +109,6 @@ def _read_job(
         elif key == "gres" and names and (indices := list(_indices(value, line, seen))):
             for name in _expanded(names, line, seen):
                 nodes.setdefault(name, _Node(name)).users |= dict.fromkeys(indices, (f"job {block[1]}", block[2]))
-
-
-def _user(pairs: dict[str, str]) -> str:
-    return pairs.get("userid", "").partition("(")[0]
 
 
 def _read_gres(line: Line, text: str, pairs: dict[str, str], nodes: dict[str, _Node], seen: Sightings) -> None:

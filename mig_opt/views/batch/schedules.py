@@ -181,18 +181,10 @@ def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, 
         word, colour = _OPERATIONS[each.kind]
         head = f"{word} of {each.profile}"
         done[each.kind].append(box(each, each.begin, each.end, f"{each.kind}:{index}", colour=colour, head=head))
-    instances = [
-        box(
-            each,
-            begin,
-            end,
-            f"instance:{index}",
-            colour=IDLE,
-            head=f"{each.profile} without a task",
-            label=each.profile,
-        )
-        for index, (each, begin, end) in enumerate(_instances(batch, schedule, last))
-    ]
+    instances = []
+    for index, (held, begin, end) in enumerate(_instances(batch, schedule, last)):
+        words = {"colour": IDLE, "head": f"{held.profile} without a task", "label": held.profile}
+        instances.append(box(held, begin, end, f"instance:{index}", **words))
     idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
     marks: list[Mark] = [
         Boxes("idle", idle, "instance without a task", beneath=True),

@@ -194,27 +194,30 @@ def _counts(moves: Sequence[Numbers], names: Sequence[str], times: Axis, end: fl
     return Panel("migrations", marks, times, most, heading=heading, height=_COUNTS, grid="y", only="image")
 
 
+def _shares(
+    name: str, heading: str, found: Sequence[StepFunction], names: Sequence[str], x: Axis, *, hover: dict[str, str]
+) -> Panel:
+    """Return a panel with a share of the jobs for each policy, as it changes along an axis."""
+    until = x.limits[1] if x.limits else 1.0
+    lines = [
+        _line(name, index, steps, max(steps.moments[-1], until), {"scheduler": scheduler, **hover})
+        for index, (steps, scheduler) in enumerate(zip(found, names, strict=True))
+    ]
+    return Panel(name, lines, x, _SHARES, heading=heading, height=_LINES, pixels=_PIXELS, grid="y")
+
+
 def _acceptance(done: Sequence[Simulation], names: Sequence[str], times: Axis) -> Panel:
     """Return which share of the jobs that had arrived was accepted."""
-    assert times.limits is not None
-    lines = []
-    for index, (simulation, name) in enumerate(zip(done, names, strict=True)):
-        steps = acceptance_steps(simulation.log)
-        hover = {"scheduler": name, "at": "@x{0.000} s", "accepted so far": "@y{0.00} %"}
-        lines.append(_line("acceptance", index, steps, max(steps.moments[-1], times.limits[1]), hover))
+    found = [acceptance_steps(simulation.log) for simulation in done]
     heading = "Acceptance: share of the jobs so far that were accepted"
-    return Panel("acceptance", lines, times, _SHARES, heading=heading, height=_LINES, pixels=_PIXELS, grid="y")
+    hover = {"at": "@x{0.000} s", "accepted so far": "@y{0.00} %"}
+    return _shares("acceptance", heading, found, names, times, hover=hover)
 
 
 def _waits(done: Sequence[Simulation], names: Sequence[str]) -> Panel:
     """Return which share of the jobs waited at most how long."""
     found = [wait_steps(simulation.log) for simulation in done]
     longest = [float(steps.moments[-1]) for steps in found]
-    until = 1.02 * max(longest) or 1.0
-    hover = {"waited at most": "@x{0.000} s", "jobs": "@y{0.00} %"}
-    lines = [
-        _line("waits", index, found[index], until, {"scheduler": name, **hover}) for index, name in enumerate(names)
-    ]
     remark = ""
     if not max(longest):
         started = all(steps.levels[-1] == 100 for steps in found)
@@ -222,11 +225,12 @@ def _waits(done: Sequence[Simulation], names: Sequence[str]) -> Panel:
     shortest = min((seconds for seconds in longest if seconds > 0), default=0.0)
     far = max(longest) > _FAR_APART * shortest > 0
     axis = Axis(
-        f"seconds from the arrival to the start{remark}", (0, until), page_room=0.01,
+        f"seconds from the arrival to the start{remark}", (0, 1.02 * max(longest) or 1.0), page_room=0.01,
         scale="symlog" if far else "linear", linear_until=shortest / 2,
     )  # fmt: skip
     heading = "Waits: share of all jobs that had a place after so many seconds"
-    return Panel("waits", lines, axis, _SHARES, heading=heading, height=_LINES, pixels=_PIXELS, grid="y")
+    hover = {"waited at most": "@x{0.000} s", "jobs": "@y{0.00} %"}
+    return _shares("waits", heading, found, names, axis, hover=hover)
 
 
 def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds | Acceptance | None) -> Iterator[Panel]:
@@ -243,10 +247,12 @@ def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds 
             bars[role].append(Box(0.0, value, index + 0.15, index + 0.85, colour, gid, name, [wording], beside=wording))
         marks: list[Mark] = [Boxes(role, boxes) for role, boxes in bars.items()]
         if figure.bound is not None:
-            gid, words = f"{'upper' if reject else 'lower'}-bound:{number}", f"({figure.spell(figure.bound)})"
-            marks.append(Rule(gid, figure.bound, figure.sign, words, BOUND, dashed=True, keyed=True))
+            spelled = f"{figure.bound:.1f} %" if reject else spell_seconds(figure.bound)
+            gid = f"{'upper' if reject else 'lower'}-bound:{number}"
+            marks.append(Rule(gid, figure.bound, figure.sign, f"({spelled})", BOUND, dashed=True, keyed=True))
         # Beside a bar of seconds there is more to say.
-        axis = Axis(figure.unit, (0, (1.3 if reject else 1.75) * figure.most), most_ticks=5)
+        most = max([*figure.values, figure.bound or 0.0]) or 1.0
+        axis = Axis("%" if reject else "seconds", (0, (1.3 if reject else 1.75) * most), most_ticks=5)
         labels = wrapped if number == 0 else [""] * len(names)
         rows = Rows(names, height / (len(names) + 0.2), labels=labels, margin=0.1)
         yield Panel(
@@ -270,17 +276,7 @@ class Comparison:
     values: tuple[float, ...]
     bound: float | None
     wordings: tuple[str, ...]
-    unit: str = "seconds"
     sign: str = _LOWER_SIGN
-
-    def spell(self, value: float) -> str:
-        """Return a value with its unit."""
-        return spell_seconds(value) if self.unit == "seconds" else f"{value:.1f} {self.unit}"
-
-    @property
-    def most(self) -> float:
-        """The largest of all these."""
-        return max([*self.values, self.bound or 0.0]) or 1.0
 
 
 def comparisons(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
@@ -302,7 +298,7 @@ def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | 
     ):
         values = tuple(100 * getattr(each.metrics.acceptance, goal) for each in simulations)
         wordings = tuple(f"{value:.1f}" for value in values)
-        yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, "%", sign)
+        yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, sign)
 
 
 def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
