@@ -60,10 +60,10 @@ from .method.registry import methods as methods
 from .method.result import Result as Result
 from .method.result import Status as Status
 from .method.study import Study as Study
-from .operations.execute import profile_tasks as profile_tasks
-from .operations.execute import resume_schedule as resume_schedule
-from .operations.execute import run_schedule as run_schedule
-from .operations.execute import undo_schedule as undo_schedule
+from .operations.execute.profiles import profile_tasks as profile_tasks
+from .operations.execute.schedules import resume_schedule as resume_schedule
+from .operations.execute.schedules import run_schedule as run_schedule
+from .operations.execute.schedules import undo_schedule as undo_schedule
 from .serving.arrivals import Arrivals as Arrivals
 from .serving.day import Day as Day
 from .serving.day import DayResult as DayResult

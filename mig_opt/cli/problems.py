@@ -141,7 +141,7 @@ class GivenBatch(_Given):
 
     def script(self, devices: Sequence[str] | None) -> str:
         """Return a script for bash that carries out the plan."""
-        from mig_opt.operations.rollout import schedule_script
+        from mig_opt.operations.rollout.nvidia_smi import schedule_script
 
         return schedule_script(self.problem, self.found.schedule, devices=devices)
 
@@ -215,7 +215,7 @@ class GivenServices(_Given):
 
     def script(self, devices: Sequence[str] | None) -> str:
         """Return a script for bash that carries out the plan."""
-        from mig_opt.operations.rollout import deployment_script
+        from mig_opt.operations.rollout.nvidia_smi import deployment_script
 
         return deployment_script(self.plan, devices=devices)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mig_opt.gpu.model import GpuModel, OperationCosts
     from mig_opt.method.study import Study
     from mig_opt.operations.observe.state_import import StateImport
-    from mig_opt.operations.rollout import KubernetesResources, MigPartedConfig
+    from mig_opt.operations.rollout.kubernetes import KubernetesResources, MigPartedConfig
     from mig_opt.serving.arrivals import Arrivals
     from mig_opt.serving.change_plan import ChangePlan, ChangeResult
     from mig_opt.serving.demand import Demand
@@ -97,13 +97,13 @@ IMPORTERS = {
 
 EXPORTERS = {
     ("Batch", "program"): f"{_BATCH}.programs:export_model",
-    ("Batch", "script"): f"{_ROLLOUT}:schedule_script",
-    ("Deployment", "script"): f"{_ROLLOUT}:deployment_script",
-    ("Deployment", "mig-parted"): f"{_ROLLOUT}:mig_parted_config",
-    ("Deployment", "kubernetes"): f"{_ROLLOUT}:kubernetes_resources",
-    ("ChangePlan", "script"): f"{_ROLLOUT}:change_script",
-    ("ChangeResult", "script"): f"{_ROLLOUT}:change_script",
-    ("FleetState", "script"): f"{_ROLLOUT}:migration_script",
+    ("Batch", "script"): f"{_ROLLOUT}.nvidia_smi:schedule_script",
+    ("Deployment", "script"): f"{_ROLLOUT}.nvidia_smi:deployment_script",
+    ("Deployment", "mig-parted"): f"{_ROLLOUT}.kubernetes:mig_parted_config",
+    ("Deployment", "kubernetes"): f"{_ROLLOUT}.kubernetes:kubernetes_resources",
+    ("ChangePlan", "script"): f"{_ROLLOUT}.changes:change_script",
+    ("ChangeResult", "script"): f"{_ROLLOUT}.changes:change_script",
+    ("FleetState", "script"): f"{_ROLLOUT}.changes:migration_script",
 }
 
 
@@ -358,10 +358,13 @@ def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # 
         For a script of a batch its schedule, for one of a state the migrations, for a program the file to write:
         ``.lp`` or ``.mps``.
     **options
-        Those of :func:`mig_opt.operations.rollout.schedule_script`,
-        :func:`mig_opt.operations.rollout.deployment_script`, :func:`mig_opt.operations.rollout.change_script`,
-        :func:`mig_opt.operations.rollout.migration_script`, :func:`mig_opt.operations.rollout.mig_parted_config`,
-        :func:`mig_opt.operations.rollout.kubernetes_resources` and :func:`mig_opt.files.batch.programs.export_model`.
+        Those of :func:`mig_opt.operations.rollout.nvidia_smi.schedule_script`,
+        :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`,
+        :func:`mig_opt.operations.rollout.changes.change_script`,
+        :func:`mig_opt.operations.rollout.changes.migration_script`,
+        :func:`mig_opt.operations.rollout.kubernetes.mig_parted_config`,
+        :func:`mig_opt.operations.rollout.kubernetes.kubernetes_resources` and
+        :func:`mig_opt.files.batch.programs.export_model`.
 
     Returns
     -------

@@ -13,7 +13,9 @@ from mig_opt import Deployment, InputError, deploy
 from mig_opt.files.serving.demands import demand_from_json
 from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json, write_deployment
 from mig_opt.instances.bundled import load_demand
-from mig_opt.operations.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
+from mig_opt.operations.rollout.changes import change_script
+from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config
+from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.validation import validate_deployment
 
 DEMAND = load_demand("parvagpu-s1")

@@ -26,7 +26,7 @@ from mig_opt.texts import plural
 from mig_opt.verbs.files import read
 
 if TYPE_CHECKING:
-    from mig_opt.operations.execute import Execution
+    from mig_opt.operations.execute.report import Execution
 
 _JOURNAL = "run.journal"
 
@@ -81,7 +81,7 @@ def run(
     mig-opt run batch.json plan.json --commands commands.json
     mig-opt run --resume run.journal
     """
-    from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
+    from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)

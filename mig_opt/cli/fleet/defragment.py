@@ -163,7 +163,8 @@ def _files(
     slurm: Path | None,
 ) -> list[File]:
     """Return the files of a plan, if there is one."""
-    from mig_opt.operations.rollout import migration_script, slurm_change
+    from mig_opt.operations.rollout.changes import migration_script
+    from mig_opt.operations.rollout.slurm import slurm_change
 
     after = moves = lines = None
     if result.plan is not None and result.migrations is not None:

@@ -32,7 +32,9 @@ def exported(form: str, deployment: Deployment, change: ChangePlan | None, devic
     With ``change``, the steps from what is running, ``nvidia-smi`` is a script for them.
     """
     from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
-    from mig_opt.operations.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
+    from mig_opt.operations.rollout.changes import change_script
+    from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config
+    from mig_opt.operations.rollout.nvidia_smi import deployment_script
 
     match form:
         case "json":

@@ -51,7 +51,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     change : ChangePlan or ChangeResult
         A plan, or a result of :func:`mig_opt.plan_change`; its ``gpus``, ``kept`` and ``steps`` count.
     devices : sequence of str, optional
-        As for :func:`mig_opt.operations.rollout.deployment_script`.
+        As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
 
     Returns
     -------
@@ -150,8 +150,8 @@ def migration_script(
     For each it creates the new instance, has the replica started, has the old processes stopped, and destroys the old
     instance. It changes nothing unless the GPUs have exactly the instances of the state. The first argument of the
     script is a file with the bash functions ``start_segment`` and ``stop_segment``, as for
-    :func:`mig_opt.operations.rollout.change_script`; what runs on an instance is called by its name there, or by where
-    it was if it has none, with batch size 1 and one process.
+    :func:`change_script`; what runs on an instance is called by its name there, or by where it was if it has none, with
+    batch size 1 and one process.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def migration_script(
     migrations : iterable of Migration
         In order.
     devices : sequence of str, optional
-        As for :func:`mig_opt.operations.rollout.deployment_script`.
+        As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
 
     Returns
     -------

@@ -91,9 +91,9 @@ def mig_parted_config(
 
     The format counts profiles and has no start slices. The remarks name each GPU of which several placed states have
     the same counts, and each where creation, larger profiles first, may end without room for the last ones: there the
-    script of :func:`mig_opt.operations.rollout.deployment_script` gives each instance its place. Segments run equally
-    well in any placed state that has an instance of their profile for each of them, but plans for later changes start
-    from the deployment.
+    script of :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script` gives each instance its place. Segments
+    run equally well in any placed state that has an instance of their profile for each of them, but plans for later
+    changes start from the deployment.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
     deployment : Deployment
         The deployment to carry out.
     devices : sequence of str, optional
-        As for :func:`mig_opt.operations.rollout.mig_parted_config`.
+        As for :func:`mig_opt.operations.rollout.kubernetes.mig_parted_config`.
 
     Returns
     -------

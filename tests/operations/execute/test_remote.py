@@ -20,7 +20,7 @@ from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.driver import Patience
-from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
+from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
 BATCH = Batch((Task("big", {4: 0.1}), Task("left", {2: 0.2})), get_gpu("A30"))
 PLAN = Schedule(

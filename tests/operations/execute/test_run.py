@@ -27,8 +27,8 @@ from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.operations.driver import Patience
-from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
 from mig_opt.operations.execute.attempts import Attempts
+from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 BATCH = Batch((Task("big", {4: 0.1}), Task("left", {2: 0.2}), Task("right", {1: 0.1})), get_gpu("A30"))

@@ -14,8 +14,7 @@ from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.operations.rollout import kubernetes_resources, mig_parted_config
-from mig_opt.operations.rollout.kubernetes import resource_name
+from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
 from mig_opt.operations.rollout.layouts import count_layouts, creation_order, may_get_stuck, profile_counts
 from mig_opt.serving.deployment import Deployment, Segment
 

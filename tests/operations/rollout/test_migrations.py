@@ -12,8 +12,7 @@ from scripts import Machine
 
 from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, defragment, get_gpu
 from mig_opt.operations.observe.state_import import state_from_text
-from mig_opt.operations.rollout import migration_script
-from mig_opt.operations.rollout.changes import migrations_as_change
+from mig_opt.operations.rollout.changes import migration_script, migrations_as_change
 from mig_opt.validation import validate_change
 
 HOOKS = """

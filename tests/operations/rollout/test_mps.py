@@ -6,7 +6,8 @@ from pathlib import Path
 
 from scripts import Machine
 
-from mig_opt.operations.rollout import change_script, deployment_script
+from mig_opt.operations.rollout.changes import change_script
+from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 

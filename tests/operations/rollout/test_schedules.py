@@ -17,7 +17,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.operations.rollout import schedule_script
+from mig_opt.operations.rollout.nvidia_smi import schedule_script
 
 RUN_TASK = """
 run_task() {

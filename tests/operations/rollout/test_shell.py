@@ -13,7 +13,7 @@ from scripts import Machine
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.rollout import deployment_script
+from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
 from mig_opt.serving.deployment import Deployment, Segment
 

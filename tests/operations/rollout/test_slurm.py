@@ -10,7 +10,7 @@ from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
 from mig_opt.files.fleet.states import write_state
-from mig_opt.operations.rollout import slurm_change
+from mig_opt.operations.rollout.slurm import slurm_change
 
 A100 = get_gpu("A100")
 NODES = ("n1", "n1", "n2")
