@@ -68,7 +68,7 @@ class InputError(MigOptError, ValueError):
     ...     Task("lu", {1: -2.0})
     ... except InputError as error:
     ...     print(error)
-    times.1: must be > 0 seconds, is -2.0
+    times.1: must be a finite number of seconds > 0, is -2.0
     """
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:

@@ -7,14 +7,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import operation_problems
+from mig_opt.gpu.catalogue import Gpu, operation_problems
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
 from mig_opt.method.shown import Shown
-from mig_opt.rules import wrong_type
+from mig_opt.rules import MOST_GPUS, wrong_type
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Costs, Gigabytes, GpuCount, Index, Moment, Name, NotEmpty, Times
 
 LONGEST_TOTAL = 1e300
 """Seconds that the times of a batch may add up to: sums and areas of schedules are then numbers that computers have."""
@@ -45,28 +47,12 @@ class Task:
     11.52
     """
 
-    name: str
-    times: Mapping[int, float]
-    memory_gb: float | None = None
+    name: Name
+    times: Times
+    memory_gb: Gigabytes | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", dict(sorted(self.times.items())))
-        problems = []
-        if not self.name.strip():
-            problems.append(Problem("name", "must not be empty"))
-        if not self.times:
-            problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
-        problems += [
-            Problem(f"times.{size}", f"must be {_wanted(seconds)}, is {seconds}")
-            for size, seconds in self.times.items()
-            if not _positive(seconds)
-        ]
-        if self.memory_gb is not None and not _positive(self.memory_gb):
-            problems.append(
-                Problem("memory_gb", f"must be a finite number of GB > 0 (or left out), is {self.memory_gb}")
-            )
-        if problems:
-            raise InputError(problems)
+        check_values(self)
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.times.items()), self.memory_gb))
@@ -94,15 +80,15 @@ class LiveInstance:
         Seconds after the start of the batch at which the instance has finished its earlier work.
     """
 
-    gpu: int
+    gpu: Index
     profile: str
-    start: int
-    free: float = 0.0
+    start: Index
+    free: Moment = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(Shown):
-    """Tasks to be run on identical GPUs so that the last one ends as early as possible.
+    """Tasks to be run on identical MIG GPUs so that the last one ends as early as possible.
 
     Attributes
     ----------
@@ -144,32 +130,35 @@ class Batch(Shown):
     ['4g.24gb@0']
     """
 
-    tasks: tuple[Task, ...]
-    gpu: GpuModel
-    gpus: int = 1
+    tasks: Annotated[tuple[Task, ...], NotEmpty("at least one task")]
+    gpu: Gpu
+    gpus: GpuCount = 1
     operations: OperationCosts = OperationCosts({}, {})
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
     name: str = dataclasses.field(default="", compare=False)
     source: str = dataclasses.field(default="", compare=False)
-    spread: Mapping[str, Mapping[int, float]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    spread: Mapping[str, Costs] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     devices: tuple[Device, ...] = ()
     profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.gpu, GpuModel):
-            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A30'), is {self.gpu!r}")])
-        object.__setattr__(self, "tasks", tuple(self.tasks))
-        object.__setattr__(self, "initial", tuple(self.initial))
-        object.__setattr__(self, "devices", tuple(self.devices))
-        if not self.operations.create and not self.operations.destroy:
+        if isinstance(self.gpu, GpuModel) and not self.operations.create and not self.operations.destroy:
             object.__setattr__(self, "operations", self.gpu.operation_costs)
-        problems = batch_problems(self.gpu, self.gpus, self.tasks, self.operations, self.initial)
-        problems += device_problems(self.devices, self.gpus)
-        problems += spread_problems(self.spread)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         object.__setattr__(self, "profile_set", _profile_set(self.gpu, self.tasks, self.initial))
+
+    def _problems(self) -> Iterator[Problem]:
+        tasks, initial = self.tasks or (), self.initial or ()
+        gpus = self.gpus or MOST_GPUS
+        yield from repeated_names("tasks", tasks)
+        if self.gpu:
+            for index, task in enumerate(tasks):
+                yield from () if task is None else _task_problems(self.gpu, task, f"tasks[{index}]")
+            yield from instance_problems(self.gpu, gpus, "initial", initial)
+            yield from costs_problems(self.gpu, self.operations)
+        yield from total_problems(tasks, self.operations, initial)
+        yield from device_problems(self.devices or (), gpus)
 
     def placements(self) -> tuple[Placement, ...]:
         """Return the placements that methods have to consider on each GPU, outermost first."""
@@ -259,84 +248,62 @@ def _profile_set(gpu: GpuModel, tasks: Sequence[Task], initial: Sequence[LiveIns
     return "double-memory" if needed or any(profile.name in live for profile in larger) else "base"
 
 
-def batch_problems(
-    gpu: GpuModel,
-    gpus: int,
-    tasks: Sequence[Task | None],
-    operations: OperationCosts,
-    initial: Sequence[LiveInstance | None],
-) -> list[Problem]:
-    """Return everything that is wrong with a batch beyond its single tasks.
-
-    ``None`` stands for an entry that could not be read; it keeps the indices of the others right.
-    """
-    problems = []
-    if not tasks:
-        problems.append(Problem("tasks", "needs at least one task, is empty"))
-    if gpus < 1:
-        problems.append(Problem("gpus", f"must be at least 1, is {gpus}"))
-    problems += _task_problems(gpu, tasks)
-    problems += operation_problems(gpu, operations)
-    problems += _initial_problems(gpu, gpus, initial)
-    problems += total_problems(tasks, operations, initial)
-    return problems
+def costs_problems(gpu: GpuModel, costs: OperationCosts | None) -> Iterator[Problem]:
+    """Yield what is wrong with the costs of operations of a batch or a trace; none are those of the GPU."""
+    if costs is not None and (costs.create or costs.destroy):
+        yield from operation_problems(gpu, costs)
 
 
 def total_problems(
-    tasks: Sequence[Task | None], operations: OperationCosts, initial: Sequence[LiveInstance | None]
+    tasks: Sequence[Task | None], operations: OperationCosts | None, initial: Sequence[LiveInstance | None]
 ) -> Iterator[Problem]:
     """Yield a problem for the first time that is too long, with those before it, to be added up."""
-    create, destroy = (max(costs.values(), default=0.0) for costs in (operations.create, operations.destroy))
     times = [
         (f"tasks[{index}].times.{size}", seconds)
         for index, task in enumerate(tasks)
-        if task is not None
-        for size, seconds in [max(task.times.items(), key=lambda entry: entry[1])]
+        if task is not None and task.times
+        for size, seconds in [max(task.times.items(), key=lambda entry: entry[1] or 0.0)]
     ]
     times += [(f"initial[{index}].free", live.free) for index, live in enumerate(initial) if live is not None]
-    times += [("operations", (len(tasks) + len(initial)) * (create + destroy))]
+    tables = () if operations is None else (operations.create, operations.destroy)
+    each = sum(max(filter(None, (costs or {}).values()), default=0.0) for costs in tables)
+    times += [("operations", (len(tasks) + len(initial)) * each)]
     total = 0.0
     for path, seconds in times:
-        total += seconds
+        total += seconds or 0.0
         if LONGEST_TOTAL < total < math.inf:
             message = f"{seconds:g} s makes all times add up to more than {LONGEST_TOTAL:g} s; give shorter ones"
             yield Problem(path, f"{message}, and leave out the sizes on which a task is not to run")
             return
 
 
-def spread_problems(spread: Mapping[str, Mapping[int, float]]) -> Iterator[Problem]:
-    """Yield a problem for each entry of a table of spreads that is none."""
-    for name, figures in spread.items():
-        for size, seconds in figures.items():
-            if not 1 <= size <= 99:
-                yield Problem(f"spread.{name}.{size}", "the key must be a number of compute slices, like 1 or 4")
-            if not 0 <= seconds < math.inf:
-                yield Problem(f"spread.{name}.{size}", f"must be a finite number of seconds >= 0, is {seconds}")
+class Named(Protocol):
+    """A task or a job."""
+
+    @property
+    def name(self) -> str:
+        """Name, unique in its list."""
 
 
-def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Problem]:
+def repeated_names(key: str, entries: Sequence[Named | None]) -> Iterator[Problem]:
+    """Yield a problem for each entry of the list ``key`` that is called like an earlier one; None is one not read."""
     first: dict[str, int] = {}
-    most = max(profile.memory_gb for profile in gpu.profiles)
-    for index, task in enumerate(tasks):
-        if task is None:
+    for index, entry in enumerate(entries):
+        if entry is None or entry.name is None:
             continue
-        if first.setdefault(task.name, index) != index:
-            other = first[task.name]
-            message = f"{task.name!r} is the name of tasks[{other}] already; give each task its own"
-            yield Problem(f"tasks[{index}].name", message)
-        for size in task.times:
-            yield from wrong_size(f"tasks[{index}].times.{size}", gpu, size)
-        if task.memory_gb is not None and task.memory_gb > most:
-            message = f"{task.memory_gb:g} GB is more than any profile of {gpu.name} has (at most {most:g} GB)"
-            yield Problem(f"tasks[{index}].memory_gb", message)
+        other = first.setdefault(entry.name, index)
+        if other != index:
+            message = f"{entry.name!r} is the name of {key}[{other}] already; give each {key[:-1]} its own"
+            yield Problem(f"{key}[{index}].name", message)
 
 
-def _initial_problems(gpu: GpuModel, gpus: int, initial: Sequence[LiveInstance | None]) -> Iterator[Problem]:
-    for index, live in enumerate(initial):
-        if live is not None and not (math.isfinite(live.free) and live.free >= 0):
-            message = f"must be a finite number of seconds >= 0, is {live.free}"
-            yield Problem(f"initial[{index}].free", message)
-    yield from instance_problems(gpu, gpus, "initial", initial)
+def _task_problems(gpu: GpuModel, task: Task, path: str) -> Iterator[Problem]:
+    for size in task.times or ():
+        yield from wrong_size(f"{path}.times.{size}", gpu, size)
+    most = max(profile.memory_gb for profile in gpu.profiles)
+    if task.memory_gb is not None and task.memory_gb > most:
+        message = f"{task.memory_gb:g} GB is more than any profile of {gpu.name} has (at most {most:g} GB)"
+        yield Problem(f"{path}.memory_gb", message)
 
 
 class Located(Protocol):
@@ -365,12 +332,16 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
         if live is None:
             continue
         path = f"{key}[{index}]"
-        if gpus >= 1 and not 0 <= live.gpu < gpus:
+        if live.gpu is not None and not 0 <= live.gpu < gpus:
             yield Problem(f"{path}.gpu", f"must be from 0 to {gpus - 1}, is {live.gpu}")
+        if live.profile is None or live.start is None:
+            continue
         try:
             placement = gpu.placement(live.profile, live.start)
         except InputError as error:
             yield from (problem.below(path) for problem in error.problems)
+            continue
+        if live.gpu is None:
             continue
         here = placed[live.gpu]
         obstacles = placement.obstacles(here)
@@ -379,11 +350,3 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
         if obstacles and not placement.conflicts(obstacles[0]):
             yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
         here.setdefault(placement, index)
-
-
-def _positive(number: float) -> bool:
-    return math.isfinite(number) and number > 0
-
-
-def _wanted(seconds: float) -> str:
-    return "> 0 seconds" if math.isfinite(seconds) else "a finite number of seconds"

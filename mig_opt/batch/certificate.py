@@ -57,14 +57,16 @@ class CriticalTask:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outcome of :func:`mig_opt.prove`.
+    """Claim about schedules that are shorter than one, and the evidence for it: what :func:`mig_opt.prove` returns.
 
     Attributes
     ----------
     claim : Claim
         The claim about schedules that are shorter than the one in question.
-    batch, schedule : str
-        Digests (SHA-256) of the two that the claim is about.
+    batch : str
+        Digest (SHA-256) of the batch as canonical JSON, defaults spelled out.
+    schedule : str
+        Digest (SHA-256) of the schedule as canonical JSON.
     makespan : float
         Of the schedule, in seconds.
     tick : str
@@ -110,9 +112,9 @@ class Certificate:
     seed: int
     runtime_s: float
     versions: Mapping[str, str] = field(hash=False)
-    better: Schedule | None = None
-    interrupted: bool = False
-    digest: str = ""
+    interrupted: bool
+    better: Schedule | None
+    digest: str
 
     def computed_digest(self) -> str:
         """Return the digest that follows from the other attributes."""

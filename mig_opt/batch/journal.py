@@ -10,17 +10,19 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Rule
 from mig_opt.texts import plural
 
 EventKind = Literal[
@@ -58,14 +60,35 @@ _DIGITS = 6
 """Times in measured schedules are in whole microseconds."""
 
 
+class _Program(Rule):
+    """A program and its arguments."""
+
+    __slots__ = ()
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with a program as first entry."""
+        return {**schema, "minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]}
+
+    def fine(self, value: Any) -> bool:
+        """Return True if there is a program."""
+        return bool(value and value[0])
+
+    def wrong(self, value: Any) -> str:  # noqa: ARG002  # there is nothing in it
+        """Return what is wrong."""
+        return "needs a program, and then its arguments, each a text of its own"
+
+
+Command = Annotated[tuple[str, ...], _Program()]
+
+
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands of tasks, and of the programs that measure models of services.
+    """Commands of tasks, and of programs that measure models: a program and its arguments, which no shell reads.
 
     Attributes
     ----------
     tasks : mapping of str to tuple of str
-        For each task its program and the arguments. No shell reads them.
+        For each task its program and the arguments.
     models : mapping of str to tuple of str
         For each model the program that serves it for a while and prints throughput and latency; ``{size}``,
         ``{batch}`` and ``{processes}`` in its arguments stand for numbers.
@@ -81,20 +104,15 @@ class Commands:
     './gaussian'
     """
 
-    tasks: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    models: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    tasks: Mapping[str, Command] = dataclasses.field(default_factory=dict)
+    models: Mapping[str, Command] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        problems = [
-            Problem(f"{kind}.{name}", "needs a program, and then its arguments, each a text of its own")
-            for kind, table in (("tasks", self.tasks), ("models", self.models))
-            for name, words in table.items()
-            if not words or not words[0]
-        ]
-        if not self.tasks and not self.models:
-            problems.append(Problem("tasks", "needs the command of at least one task, is empty"))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.tasks == {} and self.models == {}:
+            yield Problem("tasks", "needs the command of at least one task, is empty")
 
     def missing(self, batch: Batch) -> list[Problem]:
         """Return a problem for each task of a batch that has no command."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
 from mig_opt.method.result import Result, Rows
 from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
+from mig_opt.rules.vocabulary import stated
 
 OperationKind = Literal["create", "destroy"]
 
@@ -49,7 +50,7 @@ class Operation:
     The attributes are those of :class:`Run`, with ``kind`` (``create`` or ``destroy``) in place of the task.
     """
 
-    kind: OperationKind
+    kind: Annotated[OperationKind, stated(description="Creation or destruction.")]
     gpu: int
     profile: str
     start: int
@@ -59,7 +60,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Schedule(Shown):
-    """Runs and operations.
+    """Times at which each task runs on an instance, and at which the instances are created and destroyed.
 
     Attributes
     ----------
@@ -143,7 +144,7 @@ def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult(Shown, Result[Schedule]):
-    """Outcome of :func:`mig_opt.solve`: its plan is a schedule, its lower bound counts seconds.
+    """Outcome of :func:`mig_opt.solve`: the schedule that was found, and the lower bound in seconds that was proven.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ def template_kinds(incomplete: str) -> list[str]:
 
 def file_kinds(incomplete: str) -> list[str]:
     """Return kinds of files that have a JSON Schema."""
-    from mig_opt.files.shapes import KINDS
+    from mig_opt.files import KINDS
 
     return _beginning(incomplete, KINDS)
 

@@ -22,7 +22,7 @@ def schema(kind: Annotated[str, options.needed("KIND", _KINDS, completion.file_k
     """
     import json
 
+    from mig_opt.files import Kind
     from mig_opt.files.schema import schema as schema_of
-    from mig_opt.files.shapes import Kind
 
     return Product(text=json.dumps(schema_of(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")

@@ -1,36 +1,37 @@
-"""InstanceTypes of files: how a document becomes what it stands for, and the other way round."""
+"""Kinds of files: the class of the domain that files of a kind hold, and how they are read, written and described."""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.files import KINDS
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.shapes import FROM_0, KINDS, WORDS, Kind, Words, by_size
 from mig_opt.files.tables import told_by_row
-from mig_opt.files.values import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
+from mig_opt.files.values import (
+    EXAMPLES,
+    NESTED,
+    REPORTED,
+    Findings,
+    Raw,
+    defaults_of,
+    holds_reported,
+    made,
+    object_encoder,
+    read_keys,
+)
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, OperationCosts
-from mig_opt.rules import MOST_GPUS
-
-if TYPE_CHECKING:
-    from mig_opt.batch.batch import Batch
-    from mig_opt.fleet.state import FleetState
-    from mig_opt.fleet.trace import Trace
+from mig_opt.rules.checks import hints_of
+from mig_opt.rules.vocabulary import Rule
 
 T = TypeVar("T")
-
-_COSTS = {"1": 0.1, "2": 0.1, "4": 0.1}
-WORDS[OperationCosts] = Words(
-    {"create": _COSTS, "destroy": _COSTS}, {"create": by_size(FROM_0), "destroy": by_size(FROM_0)}
-)
 
 _COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
 
@@ -56,13 +57,35 @@ class FileKind(Generic[T]):
     ----------
     name : str
         Name of the kind.
-    build : callable
-        Returns what an object of a document stands for, as far as it can be read. It takes the object, its path, the
-        findings, and as keywords whatever else the caller of the reader gives.
-    encode : callable
-        Returns the keys of the document for what a file is to hold, all but the schema.
+    shape : type
+        The dataclass whose fields are the keys: that of the domain, unless files say it in another way.
+    examples : mapping of type to dict
+        Objects with every key that they need, of the shape and of each class of objects in it that is in no other file.
+    keys : tuple of str
+        The keys in the order in which files have them; by default all fields of the shape.
+    hints : mapping of str to type
+        Types of keys for which the field of the shape has another one.
+    defaults : mapping of str to object
+        Values of keys that may be left out although the field has no default.
+    whole : mapping of str to object
+        Keywords of JSON Schema about the keys together.
+    described_by : mapping of type to type
+        The class whose docstring describes the keys of another one.
+    prepare : callable, optional
+        Returns the document that is read in place of one; it takes the document, its path, the findings, and as
+        keywords whatever else the caller of the reader gives. By default that takes the place of keys.
+    build : callable, optional
+        Returns what the values by key, None for what cannot be read, stand for, as far as that can be said; it takes
+        the values, the document, its path, the findings, and the keywords. By default the shape is made of the values.
+    shaped : callable, optional
+        Returns an object with the keys as attributes for what a file is to hold, and the options of the writer as
+        keywords. By default what it holds has them itself.
+    finish : callable, optional
+        Returns the document as it is to be written; it takes that object, and the document with what its keys are.
+    complete : bool
+        True if keys are written that have their default.
     table : callable, optional
-        Reads a CSV table: takes the text, the findings, and the same keywords as ``build``.
+        Reads a CSV table: takes the text, the findings, and the keywords.
     to_csv : callable, optional
         Returns what a file is to hold as the text of a CSV table.
     named : bool
@@ -88,12 +111,47 @@ class FileKind(Generic[T]):
     True
     """
 
-    name: Kind
-    build: Callable[..., T]
-    encode: Callable[..., Raw]
+    name: str
+    shape: type
+    examples: Mapping[type, Raw]
+    keys: tuple[str, ...] = ()
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    described_by: Mapping[type, type] = field(default_factory=dict)
+    prepare: Callable[..., Raw] | None = None
+    build: Callable[..., T] | None = None
+    shaped: Callable[..., object] | None = None
+    finish: Callable[[Any, Raw], Raw] | None = None
+    complete: bool = False
     table: Callable[..., Table] | None = None
     to_csv: Callable[[T], str] | None = None
     named: bool = False
+
+    def __post_init__(self) -> None:
+        EXAMPLES.update(self.examples)
+        EXAMPLES[self.shape] = {"schema": self.title, **self.examples[self.shape]}
+        NESTED[self.shape] = self
+
+    @property
+    def title(self) -> str:
+        """Name and version of the format."""
+        return f"mig-opt/{self.name}/1"
+
+    @cached_property
+    def types(self) -> Mapping[str, Any]:
+        """The type of each key, in the order in which files have them."""
+        own = hints_of(self.shape)
+        return {key: self.hints.get(key, own.get(key)) for key in self.keys or own}
+
+    @cached_property
+    def all_defaults(self) -> Mapping[str, Any]:
+        """The value of each key that may be left out, or what makes it."""
+        return {**defaults_of(self.shape), **self.defaults}
+
+    @cached_property
+    def _encode(self) -> Callable[[Any], Raw]:
+        return object_encoder(self.types, {} if self.complete else self.all_defaults)
 
     def from_json(self, document: Document, *, source: str = "", **given: Any) -> T:
         """Return what a JSON document describes; ``source`` is where it is from, for messages.
@@ -103,7 +161,9 @@ class FileKind(Generic[T]):
         too, for display.
         """
         findings = Findings(source)
-        built = self.build(read_document(document, self.name, findings), "", findings, **given)
+        raw, repeated = parsed(document, source)
+        findings.extend(repeated)
+        built = self.part(raw, "", findings, **given)
         findings.check()
         return built
 
@@ -112,16 +172,30 @@ class FileKind(Generic[T]):
         assert self.table is not None
         findings = Findings(source)
         table = self.table(text, findings, **given)
-        raw = {"schema": f"mig-opt/{self.name}/1", "gpu": REPORTED, **table.raw}
+        raw = {"schema": self.title, "gpu": REPORTED, **table.raw}
         with told_by_row(source, table.entries, table.lines, table.column):
-            built = self.build(raw, "", findings, **given)
+            built = self.part(raw, "", findings, **given)
             findings.check()
         return built
 
     def part(self, raw: Raw, path: str, findings: Findings, **given: Any) -> T:
         """Return what an object at a path of a document describes, as far as it can be read."""
         check_schema(raw, self.name, findings, path)
-        return self.build(raw, path, findings, **given)
+        before = len(findings.problems)
+        if "schema" not in raw:
+            where = f"{path}.schema" if path else "schema"
+            findings.add(where, f'is missing; add it, for example "schema": "{self.title}"')
+        if self.prepare:
+            raw = self.prepare(raw, path, findings, **given)
+        else:
+            raw = {**raw, **{key: value for key, value in given.items() if key in self.types and value is not None}}
+        values = read_keys(self.shape, self.types, raw, path, findings, defaults=self.all_defaults)
+        if self.build:
+            return self.build(values, raw, path, findings, **given)
+        if "name" in given and self.named:
+            values["name"] = given["name"]
+        good = len(findings.problems) == before and not holds_reported(raw)
+        return made(self.shape, values, path, findings, good=good)  # type: ignore[no-any-return]
 
     def read(self, path: str | Path, **given: Any) -> T:
         """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON."""
@@ -133,7 +207,9 @@ class FileKind(Generic[T]):
 
     def document(self, content: T, **options: Any) -> Raw:
         """Return the document of what a file is to hold; the options are those of the writer."""
-        return {"schema": f"mig-opt/{self.name}/1", **self.encode(content, **options)}
+        shaped = self.shaped(content, **options) if self.shaped else content
+        document = {"schema": self.title, **self._encode(shaped)}
+        return self.finish(shaped, document) if self.finish else document
 
     def to_json(self, content: T, **options: Any) -> str:
         """Return what a file is to hold as JSON text, one entry of a list on each line.
@@ -152,15 +228,7 @@ class FileKind(Generic[T]):
         write_text(path, as_csv(content) if as_csv else self.to_json(content, **options))
 
 
-def read_document(document: Document, kind: Kind, findings: Findings) -> Raw:
-    """Return a JSON document as an object; note keys that it repeats."""
-    raw, repeated = parsed(document, findings.source)
-    findings.extend(repeated)
-    check_schema(raw, kind, findings)
-    return raw
-
-
-def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
+def check_schema(raw: Raw, kind: str, findings: Findings, path: str = "") -> None:
     """Note that a document says that it is of no kind at all.
 
     Raises
@@ -211,53 +279,6 @@ def check_stated(
     findings.check()
 
 
-def read_fleet(
-    shape: type,
-    raw: Raw,
-    findings: Findings,
-    model: GpuModel | None,
-    problems: Callable[[GpuModel, dict[str, Any]], Iterable[Problem]],
-    *,
-    known_without_gpu: str,
-    readers: Mapping[str, EntryReader] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return the values of a document about identical GPUs: ``gpu`` is the model, ``operations`` are never None.
-
-    ``problems`` yields the problems of the values together, by the kind of GPU: what cannot be read is None in a list,
-    and a number of GPUs that cannot is large. Without a ``model``, only those count that do not depend on the kind of
-    GPU: the pattern ``known_without_gpu`` has their paths. ``shape`` and ``readers`` are as for :func:`read_keys`.
-    """
-    costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
-    own: dict[str, EntryReader] = {"operations": partial(read_object, OperationCosts, stand_ins=costs), **readers}
-    values = read_keys(shape, raw, findings, readers=own, skip=("gpu",))
-    stand_in = model or catalogue()[0]
-    if "operations" in values:
-        values["operations"] = values["operations"] or stand_in.operation_costs
-    if values["gpus"] is None:
-        values["gpus"] = MOST_GPUS
-    # An entry that is not there and one that cannot be read have been reported; an empty list has not.
-    found = problems(stand_in, {key: [None] if value is None else value for key, value in values.items()})
-    findings.extend(problem for problem in found if model or re.fullmatch(known_without_gpu, problem.path))
-    findings.check()
-    return {**values, "gpu": model}  # nothing is None now that there is no problem
-
-
-def encoded_fleet(content: Batch | Trace | FleetState, key: str) -> Raw:
-    """Return the GPUs of a document with its list ``key``, and the number of GPUs if there are several."""
-    check_catalogued(gpu=content.gpu)
-    document: Raw = {"gpu": content.gpu.name}
-    if content.gpus != 1:
-        document["gpus"] = content.gpus
-    document[key] = [encoded(entry) for entry in getattr(content, key)]
-    return document
-
-
-def encoded_operations(content: Batch | Trace) -> Raw:
-    """Return the costs of operations as a part of a document; nothing if they are those of the kind of GPU."""
-    usual = content.operations == content.gpu.operation_costs
-    return {} if usual else {"operations": encoded(content.operations)}
-
-
 def check_catalogued(**gpus: GpuModel) -> None:
     """Refuse GPUs that are not the catalogue's, each by its path: their names do not say what they are."""
     foreign = [
@@ -267,3 +288,28 @@ def check_catalogued(**gpus: GpuModel) -> None:
     ]
     if foreign:
         raise InputError(foreign)
+
+
+def fleet_document(content: Any, document: Raw) -> Raw:
+    """Return the document of something on GPUs of the catalogue; usual costs of operations are left out."""
+    check_catalogued(gpu=content.gpu)
+    if "operations" in document and content.operations == content.gpu.operation_costs:
+        del document["operations"]
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class _Given(Rule):
+    """Costs of operations that are there."""
+
+    def fine(self, value: OperationCosts) -> bool:
+        """Return True if there are any."""
+        return bool(value.create or value.destroy)
+
+    def wrong(self, value: OperationCosts) -> str:  # noqa: ARG002  # there is nothing in it
+        """Return what is wrong."""
+        return "have no seconds; give those of each size, or leave the costs out"
+
+
+OPERATIONS = {"operations": Annotated[OperationCosts, _Given()] | None}
+"""Type of the costs of operations in files: null, or none, are those of the GPU."""

@@ -6,8 +6,8 @@ import csv
 import re
 
 from mig_opt.errors import InputError
+from mig_opt.files import KINDS, Kind
 from mig_opt.files.documents import decoded, parsed
-from mig_opt.files.shapes import KINDS, Kind
 from mig_opt.files.tables import below_comments
 
 

@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.batch.batches import BatchFile
-from mig_opt.files.batch.certificates import CertificateFile
-from mig_opt.files.batch.journals import CommandsFile
-from mig_opt.files.batch.schedules import ResultFile, ScheduleFile
-from mig_opt.files.costs import CostsFile
-from mig_opt.files.fleet.states import StateFile
-from mig_opt.files.fleet.traces import TraceFile
-from mig_opt.files.serving.demands import ServicesFile
-from mig_opt.files.serving.deployment_results import DeploymentResultFile
-from mig_opt.files.serving.deployments import DeploymentFile
-from mig_opt.files.serving.profiles import ProfilesFile
-from mig_opt.files.shapes import WORDS, Keywords, Kind
-from mig_opt.files.studies import StudyFile
+from mig_opt.files import KINDS, Kind
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.certificates import CERTIFICATE
+from mig_opt.files.batch.journals import COMMANDS
+from mig_opt.files.batch.schedules import RESULT, SCHEDULE
+from mig_opt.files.costs import COSTS
+from mig_opt.files.fleet.states import STATE
+from mig_opt.files.fleet.traces import TRACE
+from mig_opt.files.kinds import FileKind
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployment_results import DEPLOYMENT_RESULT
+from mig_opt.files.serving.deployments import DEPLOYMENT
+from mig_opt.files.serving.profiles import PROFILES
+from mig_opt.files.studies import STUDY
+from mig_opt.files.values import EXAMPLES
 from mig_opt.method.result import Status
 
-FILES: dict[Kind, type] = {
-    "batch": BatchFile,
-    "schedule": ScheduleFile,
-    "result": ResultFile,
-    "certificate": CertificateFile,
-    "commands": CommandsFile,
-    "study": StudyFile,
-    "services": ServicesFile,
-    "profiles": ProfilesFile,
-    "deployment": DeploymentFile,
-    "deployment-result": DeploymentResultFile,
-    "trace": TraceFile,
-    "state": StateFile,
-    "costs": CostsFile,
-}
-"""The shape of each kind of file."""
+_Keywords = dict[str, Any]
 
-_DESCRIPTIONS = {
-    "schema": "Name and version of the format.",
-    "instance": "Name of a bundled instance.",
-    "file": "Path of a JSON or CSV file, seen from this one.",
-    "gpu": "In place of the GPU that the file names; CSV files need it.",
-    "gpus": "In place of its number of GPUs, or one for each of a list.",
-    "operation_costs": "Whether creations and destructions take time.",
-    "family": "Family of traces, or a list of them.",
-    "parameters": "Parameters of the family, each with its value or a list.",
-    "group": "Traces of the same group are summarised together.",
-    "policy": "Name of the scheduler.",
-    "options": "Its options, each with its value or a list of values.",
-    "label": "Name in tables.",
-}
-"""Descriptions of keys that no docstring describes."""
+_ALL = (BATCH, SCHEDULE, RESULT, CERTIFICATE, COMMANDS, STUDY, DEMAND, PROFILES, DEPLOYMENT, DEPLOYMENT_RESULT)
+FILES: Mapping[str, FileKind[Any]] = {kind.name: kind for kind in (*_ALL, TRACE, STATE, COSTS)}
+"""Each kind of file by its name."""
+_NESTED = {kind.shape: kind for kind in FILES.values()}
 
 
 def schema(kind: Kind) -> dict[str, Any]:
@@ -83,69 +61,64 @@ def schema(kind: Kind) -> dict[str, Any]:
     (['schema', 'gpu', 'tasks'], 1)
     """
     if kind not in FILES:
-        raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), FILES)}")])
-    root = TypeAdapter(FILES[kind]).json_schema()
-    definitions = root.pop("$defs", {})
-    for shape in WORDS:
-        if shape is FILES[kind]:
-            _complete(root, shape, one_or_more=False)
-        elif shape.__name__ in definitions:
-            _complete(definitions[shape.__name__], shape, one_or_more=kind == "study")
-    for kinds in (Status, Claim):
-        if kinds.__name__ in definitions:
-            del definitions[kinds.__name__]["title"]
-            definitions[kinds.__name__]["description"] = inspect.getdoc(kinds)
+        raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), KINDS)}")])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"mig-opt/{kind}/1",
-        **{key: value for key, value in root.items() if key != "title"},
-        "$defs": definitions,
+        "title": FILES[kind].title,
+        **_described(FILES[kind]),
     }
 
 
-def _complete(schema: Keywords, shape: type, *, one_or_more: bool) -> None:
-    """Add to the schema of an object what its types do not say; drop what nobody needs.
+def _described(kind: FileKind[Any]) -> _Keywords:
+    """Return the schema of a file, with those of its parts as definitions."""
+    stated = Annotated[Literal[kind.title], Field(description="Name and version of the format.")]  # type: ignore[name-defined]
+    keys: list[Any] = [("schema", stated)]
+    for key, hint in kind.types.items():
+        default = kind.all_defaults.get(key, dataclasses.MISSING)
+        kind_of_default: Any = "default_factory" if callable(default) else "default"
+        keys.append((key, hint, dataclasses.field(**{kind_of_default: default})))
+    root = _flat(TypeAdapter(dataclasses.make_dataclass("File", keys, kw_only=True)).json_schema())
+    definitions = root.pop("$defs", {})
+    for shape in EXAMPLES:
+        name = shape.__name__
+        if name in definitions and shape in _NESTED:
+            definitions[name] = _described(_NESTED[shape])
+            definitions |= definitions[name].pop("$defs")
+        elif name in definitions:
+            definitions[name] = _completed(definitions[name], shape, kind.described_by)
+    for kinds in (Status, Claim):
+        if kinds.__name__ in definitions:
+            definitions[kinds.__name__]["description"] = inspect.getdoc(kinds)
+    return {**_completed(root, kind.shape, kind.described_by), **kind.whole, "$defs": definitions}
 
-    With ``one_or_more``, a single value may stand for a list of one.
-    """
-    words = WORDS[shape]
-    schema.pop("title", None)
-    schema |= {"description": _plain(inspect.getdoc(shape) or "").partition("\n")[0], "additionalProperties": False}
-    schema |= {**words.whole, "examples": [words.example]}
-    descriptions = {**_DESCRIPTIONS, **_attributes(words.described_by or shape)}
+
+def _completed(schema: _Keywords, shape: type, described_by: Mapping[type, type]) -> _Keywords:
+    """Return the schema of an object with all that its types do not say, and without what nobody needs."""
+    descriptions = _attributes(described_by.get(shape, shape))
     for key, found in schema["properties"].items():
-        keywords = words.keys.get(key, {})
-        found.pop("title", None)
         if key in descriptions:
             found.setdefault("description", descriptions[key])
-        alternatives = [alternative.get("type") for alternative in found.get("anyOf", ())]
-        if alternatives and set(alternatives) <= {"number", "null"}:
-            del found["anyOf"]
-            found["type"] = alternatives
-        if "minItems" in found:
-            found.pop("default", None)  # of a list that is left out or has entries
-        if "anyOf" in keywords:
-            found.clear()
-        elif one_or_more and found.get("type") == "array":
-            keywords = _let_one_stand_for_a_list(found, keywords)
-        elif one_or_more and found.get("type") == "object":
-            item, keywords = keywords, {}
-            found["additionalProperties"] = {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
-        found.update(keywords)
+        one, *more = found.get("anyOf", [{}])
+        if more and more[0].get("items") == one and len(found.get("default") or ()) == 1:
+            found["default"] = found["default"][0]  # it may stand for a list
+        if "minItems" in found or (isinstance(found.get("default"), dict) and found["default"]):
+            found.pop("default", None)
+    description = _plain(inspect.getdoc(shape) or "").partition("\n")[0]
+    required = [key for key in schema["required"] if key in EXAMPLES[shape]]
+    own = {"description": description, "additionalProperties": False, "required": required}
+    return {**schema, **own, "examples": [EXAMPLES[shape]]}
 
 
-def _let_one_stand_for_a_list(schema: Keywords, keywords: Keywords) -> Keywords:
-    """Let a list in a schema have a single value in its place; return those keywords that are not of its values."""
-    own = {name: value for name, value in keywords.items() if name == "description"}
-    item = {**schema.pop("items"), **{name: value for name, value in keywords.items() if name not in own}}
-    alternatives = [alternative["type"] for alternative in item.pop("anyOf", ())]
-    if alternatives:
-        item["type"] = alternatives
-    del schema["type"]
-    if len(schema.get("default") or ()) == 1:
-        schema["default"] = schema["default"][0]
-    schema["anyOf"] = [item, {"type": "array", "items": item, "minItems": 1}]
-    return own
+def _flat(value: Any) -> Any:
+    """Return a part of a schema without titles, and with null as one more type in place of one more schema."""
+    if not isinstance(value, dict):
+        return [_flat(entry) for entry in value] if isinstance(value, list) else value
+    found = {key: _flat(entry) for key, entry in value.items() if key != "title"}
+    one, *more = found.get("anyOf", [{}])
+    if more == [{"type": "null"}] and isinstance(one.get("type"), str):
+        del found["anyOf"]
+        found = {**one, "type": [one["type"], "null"], **found}
+    return found
 
 
 def _attributes(shape: type) -> dict[str, str]:

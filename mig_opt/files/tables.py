@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.values import Findings, Raw, read_gpu, with_places
+from mig_opt.files.values import Findings, Raw, read_value, with_places
+from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.texts import number_in
 
@@ -153,7 +154,8 @@ def time_column(key: str) -> str:
 def gpu_of_table(gpu: str | None, findings: Findings, example: str = "A100") -> GpuModel | None:
     """Return the GPU that a table is for; None if it is not given, or unknown, which is noted."""
     if gpu is not None:
-        return read_gpu(gpu, findings)
+        model: GpuModel | None = read_value(Gpu, gpu, "gpu", findings)
+        return model
     message = f'give it, for example gpu="{example}" (command line: --gpu {example})'
     findings.add("gpu", f"a CSV file does not name its GPU; {message}")
     return None

@@ -1,37 +1,36 @@
-"""Documents become objects of the domain by their shape, and back; what is wrong with them becomes problems with paths.
+"""Documents become objects of the domain, and back; what is wrong with them becomes problems with paths.
 
-Whatever cannot be read is None, and stand-ins take the place of what is wrong in an object, so that all the rest can be
-checked further: all problems are reported at once.
+The dataclass of an object says which keys there are, of which types, which pydantic applies, and by which rules
+(:mod:`mig_opt.rules`). Where something is wrong, all else is read by itself, and None is in its place, so that what the
+parts have to do with each other is checked as far as they can be read: all problems are reported at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
-import math
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Protocol, Union, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
-from mig_opt.files.shapes import SIZE, WORDS, Words
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
+from mig_opt.rules.checks import checked_value, hints_of, parts_of
+from mig_opt.rules.vocabulary import NullIs, Rule
 
-T = TypeVar("T")
 Raw = dict[str, Any]
-
-_NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 _EXPECTED = {
     "string": "a text in quotes",
     "float": "a number",
+    "finite": "a finite number",
     "int": "a whole number without a decimal point",
     "bool": "true or false",
     "tuple": "a list [...]",
@@ -43,6 +42,9 @@ _EXPECTED = {
 
 REPORTED = object()
 """In place of a value of a document whose problem has been noted."""
+
+EXAMPLES: dict[type, Raw] = {}
+"""For each class of objects in files one of them, with every key that it needs; each kind of files adds its own."""
 
 
 class Findings:
@@ -82,262 +84,250 @@ def with_places(text: str, entries: str, places: Sequence[object]) -> str:
     return re.sub(rf"{entries}\[([0-9]{{1,9}})\]", place, text)
 
 
-EntryReader = Callable[[Any, str, Findings], Any]
-"""Returns the part of a document that an object at a path stands for, None if it cannot be read."""
-
-
 def natural_order(path: str) -> list[str | int]:
     """Return what sorts texts with numbers as people do."""
     # tasks[10] comes after tasks[9]; texts and numbers alternate, so that they are never compared with each other.
     return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]{1,9})", path))]
 
 
-# Objects
+# Reading
 
 
-class _Key(NamedTuple):
-    """Key of an object."""
+class _Kind(Protocol):
+    """A kind of files, see :class:`mig_opt.files.kinds.FileKind`."""
 
-    needed: bool
-    default: Callable[[], Any]
-    hint: Any
-    """Type of its value."""
-    part: type | None
-    """Class of the object that it holds, or of each in the list that it holds; None if it holds other values."""
-    many: bool
-    optional: bool
-    """True if null is a value."""
+    def part(self, raw: Raw, path: str, findings: Findings) -> Any:
+        """Return what an object at a path of a document stands for."""
+
+    def document(self, content: Any) -> Raw:
+        """Return the document of what a file is to hold."""
+
+
+NESTED: dict[type, _Kind] = {}
+"""The kinds of files by the classes that they hold: their objects have a key ``schema`` wherever they are."""
+
+
+def read_value(hint: Any, raw: Any, path: str, findings: Findings) -> Any:
+    """Return a value as a type, as far as it can be read: None is what cannot be, all of which is noted."""
+    if raw is REPORTED:
+        return None
+    bare = parts_of(hint).bare
+    if bare in NESTED and isinstance(raw, dict):
+        return NESTED[bare].part(raw, path, findings)
+    try:
+        # As JSON: only there strict types and objects for dataclasses go together.
+        value = _adapter(hint).validate_json(f"[{json.dumps(raw, default=_nothing)}]", strict=True)[0]
+    except RecursionError:
+        findings.add(path, "is nested too deeply")
+        return None
+    except ValidationError as error:
+        found = _read_object_parts(bare, raw, path, findings) if isinstance(raw, dict) else REPORTED
+        if isinstance(raw, list) and get_args(bare)[1:] == (...,):
+            entry = get_args(bare)[0]
+            return tuple(read_value(entry, part, f"{path}[{index}]", findings) for index, part in enumerate(raw))
+        if found is REPORTED:
+            found = None
+            for detail in error.errors(include_url=False):
+                findings.extend(_translated(detail, raw, path, hint))
+        return found
+    return checked_value(hint, value, path, findings.problems)
+
+
+def _read_object_parts(bare: Any, raw: Raw, path: str, findings: Findings) -> Any:
+    """Return what an object stands for that cannot be read as a whole; REPORTED if it should be none."""
+    if bare in EXAMPLES:
+        return read_object(bare, raw, path, findings)
+    if get_origin(bare) in (Union, types.UnionType):
+        kind = _kind_of(get_args(bare), raw, path, findings)
+        return kind and read_object(kind, raw, path, findings)
+    if get_origin(bare) is not Mapping:
+        return REPORTED
+    found = {}
+    for name, part in raw.items():
+        where = f"{path}.{key_name(name)}"
+        key = read_value(get_args(bare)[0], name, where, findings)
+        if key is not None:
+            found[key] = read_value(get_args(bare)[1], part, where, findings)
+    return found
+
+
+def _nothing(_: object) -> None:
+    """Return what stands for a value that has been reported; what has it is read again in parts."""
+
+
+def _kind_of(kinds: Sequence[type], raw: Raw, path: str, findings: Findings) -> type | None:
+    """Return the class of an object out of several ones: that whose first key it has; None if not just one is."""
+    firsts = {dataclasses.fields(kind)[0].name: kind for kind in kinds}
+    found = [kind for key, kind in firsts.items() if key in raw]
+    if len(found) == 1:
+        return found[0]
+    *some, last = (f'"{key}"' for key in firsts)
+    findings.add(path, f"needs one of {', '.join(some)} and {last}, and only one")
+    return None
+
+
+def _core_schema(rule: Rule, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """Return how pydantic validates values of a type with a rule; whether they follow it is looked at afterwards."""
+    if rule.file_type is not None:
+        return core_schema.no_info_after_validator_function(rule.read, handler.generate_schema(rule.file_type))
+    inner: Any = handler(source)
+    if inner["type"] == "float" and type(rule).fine is not Rule.fine:
+        inner["allow_inf_nan"] = True  # whether it has to be finite is for the rule to say
+    if isinstance(rule, NullIs):
+        return core_schema.no_info_after_validator_function(rule.with_null, core_schema.nullable_schema(inner))
+    changes = type(rule).read is not Rule.read
+    return core_schema.no_info_before_validator_function(rule.read, inner) if changes else inner
+
+
+def _json_schema(rule: Rule, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    return rule.described(handler(schema))
+
+
+# Pydantic asks annotations how to go about values; rules themselves know nothing of it.
+Rule.__get_pydantic_core_schema__ = _core_schema  # type: ignore[attr-defined]
+Rule.__get_pydantic_json_schema__ = _json_schema  # type: ignore[attr-defined]
 
 
 @cache
-def _keys(shape: type) -> dict[str, _Key]:
-    hints, missing = get_type_hints(shape, include_extras=True), dataclasses.MISSING
-    keys = {}
-    for field in dataclasses.fields(shape):
-        needed = field.default is missing and field.default_factory is missing
-        value, factory = None if needed else field.default, field.default_factory
-        default = (lambda value=value: value) if factory is missing else factory
-        hint = hints[field.name]
-        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-        members = get_args(bare) if get_origin(bare) in (Union, types.UnionType) else (bare,)
-        optional = type(None) in members
-        inner = members[0]
-        many = get_origin(inner) is tuple
-        if many:
-            inner = get_args(inner)[0]
-        part = inner if dataclasses.is_dataclass(inner) else None
-        keys[field.name] = _Key(needed, default, hint, part, many, optional)  # type: ignore[arg-type]
-    return keys
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(tuple[hint], config=ConfigDict(extra="forbid", allow_inf_nan=False))
+
+
+def _translated(detail: Any, raw: object, path: str, hint: Any) -> list[Problem]:
+    """Return an error of pydantic about a value at a path in our words."""
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    for step in detail["loc"][1:]:  # the value is the only entry of a list
+        there = raw if isinstance(raw, dict) else range(len(raw)) if isinstance(raw, list) else ()
+        if step not in there and detail["type"] != "missing":
+            break  # of a class, or of an entry that stands for a list
+        path = Problem(f"[{step}]" if isinstance(step, int) else key_name(step), "").below(path).path
+        raw = raw[step] if step in there else None  # type: ignore[index]
+    if isinstance(context.get("error"), InputError):
+        return [problem.below(path) for problem in context["error"].problems]
+    if detail["type"] == "json_invalid":
+        reason = str(context["error"]).partition(" at line")[0]
+        return [Problem(path, f"cannot be read: {reason}")]
+    if detail["type"] == "missing":
+        return [Problem(path, "is missing; add it")]  # of a pair: the keys of objects are looked at elsewhere
+    wanted = str(context.get("expected") or _EXPECTED.get(detail["type"].partition("_")[0], ""))
+    if wanted == _EXPECTED["dataclass"] and parts_of(hint).optional:
+        wanted += " or null"
+    value = str(raw) if detail["type"] == "finite_number" else shown(raw)
+    return [Problem(path, f"must be {wanted}, is {value}" if wanted else f"{detail['msg']}, is {value}")]
+
+
+def read_object(shape: type, raw: Raw, path: str, findings: Findings) -> Any:
+    """Return an object of a dataclass; where something is wrong, one that has None for that and checks nothing."""
+    before = len(findings.problems)
+    values = read_keys(shape, hints_of(shape), raw, path, findings, defaults=defaults_of(shape))
+    return made(shape, values, path, findings, good=len(findings.problems) == before and not holds_reported(raw))
+
+
+def holds_reported(raw: Raw) -> bool:
+    """Return True if the value of a key has been reported."""
+    return any(value is REPORTED for value in raw.values())
 
 
 def read_keys(
     shape: type,
+    hints: Mapping[str, Any],
     raw: Raw,
+    path: str,
     findings: Findings,
-    path: str = "",
     *,
-    readers: Mapping[str, EntryReader] = _NOTHING,
-    skip: Iterable[str] = (),
+    defaults: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the value of each key of an object but ``schema`` and those to ``skip``.
+    """Return the value of each key of an object, by their types; for one that is not there its default, or None."""
+    below = f"{path}." if path else ""
+    for key in raw:
+        if key not in hints and not (key == "schema" and key in EXAMPLES[shape]):
+            meant = nearest(shown(key, 60).strip('"'), dict.fromkeys([*EXAMPLES[shape], *hints]))
+            findings.add(f"{below}{key_name(key)}", f"unknown key; {meant}")
+    values = {}
+    for key, hint in hints.items():
+        default = defaults.get(key)
+        values[key] = default() if callable(default) else default
+        if key in raw:
+            if raw[key] is not None or not parts_of(hint).optional:  # null is as if it were left out
+                values[key] = read_value(hint, raw[key], f"{below}{key}", findings)
+        elif key not in defaults:
+            example = json.dumps(EXAMPLES[shape][key])
+            findings.add(f"{below}{key}", f'is missing; add it, for example "{key}": {example}')
+    return values
 
-    For a key that is not there it is the default; None for one without default, and for what cannot be read, be it the
-    value of a key or an entry of a list. ``shape`` is the dataclass with the keys; ``readers`` read the objects that
-    some keys hold, or each object in the list that they hold.
-    """
-    findings.extend(key_problems(shape, raw), path)
-    prefix = f"{path}." if path else ""
+
+@cache
+def defaults_of(shape: type) -> Mapping[str, Any]:
+    """Return the defaults of the fields of a dataclass that have one, or what makes them."""
+    missing = dataclasses.MISSING
+    found = {field.name: (field.default, field.default_factory) for field in dataclasses.fields(shape)}
     return {
-        name: _read_key(key, raw[name], f"{prefix}{name}", readers.get(name), findings)
-        if name in raw
-        else key.default()
-        for name, key in _keys(shape).items()
-        if name not in ("schema", *skip)
+        name: value if factory is missing else factory
+        for name, (value, factory) in found.items()
+        if value is not missing or factory is not missing
     }
 
 
-def _read_key(key: _Key, value: Any, where: str, reader: EntryReader | None, findings: Findings) -> Any:
-    if reader is None and key.part is None:
-        return _read_value(key.hint, value, where, findings)
-    if value is REPORTED or (value is None and key.optional):
-        return None
-    read = reader or partial(read_object, key.part or object)
-    if key.many and isinstance(value, list):
-        return [read(entry, f"{where}[{index}]", findings) for index, entry in enumerate(value)]
-    if not key.many and isinstance(value, dict):
-        return read(value, where, findings)
-    wanted = "a list [...]" if key.many else "an object {...}" + " or null" * (key.needed and key.optional)
-    findings.add(where, f"must be {wanted}, is {shown(value)}")
-    return None
+def made(shape: type, values: Mapping[str, Any], path: str, findings: Findings, *, good: bool) -> Any:
+    """Return an object of a dataclass with some values; where something is wrong, one that does not check them.
 
-
-def key_problems(shape: type, raw: Raw) -> list[Problem]:
-    """Return a problem for each key that is missing, unknown, or no number of compute slices where it should be."""
-    known = _keys(shape)
-    problems = [
-        Problem(key_name(key), f"unknown key; {nearest(shown(key, 60).strip(chr(34)), known)}")
-        for key in raw
-        if key not in known
-    ]
-    for name, key in known.items():
-        if key.needed and name not in raw:
-            example = json.dumps(WORDS[shape].example[name])
-            problems.append(Problem(name, f'is missing; add it, for example "{name}": {example}'))
-    for name in _sized_keys(shape):
-        figures = raw.get(name)
-        if isinstance(figures, dict):
-            problems += [
-                Problem(f"{name}.{key_name(size)}", 'the key must be a number of compute slices, like "1" or "4"')
-                for size in figures
-                if not re.fullmatch(SIZE, size)
-            ]
-    return problems
-
-
-@cache
-def _sized_keys(shape: type) -> tuple[str, ...]:
-    """Return the keys of an object whose values are figures by number of compute slices."""
-    return tuple(key for key, keywords in WORDS.get(shape, Words({})).keys.items() if "patternProperties" in keywords)
-
-
-def read_object(
-    shape: type[T],
-    raw: object,
-    path: str,
-    findings: Findings,
-    stand_ins: Mapping[str, Any] = _NOTHING,
-) -> T | None:
-    """Return an object of the domain.
-
-    If something is wrong with it, the object that is returned holds stand-ins for that, so that the rest of it can be
-    checked further; None if there are no stand-ins for what must be there.
+    With ``good`` nothing is wrong with each value by itself.
     """
-    if not isinstance(raw, dict):
-        findings.add(path, f"must be an object {{...}}, is {shown(raw)}")
-        return None
-    problems = key_problems(shape, raw)
-    while True:
-        if not problems:
-            value, problems = _validated(shape, raw)
-            if not problems:
-                return value  # type: ignore[no-any-return]
-        findings.extend(problems, path)
-        mended = _mended(shape, raw, problems, stand_ins)
-        if mended is None or mended == raw:
-            return None
-        raw, problems = mended, []
+    if good:
+        try:
+            return shape(**values)
+        except InputError as error:
+            findings.extend(error.problems, path)
+    ghost: Any = object.__new__(shape)
+    for name, value in values.items():
+        object.__setattr__(ghost, name, value)
+    if not good and hasattr(ghost, "_problems"):
+        findings.extend(ghost._problems(), path)  # rules name it
+    return ghost
 
 
-def _mended(shape: type, raw: Raw, problems: Iterable[Problem], stand_ins: Mapping[str, Any]) -> Raw | None:
-    """Return an object without what is wrong with it; None if it then lacks something."""
-    known = _keys(shape)
-    mended = {key: value for key, value in raw.items() if key in known}
-    for problem in problems:
-        key, _, size = problem.path.partition(".")
-        key = key.partition("[")[0]
-        if key not in known:
-            continue
-        if size and isinstance(mended.get(key), dict):
-            mended[key] = {**mended[key], size: 1.0}
-        elif key in stand_ins:
-            mended[key] = stand_ins[key]
-        else:
-            mended.pop(key, None)
-    for key in _sized_keys(shape):
-        figures = mended.get(key)
-        if isinstance(figures, dict):
-            sizes = {size: value for size, value in figures.items() if re.fullmatch(SIZE, size)}
-            mended[key] = sizes or stand_ins.get(key, {})
-    return None if any(key.needed and name not in mended for name, key in known.items()) else mended
+# Writing
 
 
-def in_place(raw: Raw, **given: object) -> Raw:
-    """Return a document with what is given, and not None, in place of its own keys."""
-    return {**raw, **{key: value for key, value in given.items() if value is not None}}
-
-
-def gpu_of(raw: Raw, findings: Findings) -> GpuModel | None:
-    """Return the GPU that a document names; None if it names none, or an unknown one, which is noted."""
-    return read_gpu(raw["gpu"], findings) if "gpu" in raw else None
-
-
-def read_gpu(name: object, findings: Findings, path: str = "gpu") -> GpuModel | None:
-    """Return the GPU of a name at a path; None if there is none, which is noted."""
-    if name is REPORTED:
-        return None
-    text = _read_value(str, name, path, findings)
-    if text is None:
-        return None
-    try:
-        return get_gpu(text)
-    except InputError as error:
-        findings.extend(Problem(path, problem.message) for problem in error.problems)
-        return None
-
-
-# Values
-
-
-def encoded(part: Any) -> Raw:
-    """Return a flat object of the domain as a part of a document, without the keys that have their default."""
-    raw = {}
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        if value != field.default:
-            raw[field.name] = {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
-    return raw
-
-
-def _read_value(annotation: object, raw: object, path: str, findings: Findings) -> Any:
-    """Return a value as the type that ``annotation`` names; None if it is wrong, which is noted."""
-    value, problems = _validated(annotation, raw)
-    findings.extend(problems, path)
-    return value
+def encoded(content: Any) -> Raw:
+    """Return an object of the domain as a part of a document, without the keys that have their default."""
+    shape: Any = type(content)
+    return encoder_of(shape)(content)  # type: ignore[no-any-return]
 
 
 @cache
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
+def encoder_of(hint: Any) -> Callable[[Any], Any]:
+    """Return the function that makes a value of a type a part of a document."""
+    bare, rules, optional = parts_of(hint)
+    nulls = [rule.number for rule in rules if isinstance(rule, NullIs)]
+    encode = _encoder(bare)
+    if not nulls and not optional:
+        return encode
+    return lambda value: None if value is None or value in nulls else encode(value)
 
 
-def _validated(annotation: Any, raw: object) -> tuple[Any, list[Problem]]:
-    try:
-        # As JSON: only there strict types and objects for dataclasses go together.
-        value = _adapter(annotation).validate_json(json.dumps(raw), strict=True)
-    except RecursionError:
-        return None, [Problem("", "is nested too deeply")]
-    except ValidationError as error:
-        return None, [problem for detail in error.errors(include_url=False) for problem in _translated(detail, raw)]
-    infinite = _not_finite(value)
-    return (None, infinite) if infinite else (value, [])
+def _encoder(bare: Any) -> Callable[[Any], Any]:
+    if bare in NESTED:
+        return NESTED[bare].document
+    if bare in EXAMPLES:
+        return object_encoder(hints_of(bare), defaults_of(bare))
+    each = encoder_of(get_args(bare)[-1 if get_origin(bare) is Mapping else 0]) if get_args(bare) else str
+    if get_origin(bare) is tuple:
+        return lambda values: [each(value) for value in values]
+    if get_origin(bare) is Mapping:
+        return lambda values: {str(key): each(value) for key, value in values.items()}
+    if isinstance(bare, type) and issubclass(bare, enum.Enum | GpuModel):
+        return lambda value: value.value if isinstance(value, enum.Enum) else value.name
+    return lambda value: value
 
 
-def _not_finite(value: object) -> list[Problem]:
-    """Return a problem for each number that is not finite of a value, or of an object that checks none itself."""
-    if isinstance(value, float):
-        return [] if math.isfinite(value) else [Problem("", f"must be a finite number, is {value}")]
-    if not dataclasses.is_dataclass(value) or hasattr(value, "__post_init__"):
-        return []
-    return [problem.below(key) for key in _keys(type(value)) for problem in _not_finite(getattr(value, key))]  # type: ignore[arg-type]
+def object_encoder(hints: Mapping[str, Any], left_out: Mapping[str, Any]) -> Callable[[Any], Raw]:
+    """Return the function that makes an object a part of a document; keys with the values ``left_out`` are left out."""
+    missing = object()
+    keys = [(key, encoder_of(hint), left_out.get(key, missing)) for key, hint in hints.items()]
+    keys = [(key, each, default() if callable(default) else default) for key, each, default in keys]
 
+    def encode(content: Any) -> Raw:
+        return {key: each(value) for key, each, default in keys if (value := getattr(content, key)) != default}
 
-def _translated(detail: ErrorDetails, raw: object) -> list[Problem]:
-    """Return an error of pydantic in our words, seen from the object that ``raw`` stands for."""
-    context = detail.get("ctx", {})
-    path, value = Problem("", ""), raw
-    for step in reversed(detail["loc"]):
-        path = path.below(f"[{step}]" if isinstance(step, int) else key_name(step))
-    if isinstance(context.get("error"), InputError):
-        return [problem.below(path.path) for problem in context["error"].problems]
-    if detail["type"] == "json_invalid":
-        reason = str(context["error"]).partition(" at line")[0]
-        return [Problem(path.path, f"cannot be read: {reason}")]
-    if detail["type"] == "missing":
-        return [Problem(path.path, "is missing; add it")]  # of a pair: the keys of objects have been looked at
-    for step in detail["loc"]:
-        if isinstance(value, (dict, list)):
-            value = value[step]  # type: ignore[index]  # a key of an object, an index of a list
-    wanted = str(context["expected"]) if "expected" in context else _EXPECTED.get(detail["type"].partition("_")[0], "")
-    return [
-        Problem(path.path, f"must be {wanted}, is {shown(value)}" if wanted else f"{detail['msg']}, is {shown(value)}")
-    ]
+    return encode

@@ -6,15 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
-from typing import Any
+from typing import Annotated
 
 from mig_opt.batch.batch import LiveInstance, instance_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.devices import Device, devices_of, gpu_name, wrong_devices
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.catalogue import Gpu
+from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
+from mig_opt.gpu.model import Placement
 from mig_opt.method.result import Result, Rows
-from mig_opt.rules import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
+from mig_opt.rules import MOST_GPUS
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import GpuCount, Index, Text, Whole
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -47,14 +49,14 @@ class HeldInstance:
         UUID of the MIG device, where it is known.
     """
 
-    gpu: int
+    gpu: Index
     profile: str
-    start: int
+    start: Index
     name: str = ""
     pinned: bool = False
     owner: str = ""
     idle: bool = False
-    weight: int = 1
+    weight: Annotated[int, Whole(1, MOST_WEIGHT)] = 1
     uuid: str = ""
 
 
@@ -92,7 +94,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class FleetState:
-    """Identical GPUs and the instances on them at one moment.
+    """Identical MIG GPUs and the instances on them at one moment.
 
     Attributes
     ----------
@@ -130,32 +132,31 @@ class FleetState:
     [(1, '1g.5gb', 6), (1, '4g.20gb', 0)]
     """
 
-    gpu: GpuModel
-    gpus: int
+    gpu: Gpu
+    gpus: GpuCount
     instances: tuple[HeldInstance, ...]
     name: str = field(default="", compare=False)
     nodes: tuple[str, ...] = ()
     uuids: tuple[str, ...] = ()
-    manager: str = ""
-    budgets: Mapping[str, int] = field(default_factory=dict, hash=False)
-    indices: tuple[int, ...] = ()
+    manager: Annotated[str, Text("the name of a program")] = ""
+    budgets: Mapping[str, Annotated[int, Whole(0, MOST_WEIGHT)]] = field(default_factory=dict, hash=False)
+    indices: tuple[Annotated[int, Whole(0, MOST_GPUS - 1)], ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.gpu, GpuModel):
-            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A100'), is {self.gpu!r:.60}")])
-        problems = list(wrong_integer("gpus", self.gpus, 1, MOST_GPUS))
-        try:
-            make_tuples(self, instances=(HeldInstance, "a HeldInstance"))
-        except InputError as error:
-            problems += error.problems
-        else:
-            gpus = MOST_GPUS if problems else self.gpus
-            problems += instance_problems(self.gpu, gpus, "instances", self.instances)
-            problems += surroundings_problems(gpus, vars(self))
-        if not problems:
-            make_tuples(self, **_OF_GPUS)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        lists = {"nodes": self.nodes, "indices": self.indices, "uuids": self.uuids}
+        for name, entries in lists.items():
+            if self.gpus and entries and len(entries) != self.gpus:
+                message = f"has {len(entries)} entries for {self.gpus} GPUs; give one for each GPU, or none"
+                yield Problem(name, message)
+        known = [entries for entries in lists.values() if entries != ()]
+        if all(entries and None not in entries for entries in known) and len(set(map(len, known))) == 1:
+            paths = {"index": "indices", "uuid": "uuids"}
+            yield from repeated_devices(self.devices, lambda position, key: f"{paths[key]}[{position}]")
+        if self.gpu:
+            yield from instance_problems(self.gpu, self.gpus or MOST_GPUS, "instances", self.instances or ())
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -272,51 +273,6 @@ class FleetState:
             instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
             where[migration.to_gpu, migration.profile, migration.to_start] = index
         return dataclasses.replace(self, instances=tuple(instances))
-
-
-_OF_GPUS: dict[str, tuple[type, str]] = {
-    "nodes": (str, "a text"),
-    "indices": (Integral, "a whole number"),
-    "uuids": (str, "a text"),
-}
-"""Lists that tell something of each GPU."""
-_LISTS = {"index": "indices", "uuid": "uuids"}
-
-
-def _wrong_lists(gpus: int, given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the lists that have an entry for each GPU."""
-    lists: dict[str, tuple[Any, ...]] = {}
-    for name, (kind, wanted) in _OF_GPUS.items():
-        if given[name] is None:
-            continue
-        try:
-            entries = lists[name] = tuple(entries_of(name, given[name], kind, wanted))
-        except InputError as error:
-            yield from (problem for problem in error.problems if "None" not in problem.message)
-            continue
-        if entries and gpus != MOST_GPUS and len(entries) != gpus:
-            yield Problem(name, f"has {len(entries)} entries for {gpus} GPUs; give one for each GPU, or none")
-    if lists.keys() == _OF_GPUS.keys() and len({len(entries) for entries in lists.values() if entries}) == 1:
-        yield from wrong_devices(devices_of(**lists), lambda position, key: f"{_LISTS[key]}[{position}]")
-
-
-def surroundings_problems(gpus: int, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with a state beside its instances: nodes, indices, UUIDs, manager, budgets and weights.
-
-    ``values`` has them by their names. What is None, or a list of it, could not be read and is not looked at.
-    """
-    given = {name: None if value == [None] else value for name, value in values.items()}
-    yield from _wrong_lists(gpus, given)
-    if given["manager"] is not None and not isinstance(given["manager"], str):
-        yield wrong_type("manager", given["manager"], "the name of a program")
-    if given["budgets"] is not None and not isinstance(given["budgets"], Mapping):
-        yield wrong_type("budgets", given["budgets"], "numbers of instances by owner")
-    else:
-        for owner, most in (given["budgets"] or {}).items():
-            yield from wrong_integer(f"budgets.{owner}", most, 0, MOST_WEIGHT)
-    for index, held in enumerate(given["instances"] or ()):
-        if held is not None:
-            yield from wrong_integer(f"instances[{index}].weight", held.weight, 1, MOST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

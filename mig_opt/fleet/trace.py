@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
-from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.batch import Batch, Task, costs_problems, repeated_names
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import operation_problems
+from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet, wrong_size
-from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Gigabytes, GpuCount, Moment, Name, NotEmpty, Number, Times, Whole
 from mig_opt.serving.profile_table import smallest_profile
 
 PCIE_LIMIT = 30.08
@@ -21,6 +22,8 @@ PCIE_LIMIT = 30.08
 
 MOST_SMS = 1_000_000
 """Streaming multiprocessors that a job may fill; more is taken for a slip of the pen."""
+
+WorkShare = Annotated[float, Number(at_least=0, below=1, words="a share of the work from 0 to below 1")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +75,33 @@ class Job:
     30.0
     """
 
-    name: str
-    arrival: float
-    times: Mapping[int, float]
+    name: Name
+    arrival: Moment
+    times: Times
     profile: str | None = None
-    memory_gb: float | None = None
-    memory_growth: tuple[tuple[float, float], ...] = ()
-    pcie_gbps: float = 0.0
-    sensitivity: float = 0.0
-    energy_j: float | None = None
-    sms: int | None = None
-    weight: float = 1.0
-    due: float | None = None
-    declared: Mapping[int, float] | None = None
+    memory_gb: Gigabytes | None = None
+    memory_growth: tuple[tuple[WorkShare, Annotated[float, Number("GB", above=0)]], ...] = ()
+    pcie_gbps: Annotated[float, Number("GB/s", at_least=0)] = 0.0
+    sensitivity: Annotated[float, Number(at_least=0)] = 0.0
+    energy_j: Annotated[float, Number("joules", at_least=0, hint=" (or left out)")] | None = None
+    sms: Annotated[int, Whole(1, MOST_SMS)] | None = None
+    weight: Annotated[float, Number(above=0)] = 1.0
+    due: Annotated[float, Number("seconds", at_least=0, hint=" (or left out)")] | None = None
+    declared: Times | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", dict(sorted(self.times.items())))
-        object.__setattr__(self, "declared", None if self.declared is None else dict(sorted(self.declared.items())))
-        object.__setattr__(self, "memory_growth", tuple((share, gb) for share, gb in self.memory_growth))
-        problems = []
-        if not self.name.strip():
-            problems.append(Problem("name", "must not be empty"))
-        problems += wrong_number("arrival", self.arrival, "a finite number of seconds >= 0", at_least=0)
-        if not self.times:
-            problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
-        for size, seconds in self.times.items():
-            problems += wrong_number(f"times.{size}", seconds, "a finite number of seconds > 0", above=0)
-        problems += _declared_problems(self.declared, self.times)
-        for name, unit, above in (
-            ("memory_gb", "GB >", True),
-            ("energy_j", "joules >=", False),
-            ("due", "seconds >=", False),
-        ):
-            if getattr(self, name) is not None:
-                least = {"above" if above else "at_least": 0}
-                wanted = f"a finite number of {unit} 0 (or left out)"
-                problems += wrong_number(name, getattr(self, name), wanted, **least)
-        for name, wanted in (("pcie_gbps", "a finite number of GB/s >= 0"), ("sensitivity", "a finite number >= 0")):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and 0 <= value < math.inf):
-                problems.append(Problem(name, f"must be {wanted}, is {value!r:.60}"))
-        if self.sms is not None:
-            problems += wrong_integer("sms", self.sms, 1, MOST_SMS)
-        problems += wrong_number("weight", self.weight, "a finite number > 0", above=0)
-        problems += _growth_problems(self.memory_growth, self.memory_gb)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.times and self.declared and self.declared.keys() != self.times.keys():
+            sizes, wanted = (", ".join(map(str, known)) for known in (self.declared, self.times))
+            yield Problem("declared", f"must have the sizes of times ({wanted}), has {sizes}")
+        growth = [step for step in self.memory_growth or () if step and None not in step]
+        if any(one[0] >= two[0] for one, two in itertools.pairwise(growth)):
+            yield Problem("memory_growth", "shares of the work must rise from entry to entry")
+        if growth and self.memory_gb is not None and max(gb for _, gb in growth) > self.memory_gb:
+            message = f"{self.memory_gb:g} GB is less than memory_growth reaches; the most counts, so raise or drop it"
+            yield Problem("memory_gb", message)
 
     def __hash__(self) -> int:
         return hash((self.name, self.arrival, tuple(self.times.items()), self.profile))
@@ -147,33 +131,9 @@ class Job:
         return self.memory_gb or 0.0
 
 
-def _declared_problems(declared: Mapping[int, float] | None, times: Mapping[int, float]) -> Iterator[Problem]:
-    if declared is None:
-        return
-    for size, seconds in declared.items():
-        yield from wrong_number(f"declared.{size}", seconds, "a finite number of seconds > 0", above=0)
-    if times and declared.keys() != times.keys():
-        sizes, wanted = (", ".join(map(str, known)) or "none" for known in (declared, times))
-        yield Problem("declared", f"must have the sizes of times ({wanted}), has {sizes}")
-
-
-def _growth_problems(growth: Sequence[tuple[float, float]], most: float | None) -> Iterator[Problem]:
-    for index, (share, gb) in enumerate(growth):
-        if not 0 <= share < 1:
-            yield Problem(f"memory_growth[{index}]", f"its share of the work must be from 0 to below 1, is {share}")
-        if not 0 < gb < math.inf:
-            yield Problem(f"memory_growth[{index}]", f"must have a finite number of GB > 0, has {gb}")
-    if any(one[0] >= two[0] for one, two in itertools.pairwise(growth)):
-        yield Problem("memory_growth", "shares of the work must rise from entry to entry")
-    if growth and most is not None and max(gb for _, gb in growth) > most:
-        yield Problem(
-            "memory_gb", f"{most:g} GB is less than memory_growth reaches; the most counts, so raise or drop it"
-        )
-
-
 @dataclass(frozen=True)
 class Trace:
-    """Jobs in the order in which they arrive, and the fleet.
+    """Jobs that arrive over time at a fleet of identical MIG GPUs.
 
     Attributes
     ----------
@@ -203,24 +163,17 @@ class Trace:
     ['a', 'b']
     """
 
-    jobs: tuple[Job, ...]
-    gpu: GpuModel
-    gpus: int = 1
+    jobs: Annotated[tuple[Job, ...], NotEmpty("at least one job")]
+    gpu: Gpu
+    gpus: GpuCount = 1
     operations: OperationCosts = OperationCosts({}, {})
-    pcie_limit: float = PCIE_LIMIT
+    pcie_limit: Annotated[float, Number("GB/s", above=0)] = PCIE_LIMIT
     name: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.gpu, GpuModel):
-            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A100'), is {self.gpu!r:.60}")])
-        if not self.operations.create and not self.operations.destroy:
+        if isinstance(self.gpu, GpuModel) and not self.operations.create and not self.operations.destroy:
             object.__setattr__(self, "operations", self.gpu.operation_costs)
-        problems = list(trace_problems(self.gpu, self.jobs))
-        problems += operation_problems(self.gpu, self.operations)
-        problems += wrong_integer("gpus", self.gpus, 1, MOST_GPUS)
-        problems += wrong_number("pcie_limit", self.pcie_limit, "a finite number of GB/s > 0", above=0)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         object.__setattr__(self, "jobs", tuple(sorted(self.jobs, key=lambda job: job.arrival)))
 
     @property
@@ -228,6 +181,13 @@ class Trace:
         """The profiles that instances may have: variants with attributes only if a job asks for one."""
         asked = {job.profile for job in self.jobs if job.profile is not None}
         return "all" if any(self.gpu.profile(name).attributes for name in asked) else "double-memory"
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from repeated_names("jobs", self.jobs or ())
+        if self.gpu:
+            for index, job in enumerate(self.jobs or ()):
+                yield from () if job is None else _job_problems(self.gpu, job, f"jobs[{index}]")
+            yield from costs_problems(self.gpu, self.operations)
 
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.
@@ -322,30 +282,16 @@ def batch_of(trace: Trace) -> Batch:
     return Batch(tuple(tasks), trace.gpu, trace.gpus, trace.operations, name=trace.name)
 
 
-def trace_problems(gpu: GpuModel, jobs: Sequence[Job | None]) -> Iterator[Problem]:
-    """Yield everything that is wrong with the jobs of a trace beyond each for itself; ``None`` is one not read."""
-    if not jobs:
-        yield Problem("jobs", "needs at least one job, is empty")
-    first: dict[str, int] = {}
-    for index, job in enumerate(jobs):
-        if job is None:
-            continue
-        if first.setdefault(job.name, index) != index:
-            message = f"{job.name!r} is the name of jobs[{first[job.name]}] already; give each job its own"
-            yield Problem(f"jobs[{index}].name", message)
-        for size in job.times:
-            yield from wrong_size(f"jobs[{index}].times.{size}", gpu, size)
-        if job.profile is not None:
-            yield from _profile_problems(gpu, job, f"jobs[{index}].profile")
-
-
-def _profile_problems(gpu: GpuModel, job: Job, path: str) -> Iterator[Problem]:
-    assert job.profile is not None
+def _job_problems(gpu: GpuModel, job: Job, path: str) -> Iterator[Problem]:
+    for size in job.times or ():
+        yield from wrong_size(f"{path}.times.{size}", gpu, size)
+    if job.profile is None:
+        return
     try:
         profile = gpu.profile(job.profile)
     except InputError as error:
-        yield from (Problem(path, problem.message) for problem in error.problems)
+        yield from (Problem(f"{path}.profile", problem.message) for problem in error.problems)
         return
-    if profile.compute_slices not in job.times:
+    if job.times and profile.compute_slices not in job.times:
         message = f"times has no seconds for its {profile.compute_slices} compute slices; add them"
-        yield Problem(path, message)
+        yield Problem(f"{path}.profile", message)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
-from mig_opt.rules import wrong_type
+from mig_opt.rules import other_type, wrong_type
+from mig_opt.rules.vocabulary import Rule
 
 
 def _data(name: str) -> Any:
@@ -94,11 +95,59 @@ def get_gpu(name: str) -> GpuModel:
     >>> get_gpu("h100").name
     'H100-80GB'
     """
-    try:
-        return _names()[name.casefold()]
-    except KeyError:
+    if not KnownName().fine(name):
+        raise UnknownGpuError([Problem("gpu", KnownName().wrong(name))])
+    return _names()[name.casefold()]
+
+
+class KnownName(Rule):
+    """The name or an alias of a GPU of the catalogue."""
+
+    __slots__ = ()
+
+    def fine(self, value: Any) -> bool:
+        """Return True if there is such a GPU."""
+        return isinstance(value, str) and value.casefold() in _names()
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a name, with the nearest ones."""
+        if not isinstance(value, str):
+            return other_type(value, "the name of a GPU")
         known = [name for model in catalogue() for name in (model.name, *model.aliases)]
-        raise UnknownGpuError([Problem("gpu", f"unknown GPU {name!r}; {nearest(name, known)}")]) from None
+        return f"unknown GPU {value!r}; {nearest(value, known)}"
+
+
+class KnownGpu(Rule):
+    """A kind of GPU; a file has its name."""
+
+    __slots__ = ()
+
+    def fine(self, value: Any) -> bool:
+        """Return True if it is one."""
+        return isinstance(value, GpuModel)
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with something else."""
+        return other_type(value, "a GpuModel, for example get_gpu('A100')")
+
+    @property
+    def file_type(self) -> Any:
+        """A text."""
+        return str
+
+    def read(self, value: Any) -> GpuModel:
+        """Return the GPU of a name."""
+        if not KnownName().fine(value):
+            raise InputError([Problem("", KnownName().wrong(value))])
+        return get_gpu(value)
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema that says what it is."""
+        return {**schema, "description": "Name of the GPU in the catalogue, or a short alias."}
+
+
+GpuName = Annotated[str, KnownName()]
+Gpu = Annotated[GpuModel, KnownGpu()]
 
 
 DRIVER = "nvml"
@@ -177,6 +226,8 @@ def operation_problems(gpu: GpuModel, operations: OperationCosts, path: str = "o
     """Yield a problem for each size of ``gpu`` that costs at a path lack, and for each that the GPU does not have."""
     below = f"{path}." if path else ""
     for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
+        if costs is None:  # it has been reported
+            continue
         missing = [size for size in gpu.sizes if size not in costs]
         if missing:
             sizes = ", ".join(map(str, missing))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from mig_opt.errors import Problem
-from mig_opt.rules import MOST_GPUS, wrong_integer
+from mig_opt.rules import MOST_GPUS
+from mig_opt.rules.vocabulary import Whole
 from mig_opt.texts import number_ranges
 
 
@@ -34,7 +36,7 @@ class Device:
     ('3', '3 of node-1')
     """
 
-    index: int
+    index: Annotated[int, Whole(0, MOST_GPUS - 1)]
     node: str = ""
     uuid: str = ""
 
@@ -100,29 +102,26 @@ def device_problems(devices: Sequence[Device | None], gpus: int, *, some_new: bo
 
     None is a device that could not be read, and ``MOST_GPUS`` a number that could not.
     """
-    known = [device for device in devices if device is not None]
-    if not known or len(known) < len(devices):
+    if not devices or None in devices:
         return
-    if gpus != MOST_GPUS and (len(known) > gpus if some_new else len(known) != gpus):
+    if gpus != MOST_GPUS and (len(devices) > gpus if some_new else len(devices) != gpus):
         wanted = "one for each GPU but the new ones" if some_new else "one for each GPU"
-        yield Problem("devices", f"has {len(known)} entries for {gpus} GPUs; give {wanted}, or none")
-    yield from wrong_devices(known, lambda position, key: f"devices[{position}].{key}")
+        yield Problem("devices", f"has {len(devices)} entries for {gpus} GPUs; give {wanted}, or none")
+    yield from repeated_devices(devices, lambda position, key: f"devices[{position}].{key}")  # type: ignore[arg-type]
 
 
-def wrong_devices(devices: Sequence[Device], path: Callable[[int, str], str]) -> Iterator[Problem]:
-    """Yield a problem for each index that is none, and for each GPU that is there twice.
+def repeated_devices(devices: Sequence[Device], path: Callable[[int, str], str]) -> Iterator[Problem]:
+    """Yield a problem for each GPU that is there twice.
 
     ``path`` is that of a key of a device, by its position and the name of the key.
     """
     first: dict[object, int] = {}
     for position, device in enumerate(devices):
-        wrong = list(wrong_integer(path(position, "index"), device.index, 0, MOST_GPUS - 1))
-        yield from wrong
-        names: dict[str, tuple[object, str]] = (
-            {} if wrong else {"index": ((device.node, device.index), f"GPU {device}")}
-        )
+        names: dict[str, tuple[object, str]] = {}
+        if device.index is not None:
+            names["index"] = (device.node, device.index), f"GPU {device}"
         if device.uuid:
-            names["uuid"] = (device.uuid, device.uuid)
+            names["uuid"] = device.uuid, device.uuid
         for key, (identity, name) in names.items():
             other = first.setdefault(identity, position)
             if other != position:

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Costs
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -148,22 +150,13 @@ class OperationCosts:
         True if they were measured on another GPU.
     """
 
-    create: Mapping[int, float]
-    destroy: Mapping[int, float]
+    create: Costs
+    destroy: Costs
     source: str = ""
     assumed: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "create", dict(sorted(self.create.items())))
-        object.__setattr__(self, "destroy", dict(sorted(self.destroy.items())))
-        problems = [
-            Problem(f"{kind}.{size}", f"must be a finite number of seconds >= 0, is {seconds}")
-            for kind, costs in (("create", self.create), ("destroy", self.destroy))
-            for size, seconds in costs.items()
-            if not 0 <= seconds < float("inf")
-        ]
-        if problems:
-            raise InputError(problems)
+        check_values(self)
 
     def __hash__(self) -> int:
         return hash((tuple(self.create.items()), tuple(self.destroy.items())))

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.rules import MOST_GPUS, MOST_SEEDS
+from mig_opt.rules.vocabulary import NotEmpty, OneOrMore, Rule, Whole, stated
 
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that a run of a study has unless it says otherwise."""
@@ -17,13 +21,47 @@ COMPARISON_TIME_LIMIT = 10.0
 """Seconds that a method of a comparison has for a batch unless it says otherwise."""
 
 
+class _Seeds(Rule):
+    """Seeds, for which a file may have how many there are."""
+
+    __slots__ = ()
+
+    def read(self, value: Any) -> tuple[Any, ...]:
+        """Return the seeds."""
+        if type(value) is not int:
+            return tuple(value) if isinstance(value, list) else (value,)
+        if not 1 <= value <= MOST_SEEDS:
+            message = f"must be from 1 to {MOST_SEEDS} seeds, or a list of them, is {value}"
+            raise InputError([Problem("", message)])
+        return tuple(range(value))
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with a number in place of the list."""
+        number = {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS}
+        words = "How many seeds (0, 1, ...), or a list of them."
+        return {"description": words, "anyOf": [number, {**schema, "minItems": 1}]}
+
+
+_Seed = Annotated[int, stated(minimum=0)]
+_Gpus = Annotated[int, stated(minimum=1, maximum=MOST_GPUS)]
+_Share = Annotated[float, stated(minimum=0, maximum=1)]
+_GPU = stated(description="Name of the GPU, or a list of them.")
+_FILE = stated(description="Path of a JSON or CSV file, seen from this one.")
+_OTHER_GPU = stated(description="In place of the GPU that the file names; CSV files need it.")
+_OTHER_GPUS = stated(description="In place of its number of GPUs, or one for each of a list.")
+_COSTS = stated(description="Whether creations and destructions take time.")
+_GROUP = stated(description="Traces of the same group are summarised together.")
+_SOME = NotEmpty("at least one entry")
+_LABEL = stated(description="Name in tables.")
+
+
 @dataclass(frozen=True, slots=True)
 class BundledBatch:
     """A bundled instance by its name; ``gpus`` replaces its number of GPUs."""
 
-    instance: str
-    gpus: int | None = None
-    operation_costs: bool = True
+    instance: Annotated[str, stated(description="Name of a bundled instance.")]
+    gpus: Annotated[_Gpus | None, _OTHER_GPUS] = None
+    operation_costs: Annotated[bool, _COSTS] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +71,37 @@ class BatchFromFile:
     ``gpu`` and ``gpus`` replace the GPU that the file names (CSV files need it) and its number of GPUs.
     """
 
-    file: str
-    gpu: str | None = None
-    gpus: int | None = None
-    operation_costs: bool = True
+    file: Annotated[str, _FILE]
+    gpu: Annotated[str | None, _OTHER_GPU] = None
+    gpus: Annotated[_Gpus | None, _OTHER_GPUS] = None
+    operation_costs: Annotated[bool, _COSTS] = True
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedBatches:
     """Batches of :func:`mig_opt.generate_batch` for every combination of its arguments, one for each seed."""
 
-    n: tuple[int, ...]
-    seeds: tuple[int, ...] = (0,)
-    scaling: tuple[str, ...] = ("MixedScaling",)
-    times: tuple[str, ...] = ("WideTimes",)
-    p_sup: tuple[float, ...] = (0.5,)
-    gpu: tuple[str, ...] = ("A100",)
-    gpus: tuple[int, ...] = (1,)
-    variant: tuple[str, ...] = ("paper",)
-    operation_costs: tuple[bool, ...] = (True,)
+    n: Annotated[
+        tuple[Annotated[int, stated(minimum=1)], ...],
+        OneOrMore(),
+        stated(description="Number of tasks, or a list of them."),
+    ]
+    seeds: Annotated[tuple[_Seed, ...], _Seeds()] = (0,)
+    scaling: Annotated[
+        tuple[str, ...], OneOrMore(), stated(description="PoorScaling, MixedScaling, GoodScaling, or a list.")
+    ] = ("MixedScaling",)
+    times: Annotated[tuple[str, ...], OneOrMore(), stated(description="WideTimes, NarrowTimes, or a list.")] = (
+        "WideTimes",
+    )
+    p_sup: Annotated[tuple[_Share, ...], OneOrMore(), stated(description="Share of super-linear tasks, or a list.")] = (
+        0.5,
+    )
+    gpu: Annotated[tuple[str, ...], OneOrMore(), _GPU] = ("A100",)
+    gpus: Annotated[tuple[_Gpus, ...], OneOrMore(), _OTHER_GPUS] = (1,)
+    variant: Annotated[tuple[str, ...], OneOrMore(), stated(description="paper, published-program, or a list.")] = (
+        "paper",
+    )
+    operation_costs: Annotated[tuple[bool, ...], OneOrMore(), _COSTS] = (True,)
 
 
 BatchSource = BundledBatch | BatchFromFile | GeneratedBatches
@@ -80,10 +130,12 @@ class MethodSettings:
     """
 
     method: str
-    time_limit: tuple[float | None, ...] = (DEFAULT_TIME_LIMIT,)
-    gap: tuple[float, ...] = (0.0,)
-    workers: tuple[int, ...] = (1,)
-    partition: tuple[str | None, ...] = (None,)
+    time_limit: Annotated[tuple[Annotated[float, stated(exclusiveMinimum=0)] | None, ...], OneOrMore()] = (
+        DEFAULT_TIME_LIMIT,
+    )
+    gap: Annotated[tuple[_Share, ...], OneOrMore()] = (0.0,)
+    workers: Annotated[tuple[Annotated[int, stated(minimum=1)], ...], OneOrMore()] = (1,)
+    partition: Annotated[tuple[str | None, ...], OneOrMore()] = (None,)
     deterministic: bool = False
     label: str = ""
 
@@ -92,11 +144,11 @@ class MethodSettings:
 class TraceFromFile:
     """A trace file, as :class:`BatchFromFile`; traces of a ``group`` are summarised together, by default by file."""
 
-    file: str
-    gpu: str | None = None
-    gpus: int | None = None
-    operation_costs: bool = True
-    group: str = ""
+    file: Annotated[str, _FILE]
+    gpu: Annotated[str | None, _OTHER_GPU] = None
+    gpus: Annotated[_Gpus | None, _OTHER_GPUS] = None
+    operation_costs: Annotated[bool, _COSTS] = True
+    group: Annotated[str, _GROUP] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +159,16 @@ class GeneratedTraces:
     are summarised together, by default those that differ by their seed only.
     """
 
-    family: tuple[str, ...]
-    seeds: tuple[int, ...] = (0,)
-    gpu: tuple[str, ...] = ("A100",)
-    gpus: tuple[int | None, ...] = (None,)
-    parameters: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
-    operation_costs: tuple[bool, ...] = (True,)
-    group: str = ""
+    family: Annotated[tuple[str, ...], OneOrMore(), stated(description="Family of traces, or a list of them.")]
+    seeds: Annotated[tuple[_Seed, ...], _Seeds()] = (0,)
+    gpu: Annotated[tuple[str, ...], OneOrMore(), _GPU] = ("A100",)
+    gpus: Annotated[tuple[_Gpus | None, ...], OneOrMore(), _OTHER_GPUS] = (None,)
+    parameters: Annotated[
+        Mapping[str, Annotated[tuple[Annotated[Any, stated(type=("number", "string"))], ...], OneOrMore()]],
+        stated(description="Parameters of the family, each with its value or a list."),
+    ] = field(default_factory=dict, hash=False)
+    operation_costs: Annotated[tuple[bool, ...], OneOrMore(), _COSTS] = (True,)
+    group: Annotated[str, _GROUP] = ""
 
 
 TraceSource = TraceFromFile | GeneratedTraces
@@ -123,14 +178,17 @@ TraceSource = TraceFromFile | GeneratedTraces
 class PolicySettings:
     """A scheduler for every combination of its options; ``label`` is its name in tables, by default with options."""
 
-    policy: str
-    options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
-    label: str = ""
+    policy: Annotated[str, stated(description="Name of the scheduler.")]
+    options: Annotated[
+        Mapping[str, Annotated[tuple[Any, ...], OneOrMore()]],
+        stated(description="Its options, each with its value or a list of values."),
+    ] = field(default_factory=dict, hash=False)
+    label: Annotated[str, _LABEL] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Every method on every batch, some times, and every scheduler on every trace, once: that is the same each time.
+    """Batches with the methods that run on each of them, traces with the schedulers that run on each of them.
 
     Attributes
     ----------
@@ -158,10 +216,10 @@ class Study:
     >>> study = Study(traces=(GeneratedTraces(("normal-25",)),), policies=(PolicySettings("first-fit"), thresholds))
     """
 
-    batches: tuple[BatchSource, ...] = ()
-    methods: tuple[MethodSettings, ...] = ()
-    repetitions: int = 1
-    seed: int = 0
+    batches: Annotated[tuple[BatchSource, ...], _SOME] = ()
+    methods: Annotated[tuple[MethodSettings, ...], _SOME] = ()
+    repetitions: Annotated[int, Whole(1, 2**30 - 1)] = 1
+    seed: Annotated[int, Whole(0, 2**30 - 1)] = 0
     fresh: bool = False
-    traces: tuple[TraceSource, ...] = ()
-    policies: tuple[PolicySettings, ...] = ()
+    traces: Annotated[tuple[TraceSource, ...], _SOME] = ()
+    policies: Annotated[tuple[PolicySettings, ...], _SOME] = ()

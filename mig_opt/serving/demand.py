@@ -14,10 +14,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.rules import make_tuples, wrong_integer, wrong_number, wrong_type
+from mig_opt.gpu.catalogue import Gpu
+from mig_opt.gpu.model import Profile
+from mig_opt.rules import wrong_number, wrong_type
+from mig_opt.rules.checks import check_values, checked_value
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
 
 ENOUGH = 1 - 5e-10
@@ -28,6 +32,7 @@ NEEDED = 1 - 2e-9
 TABLE_WANTED = "a ProfileTable, for example one of read(ProfileTable, ...)"
 """What is said to whoever gives something else."""
 
+_SOME = NotEmpty("at least one entry")
 _MS = 1000
 MOST_SEGMENTS = 1_000_000
 """Segments of a deployment: more are taken for a slip of the pen."""
@@ -63,21 +68,14 @@ class Service:
     'bert'
     """
 
-    name: str
-    slo: float
-    rate: float
+    name: Name
+    slo: Seconds
+    rate: PerSecond
     model: str = ""
-    min_replicas: int = 1
+    min_replicas: Annotated[int, Whole(1, MOST_REPLICAS)] = 1
 
     def __post_init__(self) -> None:
-        problems = []
-        if not self.name.strip():
-            problems.append(Problem("name", "must not be empty"))
-        problems += wrong_number("slo", self.slo, "a finite number of seconds > 0", above=0)
-        problems += wrong_number("rate", self.rate, "a finite number of requests per second > 0", above=0)
-        problems += wrong_integer("min_replicas", self.min_replicas, 1, MOST_REPLICAS)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         object.__setattr__(self, "model", self.model or self.name)
 
 
@@ -93,17 +91,14 @@ class GpuPool:
         How many there are; by default as many as it takes.
     """
 
-    gpu: GpuModel
-    count: int | None = None
+    gpu: Gpu
+    count: Count | None = None
 
     def __post_init__(self) -> None:
-        problems: list[Problem] = []
-        if not isinstance(self.gpu, GpuModel):
-            problems.append(wrong_type("gpu", self.gpu, "a GpuModel, for example get_gpu('A100')"))
-        if self.count is not None:
-            problems += wrong_integer("count", self.count, 1, 2**31 - 1)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+
+SloShare = Annotated[float, Number(above=0, at_most=1, words="a share of the SLO, > 0 and at most 1")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +119,12 @@ class SloRule:
     (0.20925, 0.1881)
     """
 
-    share: float = 0.5
+    share: SloShare = 0.5
     whole_ms: bool = False
 
     def __post_init__(self) -> None:
-        wanted = "a share of the SLO, > 0 and at most 1"
-        problems = list(wrong_number("slo_share", self.share, wanted, above=0))
-        if not problems and self.share > 1:
-            problems.append(Problem("slo_share", f"must be {wanted}, is {self.share}"))
+        problems: list[Problem] = []
+        checked_value(SloShare, self.share, "slo_share", problems)
         if problems:
             raise InputError(problems)
 
@@ -204,25 +197,18 @@ class Demand:
     [('1g.10gb', 74.4)]
     """
 
-    services: tuple[Service, ...]
-    tables: tuple[ProfileTable, ...]
-    pools: tuple[GpuPool, ...]
+    services: Annotated[tuple[Service, ...], _SOME]
+    tables: Annotated[tuple[Annotated[ProfileTable, Wanted(TABLE_WANTED)], ...], _SOME]
+    pools: Annotated[tuple[Annotated[GpuPool, Wanted("a GpuPool, for example GpuPool(get_gpu('A100'))")], ...], _SOME]
     rule: SloRule = SloRule()
-    max_processes: int | None = None
+    max_processes: Count | None = None
     name: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        make_tuples(
-            self,
-            services=(Service, "a Service"),
-            tables=(ProfileTable, TABLE_WANTED),
-            pools=(GpuPool, "a GpuPool, for example GpuPool(get_gpu('A100'))"),
-        )
-        problems = list(demand_problems(self.services, self.tables, self.pools))
-        if self.max_processes is not None:
-            problems += wrong_integer("max_processes", self.max_processes, 1, 2**31 - 1)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from demand_problems(self.services or (), self.tables or (), self.pools or ())
 
     @cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:
@@ -315,13 +301,12 @@ def demand_problems(
 
     ``None`` stands for an entry that could not be read; it keeps the indices of the others right.
     """
-    for name, entries in (("services", services), ("tables", tables), ("pools", pools)):
-        if not entries:
-            yield Problem(name, "needs at least one entry, is empty")
     yield from repeated([service and service.name for service in services], "services", ".name")
     yield from repeated([table and (table.model, table.gpu) for table in tables], "tables", "")
-    yield from repeated([pool and pool.gpu.name for pool in pools], "pools", ".gpu")
-    if None in tables or None in pools or not tables or not pools:
+    yield from repeated([pool and pool.gpu and pool.gpu.name for pool in pools], "pools", ".gpu")
+    if not tables or not pools or any(not table or not (table.model and table.gpu) for table in tables):
+        return
+    if any(not pool or not pool.gpu for pool in pools):
         return
     kinds = {pool.gpu.name for pool in pools if pool}
     known = dict.fromkeys(table.model for table in tables if table and table.gpu in kinds)
@@ -331,8 +316,9 @@ def demand_problems(
         yield Problem("tables", f"none is for {where}; they are for {measured}")
         return
     for index, service in enumerate(services):
-        if service and service.model not in known:
-            message = f"no profile table for {service.model!r} on {where}; {nearest(service.model, known)}"
+        model = service and (service.name if service.model == "" else service.model)
+        if model and model not in known:
+            message = f"no profile table for {model!r} on {where}; {nearest(model, known)}"
             yield Problem(f"services[{index}].model", message)
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.method.result import Result, Rows
 from mig_opt.method.shown import Shown
-from mig_opt.rules import make_tuples, wrong_type
+from mig_opt.rules import MOST_GPUS, wrong_type
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Index, NullIs, Wanted
 from mig_opt.serving.demand import Demand, Option
+
+Unknown = Annotated[float, NullIs(0.0)]
+"""A figure that is 0 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +42,19 @@ class Segment:
     processes : int
         Processes that share the instance.
     throughput : float
-        Requests per second of all processes together.
+        Requests per second of all processes together; 0 if that is not known.
     latency : float
-        Seconds from the begin of a batch to its end.
+        Seconds from the begin of a batch to its end; 0 if that is not known.
     """
 
     service: str
-    gpu: int
+    gpu: Index
     profile: str
     start: int
     batch: int
     processes: int
-    throughput: float
-    latency: float
+    throughput: Unknown = 0.0
+    latency: Unknown = 0.0
 
     @property
     def place(self) -> tuple[int, str, int]:
@@ -63,7 +69,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Deployment(Shown):
-    """Segments on GPUs.
+    """Instances that serve services, and their places on GPUs.
 
     Attributes
     ----------
@@ -88,19 +94,16 @@ class Deployment(Shown):
     (1, 3, 0.571)
     """
 
-    gpus: tuple[str, ...]
+    gpus: tuple[Annotated[str, Wanted("the name of a GPU")], ...]
     segments: tuple[Segment, ...]
     devices: tuple[Device, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.gpus, str):
-            raise InputError([wrong_type("gpus", self.gpus, "a tuple with the name of each GPU")])
-        make_tuples(
-            self, gpus=(str, "the name of a GPU"), segments=(Segment, "a Segment"), devices=(Device, "a Device")
-        )
-        problems = list(device_problems(self.devices, len(self.gpus), some_new=True))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        gpus = MOST_GPUS if self.gpus is None else len(self.gpus)
+        yield from device_problems(self.devices or (), gpus, some_new=True)
 
     def model(self, gpu: int) -> GpuModel:
         """Return the kind of a GPU."""
@@ -258,7 +261,7 @@ def check_deployments(**arguments: object) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeploymentResult(Shown, Result[Deployment]):
-    """Outcome of :func:`mig_opt.deploy`: its plan is a deployment, its lower bound counts GPUs.
+    """Outcome of :func:`mig_opt.deploy`: the deployment that was found, and the lower bound of GPUs that was proven.
 
     The status is ``optimal`` if no deployment has fewer GPUs. The lower bound is 0 if none is known, or if there is no
     deployment at all. ``proven`` has some of ``gpus``, ``compute slices`` and ``changes``.

@@ -5,13 +5,15 @@ The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.errors import Problem
+from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile, wrong_size
-from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Count, Gigabytes, Name, NotEmpty, PerSecond, Seconds, stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +44,14 @@ class Point:
     314.79
     """
 
-    size: int
-    batch: int
-    processes: int
-    throughput: float
-    latency: float
+    size: Count
+    batch: Count
+    processes: Count
+    throughput: PerSecond
+    latency: Seconds
 
     def __post_init__(self) -> None:
-        problems = [
-            problem
-            for name in ("size", "batch", "processes")
-            for problem in wrong_integer(name, getattr(self, name), 1, 2**31 - 1)
-        ]
-        problems += wrong_number("throughput", self.throughput, "a finite number of requests per second > 0", above=0)
-        problems += wrong_number("latency", self.latency, "a finite number of seconds > 0", above=0)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class ProfileTable:
     model : str
         Name of the model.
     gpu : str
-        Name or alias of the GPU; kept as its name in the catalogue.
+        Name or alias of the GPU, in files by default the only one that they name; kept as its name in the catalogue.
     points : tuple of Point
         What ran; ways that did not run have no point.
     memory_gb : float, optional
@@ -81,48 +75,27 @@ class ProfileTable:
         With every problem: no name, an unknown GPU, no point, sizes that the GPU does not have, a way measured twice.
     """
 
-    model: str
-    gpu: str
-    points: tuple[Point, ...]
-    memory_gb: float | None = None
+    model: Name
+    gpu: Annotated[GpuName, stated(type=("string", "null"))]
+    points: Annotated[tuple[Point, ...], NotEmpty("at least one point")]
+    memory_gb: Gigabytes | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "points", tuple(self.points))
-        problems = list(table_problems(self.model, self.gpu, self.points, self.memory_gb))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         object.__setattr__(self, "gpu", get_gpu(self.gpu).name)
 
-
-def table_problems(
-    model: str | None, gpu: str | None, points: Sequence[Point | None], memory_gb: float | None
-) -> Iterator[Problem]:
-    """Yield everything that is wrong with a profile table beyond its single points.
-
-    ``None`` stands for a model, a GPU or a point that could not be read; it keeps the indices of the others right.
-    """
-    if model is not None and not model.strip():
-        yield Problem("model", "must not be empty")
-    if not points:
-        yield Problem("points", "needs at least one point, is empty")
-    if memory_gb is not None:
-        yield from wrong_number("memory_gb", memory_gb, "a finite number of GB > 0 (or left out)", above=0)
-    kind = None
-    if gpu is not None:
-        try:
-            kind = get_gpu(gpu)
-        except InputError as error:
-            yield from error.problems
-    first: dict[tuple[int, int, int], int] = {}
-    for index, point in enumerate(points):
-        if point is None:
-            continue
-        if kind:
-            yield from wrong_size(f"points[{index}].size", kind, point.size)
-        other = first.setdefault((point.size, point.batch, point.processes), index)
-        if other != index:
-            way = f"size {point.size}, batch {point.batch}, processes {point.processes}"
-            yield Problem(f"points[{index}]", f"{way} is points[{other}] already; keep one of them")
+    def _problems(self) -> Iterator[Problem]:
+        first: dict[tuple[int, int, int], int] = {}
+        for index, point in enumerate(self.points or ()):
+            if point is None:
+                continue
+            if self.gpu and point.size:
+                yield from wrong_size(f"points[{index}].size", get_gpu(self.gpu), point.size)
+            triplet = point.size, point.batch, point.processes
+            other = first.setdefault(triplet, index)
+            if other != index and None not in triplet:
+                way = f"size {point.size}, batch {point.batch}, processes {point.processes}"
+                yield Problem(f"points[{index}]", f"{way} is points[{other}] already; keep one of them")
 
 
 def smallest_profile(gpu: GpuModel, size: int, memory_gb: float | None) -> Profile | None:

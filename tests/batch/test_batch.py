@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, gpus, tasks
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems
+from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
@@ -85,10 +85,10 @@ def test_instances_on_different_gpus_may_have_one_footprint() -> None:
     assert Batch(ONE, A30, 2, initial=initial).initial == initial
 
 
-def test_entries_that_could_not_be_read_keep_the_others_indices_right() -> None:
+def test_entries_that_are_something_else_keep_the_others_indices_right() -> None:
     bad = Task("b", {3: 1.0})
-    found = batch_problems(A30, 1, (None, bad), A30.operation_costs, (None, LiveInstance(4, "1g.6gb", 0)))
-    assert [problem.path for problem in found] == ["tasks[1].times.3", "initial[1].gpu"]
+    found = problems(lambda: Batch((None, bad), A30, initial=(None, LiveInstance(4, "1g.6gb", 0))))
+    assert [path for path, _ in found] == ["tasks[0]", "initial[0]", "tasks[1].times.3", "initial[1].gpu"]
 
 
 def test_a_task_that_fits_nowhere_is_no_input_error_but_has_no_options() -> None:
@@ -204,11 +204,11 @@ def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> 
         elif wrong == "name" and index:
             entries[index] = Task(entries[0].name, task.times, task.memory_gb)
             expected.add(f"tasks[{index}].name")
-    found = batch_problems(gpu, 1, entries, batch.operations, batch.initial)
-    assert {problem.path for problem in found} == expected
+    found = problems(lambda: batch.replace(tasks=tuple(entries))) if expected else []
+    assert {path for path, _ in found} == expected
     assert len(found) == len(expected)
 
 
 def test_a_name_is_not_a_gpu() -> None:
-    with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A30'\), is 'A30'"):
+    with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A100'\), is 'A30'"):
         Batch((Task("a", {1: 1.0}),), "A30")

@@ -33,13 +33,13 @@ from mig_opt.gpu.catalogue import get_gpu
 def test_nesting_deeper_than_pydantic_goes() -> None:
     deep = json.loads("[" * 400 + "]" * 400)
     (complaint,) = complaints(schedule_from_json, changed(SCHEDULE, ("runs/0/begin", deep)))
-    assert complaint.startswith("runs[0]: cannot be read: recursion limit")
+    assert complaint.startswith("runs[0].begin: cannot be read: recursion limit")
 
 
 def test_broken_unicode_escape() -> None:
     text = json.dumps(BATCH).replace('"lu"', '"\\ud800"')
     (complaint,) = complaints(batch_from_json, text)
-    assert complaint.startswith("tasks[1]: cannot be read: ")
+    assert complaint.startswith("tasks[1].name: cannot be read: ")
 
 
 def test_no_json_values() -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from mig_opt.files import KINDS
 from mig_opt.files.recognition import document_kind
-from mig_opt.files.shapes import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -60,7 +60,7 @@ def test_only_demands_are_demands() -> None:
 
 
 def test_one_name_is_no_list_of_gpus() -> None:
-    with pytest.raises(InputError, match="gpus: must be a tuple with the name of each GPU, is 'A30'"):
+    with pytest.raises(InputError, match="gpus: must be a tuple, each entry the name of a GPU, is 'A30'"):
         Deployment("A30", ())  # type: ignore[arg-type]
 
 

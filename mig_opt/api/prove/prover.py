@@ -185,8 +185,9 @@ def prove(
         seed=int(seed),
         runtime_s=0.0 if result is None else result.runtime_s,
         versions=versions_with() if result is None else dict(result.versions),
-        better=better,
         interrupted=result is not None and result.status is Status.INTERRUPTED,
+        better=better,
+        digest="",
     )
     return dataclasses.replace(certificate, digest=certificate.computed_digest())
 

@@ -7,37 +7,22 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
+from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.batch.batches import BATCH, BatchFile
-from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, writing_to
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.shapes import WORDS, Words
-from mig_opt.files.values import Findings, Raw, encoded, read_keys, read_object
+from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_object, read_value
 
 _SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"
-
-Command = Annotated[
-    tuple[str, ...], Field(json_schema_extra={"minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]})
-]
-
-
-@dataclass(frozen=True, slots=True)
-class CommandsFile:
-    """Commands of tasks, and of programs that measure models: a program and its arguments, which no shell reads."""
-
-    schema: Literal["mig-opt/commands/1"]
-    tasks: Mapping[str, Command] = field(default_factory=dict)
-    models: Mapping[str, Command] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,42 +30,30 @@ class JournalHead:
     """First line of a journal: the plan."""
 
     schema: Literal["mig-opt/journal/1"]
-    batch: BatchFile
-    schedule: ScheduleFile
-    commands: CommandsFile
+    batch: Batch
+    schedule: Schedule
+    commands: Commands
     gpus: tuple[str, ...]
     folder: str = "."
     run: str = ""
     name: str = ""
 
 
-_COMMANDS_EXAMPLE = {"schema": "mig-opt/commands/1", "tasks": {"gaussian": ["./gaussian", "-s", "4096"]}}
-_HEAD_EXAMPLE = {
+EXAMPLES[JournalHead] = {
     "schema": _SCHEMA,
-    "batch": WORDS[BatchFile].example,
-    "schedule": WORDS[ScheduleFile].example,
+    "batch": EXAMPLES[Batch],
+    "schedule": EXAMPLES[Schedule],
     "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
     "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
 }
-WORDS[CommandsFile] = Words(
-    _COMMANDS_EXAMPLE, whole={"anyOf": [{"required": ["tasks"]}, {"required": ["models"]}]}, described_by=Commands
+EXAMPLES[Event] = {"time": 1750000000.0, "kind": "begin"}
+
+COMMANDS: FileKind[Commands] = FileKind(
+    "commands",
+    Commands,
+    {Commands: {"tasks": {"gaussian": ["./gaussian", "-s", "4096"]}}},
+    whole={"anyOf": [{"required": ["tasks"]}, {"required": ["models"]}]},
 )
-WORDS[JournalHead] = Words(_HEAD_EXAMPLE)
-WORDS[Event] = Words({"time": 1750000000.0, "kind": "begin"})
-
-
-def _commands(raw: Raw, path: str, findings: Findings) -> Commands:
-    values = read_keys(CommandsFile, raw, findings, path)
-    findings.check()
-    return Commands(values["tasks"], values["models"])
-
-
-def _encoded_commands(commands: Commands) -> Raw:
-    tables = {"tasks": commands.tasks, "models": commands.models}
-    return {key: {name: list(words) for name, words in table.items()} for key, table in tables.items() if table}
-
-
-COMMANDS = FileKind("commands", _commands, _encoded_commands)
 read_commands, write_commands = COMMANDS.read, COMMANDS.write
 commands_from_json, commands_to_json = COMMANDS.from_json, COMMANDS.to_json
 
@@ -121,9 +94,8 @@ def read_journal(path: str | Path) -> Journal:
     findings = Findings(str(path))
     journal = _head(_line(lines[0], 1, path), findings)
     for number, line in enumerate(lines[1:], 2):
-        event = read_object(Event, _line(line, number, path), f"line {number}", findings)
+        event = read_value(Event, _line(line, number, path), f"line {number}", findings)
         findings.check()
-        assert event is not None
         _check_event(event, journal, number, findings)
         findings.check()
         journal.events.append(event)
@@ -144,17 +116,10 @@ def _line(text: str, number: int, path: str | Path) -> Raw:
 def _head(raw: Raw, findings: Findings) -> Journal:
     if raw.get("schema") != _SCHEMA:
         raise InputError([Problem("line 1", f'is no journal: "schema" must be "{_SCHEMA}"')], findings.source)
-    values = read_keys(
-        JournalHead,
-        raw,
-        findings,
-        readers={"batch": BATCH.part, "schedule": SCHEDULE.part, "commands": COMMANDS.part},
-    )
+    head = read_object(JournalHead, raw, "", findings)
     findings.check()
-    batch = values["batch"].replace(name=values["name"])
-    return Journal(
-        batch, values["schedule"], values["commands"], tuple(values["gpus"]), values["folder"], values["run"]
-    )
+    batch = head.batch.replace(name=head.name)
+    return Journal(batch, head.schedule, head.commands, head.gpus, head.folder, head.run)
 
 
 def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:

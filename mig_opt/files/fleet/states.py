@@ -3,69 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from mig_opt.batch.batch import instance_problems
-from mig_opt.errors import Problem
+from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import shown
-from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
-from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
+from mig_opt.files.kinds import FileKind, Table, fleet_document
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
-from mig_opt.files.values import Findings, Raw, gpu_of, in_place
-from mig_opt.fleet.state import (
-    MOST_WEIGHT,
-    DefragmentationResult,
-    FleetState,
-    HeldInstance,
-    surroundings_problems,
-)
-from mig_opt.gpu.model import GpuModel
+from mig_opt.files.values import Findings, Raw
+from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
 from mig_opt.texts import number_in
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """Identical MIG GPUs and the instances on them at one moment."""
-
-    schema: Literal["mig-opt/state/1"]
-    gpu: GpuName
-    instances: tuple[HeldInstance, ...]
-    gpus: GpuCount = 1
-    nodes: tuple[str, ...] = ()
-    indices: tuple[int, ...] = ()
-    uuids: tuple[str, ...] = ()
-    manager: str = ""
-    budgets: Mapping[str, int] = field(default_factory=dict)
-
-
-WORDS[StateFile] = Words(
-    {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [INSTANCE]},
-    {"budgets": {"additionalProperties": {"type": "integer", **FROM_0, "maximum": MOST_WEIGHT}}},
-    described_by=FleetState,
-)
-WORDS[HeldInstance] = Words(INSTANCE, {**PLACED, "weight": {"minimum": 1, "maximum": MOST_WEIGHT}})
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
-
-
-def _state(
-    raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, gpus: int | None = None, name: str = ""
-) -> FleetState:
-    raw = in_place(raw, gpu=gpu, gpus=gpus)
-    model = gpu_of(raw, findings)
-    # Without a kind of GPU only the indices of the GPUs can be wrong.
-    known = r".*\.(gpu|weight)|(nodes|indices|uuids|budgets).*"
-    values = read_fleet(StateFile, raw, findings, model, _problems, known_without_gpu=known)
-    return FleetState(**values, name=name)
-
-
-def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
-    yield from instance_problems(gpu, values["gpus"], "instances", values["instances"])
-    yield from surroundings_problems(values["gpus"], values)
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
@@ -90,13 +40,16 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
     return entry
 
 
-def _encoded(state: FleetState) -> Raw:
-    others = {key: getattr(state, key) for key in ("nodes", "indices", "uuids", "manager", "budgets")}
-    given = {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
-    return encoded_fleet(state, "instances") | given
-
-
-STATE = FileKind("state", _state, _encoded, _table, named=True)
+STATE: FileKind[FleetState] = FileKind(
+    "state",
+    FleetState,
+    {FleetState: {"gpu": "A100-40GB", "instances": [INSTANCE]}, HeldInstance: INSTANCE},
+    ("gpu", "gpus", "instances", "nodes", "indices", "uuids", "manager", "budgets"),
+    defaults={"gpus": 1},
+    finish=fleet_document,
+    table=_table,
+    named=True,
+)
 read_state, write_state = STATE.read, STATE.write
 state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 

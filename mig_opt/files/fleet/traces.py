@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.files.batch.batches import TIMES
 from mig_opt.files.documents import file_path, write_text
-from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
-from mig_opt.files.shapes import ABOVE_0, FROM_0, NAME, TIMES, WORDS, GpuCount, GpuName, NotEmpty, Words, by_size
+from mig_opt.files.kinds import OPERATIONS, FileKind, Table, fleet_document
 from mig_opt.files.tables import (
     check_columns,
     check_times,
@@ -26,57 +23,14 @@ from mig_opt.files.tables import (
     time_column,
     times_in,
 )
-from mig_opt.files.values import Findings, Raw, gpu_of, in_place, read_object
-from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
-from mig_opt.gpu.catalogue import operation_problems
-from mig_opt.gpu.model import GpuModel, OperationCosts
-from mig_opt.rules import wrong_number
+from mig_opt.files.values import Findings, Raw
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.model import GpuModel
 from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
 
-
-@dataclass(frozen=True, slots=True)
-class TraceFile:
-    """Jobs that arrive over time at a fleet of identical MIG GPUs."""
-
-    schema: Literal["mig-opt/trace/1"]
-    gpu: GpuName
-    jobs: Annotated[tuple[Job, ...], NotEmpty]
-    gpus: GpuCount = 1
-    operations: OperationCosts | None = None
-    pcie_limit: Annotated[float, Field(json_schema_extra={"exclusiveMinimum": 0})] = PCIE_LIMIT
-
-
-_JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
-_PAIR = {
-    "type": "array",
-    "prefixItems": [
-        {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-        {"type": "number", "exclusiveMinimum": 0},
-    ],
-    "minItems": 2,
-    "maxItems": 2,
-}
-WORDS[TraceFile] = Words({"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]}, described_by=Trace)
-WORDS[Job] = Words(
-    _JOB,
-    {
-        "name": NAME,
-        "arrival": FROM_0,
-        "times": by_size(ABOVE_0),
-        "memory_gb": ABOVE_0,
-        "pcie_gbps": FROM_0,
-        "sensitivity": FROM_0,
-        "energy_j": FROM_0,
-        "sms": {"minimum": 1, "maximum": MOST_SMS},
-        "weight": ABOVE_0,
-        "due": FROM_0,
-        "declared": by_size(ABOVE_0),
-        "memory_growth": {"items": _PAIR},
-    },
-)
 
 _WORK = "work_s"
 _DECLARED = "declared_s"
@@ -96,33 +50,6 @@ _NEEDED = {
     "job": "; add one with the names of the jobs",
     "arrival_s": "; add one with the seconds at which they arrive",
 }
-
-_KNOWN_WITHOUT_GPU = r"jobs|jobs\[\d+\]\.name|pcie_limit"
-"""Paths of the problems of a trace that do not depend on the kind of GPU."""
-
-
-def _trace(
-    raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, gpus: int | None = None, name: str = ""
-) -> Trace:
-    raw = in_place(raw, gpu=gpu, gpus=gpus)
-    model = gpu_of(raw, findings)
-    times = {str(size): 1.0 for size in (model.sizes if model else (1,))}
-
-    def job(entry: object, path: str, findings: Findings) -> Job | None:
-        # Stand-ins must not cause problems of their own: a name that no other job has, sizes that exist.
-        return read_object(Job, entry, path, findings, {"name": f"\0{path}", "arrival": 0.0, "times": times})
-
-    values = read_fleet(
-        TraceFile, raw, findings, model, _problems, known_without_gpu=_KNOWN_WITHOUT_GPU, readers={"jobs": job}
-    )
-    return Trace(**values, name=name)
-
-
-def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
-    yield from trace_problems(gpu, values["jobs"])
-    yield from operation_problems(gpu, values["operations"])
-    if isinstance(values["pcie_limit"], float):
-        yield from wrong_number("pcie_limit", values["pcie_limit"], "a finite number of GB/s > 0", above=0)
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
@@ -182,13 +109,6 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
     return job
 
 
-def _encoded(trace: Trace) -> Raw:
-    document = encoded_fleet(trace, "jobs") | encoded_operations(trace)
-    if trace.pcie_limit != PCIE_LIMIT:
-        document["pcie_limit"] = trace.pcie_limit
-    return document
-
-
 def trace_to_csv(trace: Trace) -> str:
     """Return the jobs of a trace as a CSV table; it says nothing of the fleet.
 
@@ -232,7 +152,18 @@ def trace_to_csv(trace: Trace) -> str:
     return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *[_DECLARED] * declared, *figures], rows)
 
 
-TRACE = FileKind("trace", _trace, _encoded, _table, trace_to_csv, named=True)
+_JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
+TRACE: FileKind[Trace] = FileKind(
+    "trace",
+    Trace,
+    {Trace: {"gpu": "A100-40GB", "jobs": [_JOB]}, Job: _JOB},
+    ("gpu", "gpus", "jobs", "operations", "pcie_limit"),
+    OPERATIONS,
+    finish=fleet_document,
+    table=_table,
+    to_csv=trace_to_csv,
+    named=True,
+)
 read_trace, write_trace = TRACE.read, TRACE.write
 trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv, TRACE.to_json
 

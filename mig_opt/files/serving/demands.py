@@ -2,81 +2,61 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import file_path, shown
+from mig_opt.files.documents import file_path
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
-from mig_opt.files.serving.profiles import TableEntry, table_document, table_reader
-from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Count, GpuName, NotEmpty, Words
+from mig_opt.files.serving.profiles import table_document, with_gpus
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows
-from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object, with_places
+from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
+from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
 from mig_opt.rules import entries_of, wrong_number
-from mig_opt.serving.demand import MOST_REPLICAS, TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
+from mig_opt.rules.vocabulary import Count, NotEmpty
+from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, SloShare, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
 from mig_opt.texts import number_in
-
-
-@dataclass(frozen=True, slots=True)
-class PoolEntry:
-    """GPUs of one kind that may be used."""
-
-    gpu: GpuName
-    count: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServicesFile:
     """Services that have to be served within their limits of latency with as few GPUs as possible."""
 
-    schema: Literal["mig-opt/services/1"]
-    services: Annotated[tuple[Service, ...], NotEmpty]
-    gpu: Annotated[str | None, Field(description="The only kind of GPU, as many as it takes; else pools.")] = None
-    pools: Annotated[tuple[PoolEntry, ...] | None, NotEmpty] = None
+    gpu: Annotated[Gpu | None, Field(description="The only kind of GPU, as many as it takes; else pools.")]
+    pools: Annotated[tuple[GpuPool, ...], NotEmpty("at least one entry")] | None
     slo_share: Annotated[
-        float,
-        Field(
-            description="Share of the SLO that latency may take; the rest is for requests that wait for a batch.",
-            json_schema_extra={"exclusiveMinimum": 0, "maximum": 1},
-        ),
-    ] = 0.5
+        SloShare,
+        Field(description="Share of the SLO that latency may take; the rest is for requests that wait for a batch."),
+    ]
     whole_ms: Annotated[
         bool,
         Field(description="True if the SLO is cut to whole milliseconds and latency must be below the share of it."),
-    ] = False
-    max_processes: Count | None = None
+    ]
+    max_processes: Count | None
+    services: Annotated[tuple[Service, ...], NotEmpty("at least one entry")]
     profiles: Annotated[
-        tuple[TableEntry, ...],
+        tuple[ProfileTable, ...],
         Field(
             description="What the models achieve; one for each model and kind of GPU. "
             "May be left out where profiles are given from elsewhere."
         ),
-    ] = ()
+    ]
 
 
+_DEFAULTS = {"gpu": None, "pools": None, "slo_share": 0.5, "whole_ms": False, "max_processes": None, "profiles": ()}
 _SERVICE = {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}
-WORDS[Service] = Words(
-    _SERVICE,
-    {"name": NAME, "slo": ABOVE_0, "rate": ABOVE_0, "min_replicas": {"minimum": 1, "maximum": MOST_REPLICAS}},
-)
-WORDS[PoolEntry] = Words({"gpu": "A100-80GB"}, described_by=GpuPool)
-WORDS[ServicesFile] = Words(
-    {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
-    whole={
-        "oneOf": [
-            {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
-            {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
-        ]
-    },
-    described_by=Demand,
-)
+_WHOLE = {
+    "oneOf": [
+        {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
+        {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
+    ]
+}
 
 SERVICE_COLUMNS = {
     "service": "name",
@@ -95,9 +75,6 @@ _NEEDED = {
     "slo": "has no column with the SLOs; add slo_s (seconds) or slo_ms (milliseconds)",
     "rate": "has no column rate_rps; add one with requests per second",
 }
-
-_STAND_IN = "\0"
-"""Begins names that stand for what could not be read."""
 
 _NO_PROFILES = (
     "is missing; add the profile tables of the models, or give them as tables=... (command line: --profiles FILE)"
@@ -149,9 +126,26 @@ def read_demand(
     return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario)
 
 
+def _prepared(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, **_given: object) -> Raw:
+    if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
+        raw = {**raw, "gpu": gpu}
+    if (raw.get("gpu") is None) == (raw.get("pools") is None):
+        message = 'needs one of "gpu" (one kind, as many as it takes) and "pools" (kinds and how many), and only one'
+        findings.add("gpu", message)
+        names = []
+    else:
+        pools = [raw] if raw.get("pools") is None else raw["pools"]
+        names = [pool.get("gpu") if isinstance(pool, dict) else None for pool in pools] if type(pools) is list else []
+    kinds = {get_gpu(str(name)).name if KnownName().fine(name) else None for name in names}
+    only = kinds.pop() if len(kinds) == 1 else None
+    no_gpu = _SEVERAL_KINDS if kinds and None not in kinds else ""
+    return with_gpus(raw, only, no_gpu, findings)
+
+
 def _demand(
-    raw: Raw,
-    _: str,
+    values: Raw,
+    _: Raw,
+    _path: str,
     findings: Findings,
     *,
     gpu: str | None = None,
@@ -160,43 +154,18 @@ def _demand(
     **_given: object,
 ) -> Demand:
     given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
-    if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
-        raw = {**raw, "gpu": gpu}
-    own_pools = _pools(raw, findings)
-    pools = own_pools if gpu is None else [_unlimited(gpu, findings)]
-    kinds = {pool.gpu.name for pool in own_pools if pool}
-    only = next(iter(kinds)) if len(kinds) == 1 and None not in own_pools else None
-    no_gpu = "" if None in own_pools or not own_pools else _SEVERAL_KINDS
-    readers = {"services": _service, "profiles": table_reader(only, no_gpu)}
-    values = read_keys(ServicesFile, raw, findings, readers=readers, skip=("gpu", "pools"))
-    rule = SloRule()
-    if values["slo_share"] is not None:
-        try:
-            rule = SloRule(values["slo_share"], bool(values["whole_ms"]))
-        except InputError as error:
-            findings.extend(error.problems)
+    if gpu is not None:
+        model = read_value(Gpu, gpu, "gpu", findings)
+        pools = [model and GpuPool(model)]
+    else:
+        pools = values["pools"] or [values["gpu"] and GpuPool(values["gpu"])]
     known = _tables(values["profiles"], given, findings)
-    # A list that is missing or none has been reported, an empty one has not.
-    services: list[Service | None] = [None] if values["services"] is None else values["services"]
-    for problem in demand_problems(services, known.entries, pools):
-        at = re.fullmatch(r"services\[(\d+)\]\.model", problem.path)
-        service = services[int(at[1])] if at else None
-        if not (service and service.model.startswith(_STAND_IN)):
-            findings.extend([known.located(problem)])
+    findings.extend(map(known.located, demand_problems(values["services"] or [None], known.entries, pools)))
     findings.check()
+    rule = SloRule(values["slo_share"], values["whole_ms"])
     return Demand(
-        tuple(values["services"]),
-        tuple(filter(None, known.entries)),
-        tuple(filter(None, pools)),
-        rule,
-        values["max_processes"],
-        name,
+        values["services"], tuple(filter(None, known.entries)), tuple(pools), rule, values["max_processes"], name
     )
-
-
-def _service(entry: object, path: str, findings: Findings) -> Service | None:
-    stand_ins = {"name": f"{_STAND_IN}{path}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
-    return read_object(Service, entry, path, findings, stand_ins)
 
 
 class _Tables(NamedTuple):
@@ -211,31 +180,6 @@ class _Tables(NamedTuple):
         if path == "tables" and any(place.startswith("profiles") for place in self.paths):
             path = "profiles"
         return Problem(path, message)
-
-
-def _pools(raw: Raw, findings: Findings) -> list[GpuPool | None]:
-    if (raw.get("gpu") is None) == (raw.get("pools") is None):
-        message = 'needs one of "gpu" (one kind, as many as it takes) and "pools" (kinds and how many), and only one'
-        findings.add("gpu", message)
-        return [None]
-    if raw.get("pools") is None:
-        return [_unlimited(raw["gpu"], findings)]
-    entries = raw["pools"]
-    if not isinstance(entries, list):
-        findings.add("pools", f"must be a list [...], is {shown(entries)}")
-        return [None]
-    return [_pool(entry, f"pools[{index}]", findings) for index, entry in enumerate(entries)]
-
-
-def _unlimited(gpu: object, findings: Findings) -> GpuPool | None:
-    model = read_gpu(gpu, findings)
-    return None if model is None else GpuPool(model)
-
-
-def _pool(raw: object, path: str, findings: Findings) -> GpuPool | None:
-    entry = read_object(PoolEntry, raw, path, findings)
-    model = read_gpu(entry.gpu, findings, f"{path}.gpu") if entry else None
-    return GpuPool(model, entry.count) if entry and model else None
 
 
 def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ...], findings: Findings) -> _Tables:
@@ -254,27 +198,22 @@ def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ..
     return _Tables([table for table, _ in kept], [path for _, path in kept])
 
 
-def _encoded(demand: Demand, *, profiles: bool = True) -> Raw:
+def _shaped(demand: Demand, *, profiles: bool = True) -> ServicesFile:
     check_catalogued(**{f"pools[{index}].gpu": pool.gpu for index, pool in enumerate(demand.pools)})
-    document: Raw = {}
-    only = demand.pools[0].gpu.name if len(demand.pools) == 1 else None
-    if only and demand.pools[0].count is None:
-        document["gpu"] = only
-    else:
-        document["pools"] = [encoded(PoolEntry(pool.gpu.name, pool.count)) for pool in demand.pools]
-    rule = SloRule()
-    if demand.rule.share != rule.share:
-        document["slo_share"] = demand.rule.share
-    if demand.rule.whole_ms:
-        document["whole_ms"] = True
-    if demand.max_processes is not None:
-        document["max_processes"] = demand.max_processes
-    document["services"] = [
-        {key: value for key, value in encoded(service).items() if key != "model" or value != service.name}
-        for service in demand.services
-    ]
-    if profiles:
-        document["profiles"] = [table_document(table, only) for table in demand.tables]
+    only = demand.pools[0].gpu if len(demand.pools) == 1 and demand.pools[0].count is None else None
+    rule, pools = demand.rule, None if only else demand.pools
+    tables = demand.tables if profiles else ()
+    return ServicesFile(only, pools, rule.share, rule.whole_ms, demand.max_processes, demand.services, tables)
+
+
+def _finished(file: ServicesFile, document: Raw) -> Raw:
+    for service in document["services"]:
+        if service["model"] == service["name"]:
+            del service["model"]
+    kinds = [file.gpu] if file.gpu else [pool.gpu for pool in file.pools or ()]
+    if "profiles" in document:
+        only = kinds[0].name if len(kinds) == 1 else None
+        document["profiles"] = [table_document(table, only) for table in file.profiles]
     return document
 
 
@@ -359,6 +298,23 @@ def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | 
     return 1.0 if problems else float(Decimal(cell).scaleb(-3))
 
 
-DEMAND = FileKind("services", _demand, _encoded, _table, named=True)
+DEMAND = FileKind(
+    "services",
+    ServicesFile,
+    {
+        ServicesFile: {"services": [_SERVICE], "gpu": "A100-80GB"},
+        Service: _SERVICE,
+        GpuPool: {"gpu": "A100-80GB"},
+    },
+    defaults=_DEFAULTS,
+    whole=_WHOLE,
+    described_by={ServicesFile: Demand},
+    prepare=_prepared,
+    build=_demand,
+    shaped=_shaped,
+    finish=_finished,
+    table=_table,
+    named=True,
+)
 write_demand = DEMAND.write
 demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.serving.deployments import DEPLOYMENT, DeploymentFile
-from mig_opt.files.shapes import WORDS, Seconds, Versions, Words
-from mig_opt.files.values import Findings, Raw, read_keys
-from mig_opt.method.result import Result, Status
+from mig_opt.files.serving.deployments import DEPLOYMENT
+from mig_opt.files.values import Findings, Raw
+from mig_opt.method.result import Result
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentResultFile:
-    """Outcome of a method: the deployment that it found, and the lower bound that it proved."""
-
-    schema: Literal["mig-opt/deployment-result/1"]
-    status: Status
-    method: str
-    lower_bound: Annotated[int, Field(description="No deployment has fewer GPUs; 0 if that is not known.")]
-    runtime_s: Seconds
-    deployment: Annotated[DeploymentFile | None, Field(description="The best deployment; null if there is none.")]
-    gpus: Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")] = None
-    compute_slices: Annotated[
-        int | None, Field(description="Compute slices of all segments; null without a deployment.")
-    ] = None
-    reason: str = ""
-    proven: tuple[str, ...] = ()
-    seed: int = 0
-    versions: Versions = field(default_factory=dict)
-
-
-_EXAMPLE = {
-    "schema": "mig-opt/deployment-result/1",
-    "status": "optimal",
-    "method": "exact",
-    "lower_bound": 2,
-    "runtime_s": 0.5,
-    "deployment": None,
-}
-WORDS[DeploymentResultFile] = Words(_EXAMPLE, described_by=Result)
-
-
-def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
-    values = read_keys(DeploymentResultFile, raw, findings, path, readers={"deployment": DEPLOYMENT.part})
+def _result(values: Raw, raw: Raw, _: str, findings: Findings) -> DeploymentResult:
     stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
     findings.check()
     result = DeploymentResult(plan=values.pop("deployment"), **values)
@@ -79,17 +45,33 @@ def deployment_result_summary(result: DeploymentResult, demand: Demand | None = 
     }
 
 
-def _encoded_result(result: DeploymentResult) -> Raw:
-    return {
-        **deployment_result_summary(result),
-        "reason": result.reason,
-        "proven": list(result.proven),
-        "seed": result.seed,
-        "versions": dict(result.versions),
-    }
-
-
-DEPLOYMENT_RESULT = FileKind("deployment-result", _result, _encoded_result)
+_KEYS = "status method gpus lower_bound compute_slices runtime_s deployment reason proven seed versions"
+DEPLOYMENT_RESULT = FileKind(
+    "deployment-result",
+    DeploymentResult,
+    {
+        DeploymentResult: {
+            "status": "optimal",
+            "method": "exact",
+            "lower_bound": 2,
+            "runtime_s": 0.5,
+            "deployment": None,
+        }
+    },
+    tuple(_KEYS.split()),
+    {
+        "gpus": Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")],
+        "lower_bound": Annotated[int, Field(description="No deployment has fewer GPUs; 0 if that is not known.")],
+        "compute_slices": Annotated[
+            int | None, Field(description="Compute slices of all segments; null without a deployment.")
+        ],
+        "deployment": Annotated[Deployment | None, Field(description="The best deployment; null if there is none.")],
+    },
+    defaults={"gpus": None, "compute_slices": None},
+    described_by={DeploymentResult: Result},
+    build=_result,
+    complete=True,
+)
 read_deployment_result, write_deployment_result = DEPLOYMENT_RESULT.read, DEPLOYMENT_RESULT.write
 deployment_result_from_json, deployment_result_to_json = DEPLOYMENT_RESULT.from_json, DEPLOYMENT_RESULT.to_json
 

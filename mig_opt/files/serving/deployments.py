@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import Document, file_path, parsed, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.shapes import INSTANCE, WORDS, Words
 from mig_opt.files.tables import (
     below_comments,
     check_columns,
@@ -21,44 +21,14 @@ from mig_opt.files.tables import (
     table_text,
     told_by_row,
 )
-from mig_opt.files.values import Findings, Raw, encoded, read_gpu, read_keys, read_object
-from mig_opt.gpu.devices import Device, device_problems
+from mig_opt.files.values import Findings, Raw, made
+from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.rules import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
 from mig_opt.texts import number_in
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentEntry:
-    """An instance that serves a service."""
-
-    service: str
-    gpu: Annotated[int, Field(json_schema_extra={"minimum": 0})]
-    profile: str
-    start: int
-    batch: int
-    processes: int
-    throughput: float | None = None
-    latency: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeploymentFile:
-    """Instances that serve services, and their places on GPUs."""
-
-    schema: Literal["mig-opt/deployment/1"]
-    gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
-    segments: tuple[SegmentEntry, ...]
-    devices: tuple[Device, ...] = ()
-
-
-WORDS[SegmentEntry] = Words({"service": "chat", **INSTANCE, "batch": 8, "processes": 2}, described_by=Segment)
-WORDS[DeploymentFile] = Words(
-    {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []}, described_by=Deployment
-)
 
 _FIGURES = ("throughput", "latency")
 _CSV_FIGURES = ("throughput_rps", "latency_s")
@@ -156,42 +126,34 @@ def deployment_from_json(document: Document, *, demand: Demand | None = None, so
     return deployment
 
 
-def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | None = None) -> Deployment:
-    models: list[GpuModel | None] = []
+def _deployment(
+    values: Raw, _: Raw, path: str, findings: Findings, *, demand: Demand | None = None, **_given: object
+) -> Deployment:
+    models = [name and get_gpu(name) for name in values["gpus"] or ()]
     points = _points(demand) if demand else {}
-
-    def segment(entry: object, where: str, findings: Findings) -> Segment | None:
-        read = read_object(SegmentEntry, entry, where, findings)
-        if read is None or not isinstance(raw.get("gpus"), list):
-            return None
-        if not 0 <= read.gpu < len(models):
-            message = f"there is no GPU {read.gpu}; those in gpus are counted from 0, there are {len(models)}"
+    segments = []
+    for index, segment in enumerate(values["segments"] or ()):
+        if segment is None or segment.gpu is None or values["gpus"] is None:
+            continue
+        where = Problem(f"segments[{index}]", "").below(path).path
+        if not 0 <= segment.gpu < len(models):
+            message = f"there is no GPU {segment.gpu}; those in gpus are counted from 0, there are {len(models)}"
             findings.add(f"{where}.gpu", message)
-            return None
-        model = models[read.gpu]
+            continue
+        model = models[segment.gpu]
+        if not model or segment.profile is None:
+            continue
         try:
-            size = model.profile(read.profile).compute_slices if model else 0
+            size = model.profile(segment.profile).compute_slices
         except InputError as error:
             findings.extend(error.problems, where)
-            return None
-        values = {"throughput": 0.0, "latency": 0.0}
-        point = points.get((read.service, model.name if model else "", size, read.batch, read.processes))
-        if point is not None:
-            values = {key: getattr(point, key) for key in _FIGURES}
-        return Segment(**{**values, **encoded(read)})
-
-    def gpu(name: object, where: str, findings: Findings) -> GpuModel | None:
-        models.append(read_gpu(name, findings, where))
-        return models[-1]
-
-    values = read_keys(DeploymentFile, raw, findings, path, readers={"gpus": gpu, "segments": segment})
-    names = tuple(model.name for model in models if model)
-    devices = tuple(values["devices"] or ())
-    gpus = len(models) if isinstance(raw.get("gpus"), list) else MOST_GPUS
-    problems = list(device_problems(devices, gpus, some_new=True))
-    findings.extend(problems, path)
-    known = () if problems or None in devices else devices[: len(names)]
-    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment), known)
+            continue
+        point = points.get((segment.service, model.name, size, segment.batch, segment.processes))
+        figures = {key: getattr(segment, key) or getattr(point, key) for key in _FIGURES if point}
+        segments.append(dataclasses.replace(segment, **figures))
+    good = made(Deployment, {**values, "segments": ()}, path, findings, good=False)
+    devices = () if findings.problems else good.devices
+    return Deployment(tuple(model.name for model in models if model), tuple(segments), devices)
 
 
 def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
@@ -341,17 +303,26 @@ def deployment_to_csv(deployment: Deployment) -> str:
     return table_text(_TABLE, rows)
 
 
-def _encoded(deployment: Deployment) -> Raw:
+def _shaped(deployment: Deployment) -> Deployment:
     check_deployments(deployment=deployment)
-    # A throughput or latency of 0 is not known.
-    segments = [
-        {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
-        for segment in deployment.segments
-    ]
-    devices = {"devices": [encoded(device) for device in deployment.devices]} if deployment.devices else {}
-    return {"gpus": list(deployment.gpus), "segments": segments, **devices}
+    return deployment
 
 
-DEPLOYMENT = FileKind("deployment", _deployment, _encoded, to_csv=deployment_to_csv)
+DEPLOYMENT = FileKind(
+    "deployment",
+    Deployment,
+    {
+        Deployment: {"gpus": ["A100-80GB"], "segments": []},
+        Segment: {"service": "chat", **INSTANCE, "batch": 8, "processes": 2},
+    },
+    hints={
+        "gpus": Annotated[
+            tuple[GpuName, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")
+        ]
+    },
+    build=_deployment,
+    shaped=_shaped,
+    to_csv=deployment_to_csv,
+)
 write_deployment = DEPLOYMENT.write
 deployment_to_json = DEPLOYMENT.to_json

@@ -2,55 +2,41 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import file_path, read_text, shown
+from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Keywords, NotEmpty, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row
-from mig_opt.files.values import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_value
+from mig_opt.gpu.catalogue import GpuName, KnownName, get_gpu
+from mig_opt.rules.vocabulary import NotEmpty
 from mig_opt.serving.demand import repeated
-from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
+from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.texts import number_in
-
-
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """Measurements of a model on the instances of one kind of GPU."""
-
-    model: str
-    points: Annotated[tuple[Point, ...], NotEmpty]
-    gpu: Annotated[str | None, Field(description="The kind of GPU; default: the only one that the file names.")] = None
-    memory_gb: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilesFile:
     """Measurements of models on instances of each size."""
 
-    schema: Literal["mig-opt/profiles/1"]
-    profiles: Annotated[tuple[TableEntry, ...], Field(min_length=1, description="One for each model and kind of GPU.")]
-    gpu: Annotated[str | None, Field(description="The GPU of the profiles that do not name one.")] = None
+    profiles: Annotated[
+        tuple[ProfileTable, ...],
+        NotEmpty("at least one entry"),
+        Field(description="One for each model and kind of GPU."),
+    ]
+    gpu: Annotated[GpuName | None, Field(description="The GPU of the profiles that do not name one.")] = None
 
 
-_COUNT: Keywords = {"minimum": 1, "maximum": 2**31 - 1}
-_POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
-_ENTRY = {"model": "bert", "gpu": "A100-80GB", "points": [_POINT]}
-WORDS[Point] = Words(
-    _POINT, {"size": _COUNT, "batch": _COUNT, "processes": _COUNT, "throughput": ABOVE_0, "latency": ABOVE_0}
-)
-WORDS[TableEntry] = Words(_ENTRY, {"model": NAME, "memory_gb": ABOVE_0}, described_by=ProfileTable)
-WORDS[ProfilesFile] = Words({"schema": "mig-opt/profiles/1", "profiles": [_ENTRY]})
+POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
+_WITHOUT_GPU = {"model": "bert", "points": [POINT]}
 
 _COLUMNS = {
     "size": "Mig instance",
@@ -172,42 +158,33 @@ def _read_folder(
     return tuple(tables)
 
 
-def _profiles(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> tuple[ProfileTable, ...]:
-    no_gpu = _NO_DEFAULT
-    if raw.get("gpu") is not None:
-        named = gpu_of(raw, findings)
-        gpu, no_gpu = (named.name, "") if named else (None, "")
-    values = read_keys(ProfilesFile, raw, findings, readers={"profiles": table_reader(gpu, no_gpu)}, skip=("gpu",))
-    tables = values["profiles"] or []
-    if raw.get("profiles") == []:
-        findings.add("profiles", "needs at least one entry, is empty")
-    findings.extend(repeated([table and (table.model, table.gpu) for table in tables], "profiles", ""))
-    return tuple(tables)
+def _prepared(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> Raw:
+    named = gpu if raw.get("gpu") is None else raw["gpu"]
+    no_gpu = _NO_DEFAULT if named is None else ""
+    return with_gpus(raw, named if KnownName().fine(named) else None, no_gpu, findings)
 
 
-def table_reader(gpu: str | None, no_gpu: str) -> EntryReader:
-    """Return a reader of profile tables; ``gpu`` is the kind of GPU of those that do not name it.
+def with_gpus(raw: Raw, gpu: str | None, no_gpu: str, findings: Findings) -> Raw:
+    """Return a document whose profile tables without a kind of GPU have a given one.
 
-    ``no_gpu`` is what is wrong with them if there is no such kind; empty if that has been reported.
+    Without one, ``no_gpu`` is what is wrong with them; empty if that has been reported.
     """
+    entries = raw.get("profiles")
+    if not isinstance(entries, list):
+        return raw
+    nameless = [isinstance(entry, dict) and entry.get("gpu") is None for entry in entries]
+    if gpu is None and no_gpu:
+        findings.extend(Problem(f"profiles[{index}].gpu", no_gpu) for index, lacks in enumerate(nameless) if lacks)
+    named = {"gpu": REPORTED if gpu is None else gpu}
+    tables = [{**entry, **named} if lacks else entry for entry, lacks in zip(entries, nameless, strict=True)]
+    return {**raw, "profiles": tables}
 
-    def read(entry: object, path: str, findings: Findings) -> ProfileTable | None:
-        if not isinstance(entry, dict):
-            findings.add(path, f"must be an object {{...}}, is {shown(entry)}")
-            return None
-        found = Findings("")
-        values = read_keys(TableEntry, entry, found)
-        if entry.get("gpu") is None:
-            values["gpu"] = gpu
-            if gpu is None and no_gpu:
-                found.add("gpu", no_gpu)
-        # A list that is not there or is none has been reported, an empty one has not.
-        points = [None] if values["points"] is None else values["points"]
-        found.extend(table_problems(values["model"], values["gpu"], points, values["memory_gb"]))
-        findings.extend(found.problems, path)
-        return None if found.problems or values["gpu"] is None else ProfileTable(**values)
 
-    return read
+def _profiles(values: Raw, _: Raw, _path: str, findings: Findings, **_given: object) -> tuple[ProfileTable, ...]:
+    tables = values["profiles"] or ()
+    keys = [table and (table.model, table.gpu) for table in tables]
+    findings.extend(repeated([key if key and None not in key else None for key in keys], "profiles", ""))
+    return tuple(tables)
 
 
 def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, source: str) -> ProfileTable:
@@ -218,67 +195,61 @@ def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, s
     check = partial(check_columns, known=names, needed=needed)
     rows = read_rows(text, findings, check, example=",".join(names), what="row of measurements")
     ran = [(line, cells) for line, cells in rows if _ran(cells)]
-    points = [_point(cells, f"line {line}", findings) for line, cells in ran]
     if rows and not ran:
         findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
+    raw = {"model": model, "gpu": gpu or REPORTED, "memory_gb": memory_gb}
     with told_by_row(source, "points", [line for line, _ in ran], lambda _, key: _COLUMNS.get(key, key)):
-        findings.extend(table_problems(model, gpu, points or [None], memory_gb))
+        raw["points"] = [_point(cells) for _, cells in ran] or REPORTED
+        table: ProfileTable = read_value(ProfileTable, raw, "", findings)
         findings.check()
-    assert gpu is not None
-    return ProfileTable(model, gpu, tuple(point for point in points if point), memory_gb)
+    return table
 
 
 def _ran(cells: dict[str, str]) -> bool:
     return any(number(cells[_COLUMNS[key]]) != 0 for key in ("throughput", "latency"))
 
 
-def _point(cells: dict[str, str], where: str, findings: Findings) -> Point | None:
-    found = Findings("")
-    figures: dict[str, Any] = {}
-    for key, column in _COLUMNS.items():
-        whole = key in ("size", "batch", "processes")
-        figure = number_in(cells[column]) if whole else number(cells[column])
-        if isinstance(figure, str):
-            found.add(column, f"must be a {'whole ' if whole else ''}number, is {shown(figure)}")
-        figures[key] = figure
-    if not found.problems:
-        try:
-            each = Point(**figures)
-            # In decimal, so that 3 x 39.917 is 119.751.
-            total = float(each.processes * Decimal(cells[_COLUMNS["throughput"]]))
-            return dataclasses.replace(each, throughput=total)
-        except InputError as error:
-            found.extend(Problem(_COLUMNS[problem.path], problem.message) for problem in error.problems)
-    findings.extend(Problem(f"{where}, {problem.path}", problem.message) for problem in found.problems)
-    return None
+def _point(cells: dict[str, str]) -> Raw:
+    point: Raw = {key: number_in(cells[column]) for key, column in _COLUMNS.items()}
+    processes, each = point["processes"], point["throughput"]
+    if isinstance(processes, int) and processes > 0 and not isinstance(each, str):
+        # In decimal, so that 3 x 39.917 is 119.751.
+        point["throughput"] = float(processes * Decimal(cells[_COLUMNS["throughput"]]))
+    return point
 
 
-def _encoded(tables: Iterable[ProfileTable]) -> Raw:
+def _shaped(tables: Iterable[ProfileTable]) -> ProfilesFile:
     tables = tuple(tables)
     problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
     if not tables:
         problems.append(Problem("tables", "needs at least one entry, is empty"))
     if problems:
         raise InputError(problems)
-    document: Raw = {}
     kinds = {table.gpu for table in tables}
-    only = next(iter(kinds)) if len(kinds) == 1 else None
-    if only:
-        document["gpu"] = only
-    document["profiles"] = [table_document(table, only) for table in tables]
-    return document
+    return ProfilesFile(tables, next(iter(kinds)) if len(kinds) == 1 else None)
+
+
+def _without_default(file: ProfilesFile, document: Raw) -> Raw:
+    return {**document, "profiles": [table_document(table, file.gpu) for table in file.profiles]}
 
 
 def table_document(table: ProfileTable, gpu: str | None) -> Raw:
     """Return a table as part of a document in which tables without a GPU are of the kind ``gpu``."""
-    document: Raw = {"model": table.model}
-    if table.gpu != gpu:
-        document["gpu"] = table.gpu
-    if table.memory_gb is not None:
-        document["memory_gb"] = table.memory_gb
-    return {**document, "points": [encoded(point) for point in table.points]}
+    document = encoded(table)
+    if table.gpu == gpu:
+        del document["gpu"]
+    return {**document, "points": document.pop("points")}
 
 
-PROFILES = FileKind("profiles", _profiles, _encoded)
+PROFILES = FileKind(
+    "profiles",
+    ProfilesFile,
+    {ProfilesFile: {"profiles": [{**_WITHOUT_GPU, "gpu": "A100-80GB"}]}, ProfileTable: _WITHOUT_GPU, Point: POINT},
+    ("gpu", "profiles"),
+    prepare=_prepared,
+    build=_profiles,
+    shaped=_shaped,
+    finish=_without_default,
+)
 write_profiles = PROFILES.write
 profiles_from_json, profiles_to_json = PROFILES.from_json, PROFILES.to_json

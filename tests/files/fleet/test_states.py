@@ -71,6 +71,7 @@ def test_everything_wrong_with_a_table_is_told_at_once() -> None:
         'line 2, pinned: must be yes or no, is "maybe"',
         "line 3: 2g.12gb@2 overlaps 1g.6gb@3 of line 2 on GPU 0",
         'line 4, gpu: must be a whole number without a decimal point, is "x"',
+        "line 4, start: 2g.12gb cannot start at slice 1; legal starts: 0, 2",
     ]
     assert complaints(state_from_csv, "gpu,profile,begin\n0,1g.6gb,3\n") == [
         "line 1: has no column start; add one",

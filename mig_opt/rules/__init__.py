@@ -1,6 +1,7 @@
-"""Checks the arguments of functions: of the wrong type or out of range, each is one problem with its name as path.
+"""Checks of the arguments of functions: of the wrong type or out of range, each is one problem with its name as path.
 
 Any number that counts as one in Python is fine, those of NumPy included; ``True`` is no number, whatever Python says.
+The rules for fields of dataclasses are in :mod:`mig_opt.rules.vocabulary`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from mig_opt.errors import InputError, Problem, nearest
 
@@ -28,7 +29,7 @@ def wrong_number(
 
     ``wanted`` describes such numbers.
     """
-    if not _is_real(value):
+    if not is_real(value):
         yield wrong_type(path, value, wanted)
     elif not (above < value < math.inf and value >= at_least):
         yield Problem(path, f"must be {wanted}, is {value}")
@@ -37,7 +38,7 @@ def wrong_number(
 def wrong_share(path: str, value: object) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is a number from 0 to 1."""
     wanted = "a share from 0 to 1 (0.01 is one percent)"
-    if not _is_real(value):
+    if not is_real(value):
         yield wrong_type(path, value, wanted)
     elif not 0 <= value <= 1:
         yield Problem(path, f"must be {wanted}, is {value}")
@@ -45,7 +46,7 @@ def wrong_share(path: str, value: object) -> Iterator[Problem]:
 
 def wrong_integer(path: str, value: object, least: int, most: int) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is a whole number from ``least`` to ``most``."""
-    if not _is_integer(value):
+    if not is_integer(value):
         yield wrong_type(path, value, f"a whole number from {least} to {most}")
     elif not least <= value <= most:
         yield Problem(path, f"must be from {least} to {most}, is {value}")
@@ -65,7 +66,7 @@ def wrong_choice(path: str, value: object, choices: Sequence[str]) -> Iterator[P
 
 def wrong_type(path: str, value: object, wanted: str) -> Problem:
     """Return the problem that ``value`` is something else altogether."""
-    return Problem(path, f"must be {wanted}, is {value!r:.60} ({type(value).__name__})")
+    return Problem(path, other_type(value, wanted))
 
 
 def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tuple[_Entry, ...]:
@@ -76,7 +77,7 @@ def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tu
     InputError
         If it is no iterable, or with a problem for each entry of another type.
     """
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+    if not is_listed(values):
         raise InputError([wrong_type(path, values, f"a tuple, each entry {wanted}")])
     found = tuple(values)
     problems = [
@@ -89,27 +90,21 @@ def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tu
     return found
 
 
-def make_tuples(instance: object, **fields: tuple[type, str]) -> None:
-    """Make attributes of a frozen object tuples, each of its type; the texts describe one entry.
-
-    Raises
-    ------
-    InputError
-        With all that :func:`entries_of` says about any of them.
-    """
-    problems: list[Problem] = []
-    for name, (kind, wanted) in fields.items():
-        try:
-            object.__setattr__(instance, name, entries_of(name, getattr(instance, name), kind, wanted))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+def is_listed(values: object) -> TypeGuard[Iterable[Any]]:
+    """Return True for what has entries, and is no text."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
 
 
-def _is_real(value: object) -> TypeGuard[float]:
+def other_type(value: object, wanted: str) -> str:
+    """Return the message that a value is something else altogether."""
+    return f"must be {wanted}, is {value!r:.60} ({type(value).__name__})"
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return True for a number."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_integer(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return True for a whole number."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,253 @@
+"""Rules for values of dataclasses, which stand once, in the annotation of a field.
+
+What a constructor refuses (:func:`mig_opt.rules.checks.check_values`), what the reader of a file refuses, what both
+say, and the JSON Schema of the file follow from it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.rules import MOST_GPUS, is_integer, is_real, other_type
+
+SIZE = "^[1-9][0-9]?$"
+"""Pattern of a number of compute slices as a key."""
+
+_LONGEST = 40
+"""Characters of a number in a message."""
+
+
+class Rule:
+    """Constraint of a value, and how files have it."""
+
+    __slots__ = ()
+
+    @property
+    def file_type(self) -> Any:
+        """The type that a value has in a file; None if it is the same."""
+        return None
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a JSON Schema of the type with what the rule says of it."""
+        return schema
+
+    def read(self, value: Any) -> Any:
+        """Return what a value of a file stands for; only one of the type in files if there is such a type."""
+        return value
+
+    def fine(self, value: Any) -> bool:  # noqa: ARG002  # most rules look at it
+        """Return True if a value is right."""
+        return True
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value that is not right."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Rule):
+    """A finite number of some unit within bounds; ``hint`` is said behind them, ``words`` in place of all of it."""
+
+    unit: str = ""
+    above: float = -math.inf
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    below: float = math.inf
+    hint: str = ""
+    words: str = ""
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with the bounds."""
+        bounds = {"exclusiveMinimum": self.above, "minimum": self.at_least}
+        bounds |= {"maximum": self.at_most, "exclusiveMaximum": self.below}
+        return {**schema, **{name: bound for name, bound in bounds.items() if math.isfinite(bound)}}
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        real = value.__class__ is float or is_real(value)
+        return real and self.above < value < self.below and self.at_least <= value <= self.at_most
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value."""
+        bounds = f" > {self.above:g}" * (self.above > -math.inf) + f" >= {self.at_least:g}" * (
+            self.at_least > -math.inf
+        )
+        wanted = self.words or f"a finite number{self.unit and f' of {self.unit}'}{bounds}{self.hint}"
+        return f"must be {wanted}, is {value}" if is_real(value) else other_type(value, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Rule):
+    """A whole number from ``least`` to ``most``."""
+
+    least: int
+    most: int
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with the bounds."""
+        return {**schema, "minimum": self.least, "maximum": self.most}
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        return is_integer(value) and self.least <= value <= self.most
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value."""
+        if not is_integer(value):
+            return other_type(value, f"a whole number from {self.least} to {self.most}")
+        shown = str(value)
+        shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
+        return f"must be from {self.least} to {self.most}, is {shown}"
+
+
+class NotBlank(Rule):
+    """A text that says something."""
+
+    __slots__ = ()
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with that there is a character which is no blank."""
+        return {**schema, "minLength": 1, "pattern": r"\S"}
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value."""
+        return "must not be empty" if isinstance(value, str) else other_type(value, "a text")
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        return isinstance(value, str) and not (not value or value.isspace())
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Rule):
+    """A text, which may be empty; ``words`` say which."""
+
+    words: str
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        return isinstance(value, str)
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value."""
+        return other_type(value, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmpty(Rule):
+    """Something that has entries; ``wanted`` is what it needs."""
+
+    wanted: str
+    least: str = "minItems"
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with the least number of entries."""
+        return {**schema, self.least: 1}
+
+    def wrong(self, value: Any) -> str:  # noqa: ARG002  # there is nothing in it
+        """Return what is wrong with a value."""
+        return f"needs {self.wanted}, is empty"
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        return bool(value)
+
+
+class BySize(Rule):
+    """A mapping from numbers of compute slices."""
+
+    __slots__ = ()
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema without other keys."""
+        return {**schema, "additionalProperties": False}
+
+
+class Size(Rule):
+    """A number of compute slices, in files a key."""
+
+    __slots__ = ()
+
+    @property
+    def file_type(self) -> Any:
+        """A text."""
+        return str
+
+    def read(self, value: Any) -> int:
+        """Return the number of a key."""
+        if not re.fullmatch(SIZE, value):
+            raise InputError([Problem("", 'the key must be a number of compute slices, like "1" or "4"')])
+        return int(value)
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with the pattern of a key."""
+        return {**schema, "pattern": SIZE}
+
+
+@dataclass(frozen=True, slots=True)
+class NullIs(Rule):
+    """A number for which files have null."""
+
+    number: float
+
+    def with_null(self, value: float | None) -> float:
+        """Return the number that null stands for, or what is given."""
+        return self.number if value is None else value
+
+
+class OneOrMore(Rule):
+    """A list, for which a file may have its only entry."""
+
+    __slots__ = ()
+
+    def read(self, value: Any) -> tuple[Any, ...]:
+        """Return the entries."""
+        return tuple(value) if isinstance(value, list) else (value,)
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with an entry in place of the list."""
+        return {"anyOf": [schema["items"], {**schema, "minItems": 1}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Rule):
+    """Words for an entry of a list."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Rule):
+    """Keywords of JSON Schema about what only the values together show to be wrong."""
+
+    pairs: tuple[tuple[str, Any], ...]
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with them."""
+        return {**schema, **dict(self.pairs)}
+
+
+def stated(**keywords: Any) -> Stated:
+    """Return an annotation with keywords of JSON Schema."""
+    return Stated(tuple(keywords.items()))
+
+
+Name = Annotated[str, NotBlank()]
+Seconds = Annotated[float, Number("seconds", above=0)]
+Moment = Annotated[float, Number("seconds", at_least=0)]
+Gigabytes = Annotated[float, Number("GB", above=0, hint=" (or left out)")]
+PerSecond = Annotated[float, Number("requests per second", above=0)]
+Count = Annotated[int, Whole(1, 2**31 - 1)]
+GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
+Index = Annotated[int, stated(minimum=0)]
+Times = Annotated[
+    Mapping[Annotated[int, Size()], Seconds],
+    BySize(),
+    NotEmpty("the seconds on at least one instance size", "minProperties"),
+]
+Costs = Annotated[Mapping[Annotated[int, Size()], Moment], BySize()]
