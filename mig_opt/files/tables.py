@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Any
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.values import Findings, Raw, read_value, with_places
+from mig_opt.files.values import Findings, Raw, defaults_of, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.rules.checks import hints_of, parts_of
 from mig_opt.texts import number_in
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 _LIKE_TIME = re.compile(r"t([1-9])(?:_?[a-z]+)?|(?:mig[-_ ])?([1-9])(?:g\b.*)?", re.IGNORECASE)
 """Columns that others use for the times on an instance size: ``t1``, ``t1_ms``, ``1``, ``1g.5gb``."""
+
+_FLAGS = {"no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
 _COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)+")
 
@@ -145,6 +150,27 @@ def times_in(cells: Mapping[str, str], gpu: GpuModel | None) -> Raw:
     }
 
 
+def entries_of_rows(rows: Iterable[Mapping[str, str]], columns: Mapping[str, str], shape: type) -> list[Raw]:
+    """Return rows as objects of a document: each cell as the value of the key of its column, for a dataclass.
+
+    Blank cells are left out where the key has a default. What is no value of its type is left to be reported.
+    """
+    kinds = {key: parts_of(hint).bare for key, hint in hints_of(shape).items()}
+    defaults = defaults_of(shape)
+    return [
+        {
+            key: _value_of(cell, kinds[key])
+            for column, key in columns.items()
+            if (cell := cells.get(column, "")) or key not in defaults
+        }
+        for cells in rows
+    ]
+
+
+def _value_of(cell: str, kind: Any) -> object:
+    return cell if kind is str else _FLAGS.get(cell.lower(), cell) if kind is bool else number_in(cell)
+
+
 def time_column(key: str) -> str:
     """Return the column of the figure ``times.<k>`` of an entry; none for all its times, the key itself for others."""
     name, _, size = key.partition(".")
@@ -206,3 +232,12 @@ def number(cell: str) -> float | str:
     """Return the number in a cell; what is none stays text, and is reported as such."""
     found = number_in(cell)
     return found if isinstance(found, str) else float(found)
+
+
+def figure(cell: str, where: str, findings: Findings) -> float:
+    """Return the number >= 0 in a cell; 0 if it is none, which is noted."""
+    value = number(cell)
+    if isinstance(value, str) or not 0 <= value < math.inf:
+        findings.add(where, f"must be a finite number >= 0, is {shown(value) if isinstance(value, str) else value}")
+        return 0.0
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ AUTO = "auto"
 def imported(entry: str) -> Any:
     """Return what an entry, ``module:name``, stands for; its module is imported when it is first asked for."""
     module, name = entry.split(":")
-    return getattr(importlib.import_module(module), name)
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,39 +52,33 @@ _BATCH, _FLEET, _SERVING = (f"mig_opt.files.{problem}" for problem in ("batch", 
 _ROLLOUT = "mig_opt.operations.rollout"
 _STATE = "mig_opt.operations.observe.state_import:import_state"
 
-READERS = {
-    "Batch": f"{_BATCH}.batches:read_batch",
-    "Schedule": f"{_BATCH}.schedules:read_schedule",
-    "ScheduleResult": f"{_BATCH}.schedules:read_result",
-    "Certificate": f"{_BATCH}.certificates:read_certificate",
-    "Commands": f"{_BATCH}.journals:read_commands",
-    "Journal": f"{_BATCH}.journals:read_journal",
-    "OperationCosts": "mig_opt.files.costs:read_costs",
+_KINDS = {
+    "Batch": f"{_BATCH}.batches:BATCH",
+    "Schedule": f"{_BATCH}.schedules:SCHEDULE",
+    "ScheduleResult": f"{_BATCH}.schedules:RESULT",
+    "Certificate": f"{_BATCH}.certificates:CERTIFICATE",
+    "Commands": f"{_BATCH}.journals:COMMANDS",
+    "OperationCosts": "mig_opt.files.costs:COSTS",
+    "Demand": f"{_SERVING}.demands:DEMAND",
+    "ProfileTable": f"{_SERVING}.profiles:PROFILES",
+    "Deployment": f"{_SERVING}.deployments:DEPLOYMENT",
+    "DeploymentResult": f"{_SERVING}.deployment_results:DEPLOYMENT_RESULT",
+    "Trace": f"{_FLEET}.traces:TRACE",
+    "FleetState": f"{_FLEET}.states:STATE",
+}
+"""The kind of file of each class that is read and written."""
+
+READERS = {name: f"{kind}.read" for name, kind in _KINDS.items()} | {
     "Demand": f"{_SERVING}.demands:read_demand",
     "ProfileTable": f"{_SERVING}.profiles:read_profiles",
     "Deployment": f"{_SERVING}.deployments:read_deployment",
-    "DeploymentResult": f"{_SERVING}.deployment_results:read_deployment_result",
+    "Journal": f"{_BATCH}.journals:read_journal",
     "RateTable": f"{_SERVING}.arrivals:read_rates",
     "Arrivals": f"{_SERVING}.arrivals:read_arrivals",
-    "Trace": f"{_FLEET}.traces:read_trace",
-    "FleetState": f"{_FLEET}.states:read_state",
     "Study": "mig_opt.studies:read_study",
 }
 
-WRITERS = {
-    "Batch": f"{_BATCH}.batches:write_batch",
-    "Schedule": f"{_BATCH}.schedules:write_schedule",
-    "ScheduleResult": f"{_BATCH}.schedules:write_result",
-    "Certificate": f"{_BATCH}.certificates:write_certificate",
-    "Commands": f"{_BATCH}.journals:write_commands",
-    "OperationCosts": "mig_opt.files.costs:write_costs",
-    "Demand": f"{_SERVING}.demands:write_demand",
-    "ProfileTable": f"{_SERVING}.profiles:write_profiles",
-    "Deployment": f"{_SERVING}.deployments:write_deployment",
-    "DeploymentResult": f"{_SERVING}.deployment_results:write_deployment_result",
-    "Trace": f"{_FLEET}.traces:write_trace",
-    "FleetState": f"{_FLEET}.states:write_state",
-}
+WRITERS = {name: f"{kind}.write" for name, kind in _KINDS.items()}
 
 IMPORTERS = {
     **dict.fromkeys(("state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"), _STATE),

@@ -7,8 +7,16 @@ from functools import partial
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.files.documents import shown
 from mig_opt.files.kinds import OPERATIONS, FileKind, Table, fleet_document
-from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
-from mig_opt.files.values import Findings, Raw
+from mig_opt.files.tables import (
+    check_columns,
+    check_times,
+    entries_of_rows,
+    gpu_of_table,
+    read_rows,
+    time_column,
+    times_in,
+)
+from mig_opt.files.values import Findings
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
@@ -22,7 +30,9 @@ _KEYS = "gpu gpus tasks operations initial devices parallel_operations source sp
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     model = gpu_of_table(gpu, findings)
     rows = read_rows(text, findings, partial(_check_header, gpu=model), example="task,t1_s,...", what="task")
-    tasks = [_entry(cells, model) for _, cells in rows]
+    tasks = entries_of_rows((cells for _, cells in rows), {"task": "name", "memory_gb": "memory_gb"}, Task)
+    for entry, (_line, cells) in zip(tasks, rows, strict=True):
+        entry["times"] = times_in(cells, model)
     lines = [line for line, _ in rows]
     return Table({"tasks": tasks}, "tasks", lines, lambda _, key: "task" if key == "name" else time_column(key))
 
@@ -40,13 +50,6 @@ def _check_header(header: list[str], where: str, findings: Findings, *, gpu: Gpu
             "t2_s, ...",
         )
     return complete and others != header
-
-
-def _entry(cells: dict[str, str], gpu: GpuModel | None) -> Raw:
-    task: Raw = {"name": cells["task"], "times": times_in(cells, gpu)}
-    if cells.get("memory_gb"):
-        task["memory_gb"] = number(cells["memory_gb"])
-    return task
 
 
 BATCH: FileKind[Batch] = FileKind(

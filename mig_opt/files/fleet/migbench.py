@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import integer, read_text, shown
-from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.tables import check_columns, figure, read_rows
 from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
@@ -151,7 +151,7 @@ def read_published(path: str | Path) -> tuple[PublishedResult, ...]:
     rows = read_rows(read_text(path), findings, check, example=",".join(_PUBLISHED), what="scheduler")
     found = []
     for line, cells in rows:
-        figures = {column: _cell(cells[column], f"line {line}, {column}", findings) for column in _PUBLISHED[1:]}
+        figures = {column: figure(cells[column], f"line {line}, {column}", findings) for column in _PUBLISHED[1:]}
         jobs, makespan, mean_wait, p95_wait = figures.values()
         found.append(PublishedResult(cells["backend"], int(jobs), makespan / _MS, mean_wait / _MS, p95_wait / _MS))
     findings.check()
@@ -225,11 +225,3 @@ def _figure(raw: Mapping[str, Any], key: str, where: str, findings: Findings, *,
         findings.add(f"{where}, {key}", f"must be {wanted}, is {shown(value)}{missing}")
         return 1.0
     return float(value)  # type: ignore[arg-type]  # it has been checked
-
-
-def _cell(cell: str, where: str, findings: Findings) -> float:
-    value = number(cell)
-    if isinstance(value, str) or not 0 <= value < math.inf:
-        findings.add(where, f"must be a finite number >= 0, is {shown(value) if isinstance(value, str) else value}")
-        return 0.0
-    return value

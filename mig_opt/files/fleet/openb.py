@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import read_text, shown
-from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.documents import read_text
+from mig_opt.files.tables import check_columns, figure, read_rows
 from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
@@ -168,7 +168,7 @@ def _pods(path: Path, left_out: Counter[str]) -> list[_Pod]:
             findings.add(f"{where}, name", f"{cells['name']!r} is the name of line {first[cells['name']]} already")
         # A pod that was never scheduled says so by an empty cell.
         needed = (*_FIGURES, *(["scheduled_time"] if cells["scheduled_time"] else []))
-        figures = {column: _figure(cells[column], f"{where}, {column}", findings) for column in needed}
+        figures = {column: figure(cells[column], f"{where}, {column}", findings) for column in needed}
         gpus, milli = figures["num_gpu"], figures["gpu_milli"]
         if gpus != int(gpus):
             findings.add(f"{where}, num_gpu", f"must be a whole number, is {gpus}")
@@ -192,7 +192,7 @@ def _pods(path: Path, left_out: Counter[str]) -> list[_Pod]:
 def _gpus_of(path: str | Path) -> int:
     findings = Findings(str(path))
     rows = _rows(path, findings, ("gpu",), "sn,cpu_milli,memory_mib,gpu,model", "node")
-    total = sum(_figure(cells["gpu"], f"line {line}, gpu", findings) for line, cells in rows)
+    total = sum(figure(cells["gpu"], f"line {line}, gpu", findings) for line, cells in rows)
     findings.check()
     if not 1 <= total <= MOST_GPUS:
         raise InputError([Problem("gpu", f"the nodes have {total:g} GPUs; from 1 to {MOST_GPUS} are fine")], str(path))
@@ -204,12 +204,3 @@ def _rows(
 ) -> list[tuple[int, dict[str, str]]]:
     check = partial(check_columns, needed=dict.fromkeys(needed, ", which lists in this layout have"))
     return read_rows(read_text(path), findings, check, example=example, what=what)
-
-
-def _figure(cell: str, where: str, findings: Findings) -> float:
-    """Return the number in a cell; 0 if it is none, which is noted."""
-    value = number(cell)
-    if isinstance(value, str) or not 0 <= value < math.inf:
-        findings.add(where, f"must be a finite number >= 0, is {shown(value) if isinstance(value, str) else value}")
-        return 0.0
-    return value

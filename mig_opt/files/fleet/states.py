@@ -7,37 +7,21 @@ from functools import partial
 from typing import Any
 
 from mig_opt.files.batch.batches import INSTANCE
-from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, fleet_document
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
-from mig_opt.files.values import Findings, Raw
+from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, read_rows
+from mig_opt.files.values import Findings
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
-from mig_opt.texts import number_in
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
-_FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     check = partial(check_columns, known=_COLUMNS, needed=dict.fromkeys(_COLUMNS[:3], "; add one"))
     rows = read_rows(text, findings, check, example="gpu,profile,start,...", what="instance")
-    entries = [_entry(cells, f"line {line}", findings) for line, cells in rows]
+    entries = entries_of_rows((cells for _, cells in rows), dict(zip(_COLUMNS, _COLUMNS, strict=True)), HeldInstance)
     most = max(1, *(entry["gpu"] + 1 for entry in entries if isinstance(entry["gpu"], int)), 1)
     gpu_of_table(gpu, findings)
     return Table({"gpus": most, "instances": entries}, "instances", [line for line, _ in rows])
-
-
-def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
-    entry: Raw = {key: cells.get(key, "") for key in ("profile", "name", "owner")}
-    for key in ("pinned", "idle"):
-        text = cells.get(key, "").lower()
-        if text not in _FLAGS:
-            findings.add(f"{where}, {key}", f"must be yes or no, is {shown(cells[key])}")
-        entry[key] = _FLAGS.get(text, False)
-    entry.update(
-        {key: number_in(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
-    )
-    return entry
 
 
 STATE: FileKind[FleetState] = FileKind(

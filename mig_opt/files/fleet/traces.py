@@ -16,6 +16,7 @@ from mig_opt.files.kinds import OPERATIONS, FileKind, Table, fleet_document
 from mig_opt.files.tables import (
     check_columns,
     check_times,
+    entries_of_rows,
     gpu_of_table,
     number,
     read_rows,
@@ -26,7 +27,6 @@ from mig_opt.files.tables import (
 from mig_opt.files.values import Findings, Raw
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import GpuModel
-from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
@@ -57,7 +57,10 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
     check = partial(_check_header, gpu=model)
     rows = read_rows(text, findings, check, example="job,arrival_s,profile,work_s,...", what="job")
     sizes = {profile.name: str(profile.compute_slices) for profile in model.profiles} if model else {}
-    jobs = [_entry(cells, sizes, model, f"line {line}", findings) for line, cells in rows]
+    columns = {"job": "name", "arrival_s": "arrival", **{key: key for key in ("profile", *_FIGURES)}}
+    jobs = entries_of_rows((cells for _, cells in rows), columns, Job)
+    for job, (line, cells) in zip(jobs, rows, strict=True):
+        job.update(_times(cells, sizes, times_in(cells, model), f"line {line}", findings))
 
     def column(index: int, key: str) -> str:
         if key.startswith("declared"):
@@ -80,11 +83,11 @@ def _check_header(header: list[str], where: str, findings: Findings, *, gpu: Gpu
     return complete and (others != header or {_WORK, "profile"} <= set(header))
 
 
-def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, where: str, findings: Findings) -> Raw:
-    times = times_in(cells, gpu)
+def _times(cells: dict[str, str], sizes: dict[str, str], times: Raw, where: str, findings: Findings) -> Raw:
+    """Return the times of a job and those that it declares, by size; ``times`` are those in columns of sizes."""
     profile, work = cells.get("profile"), cells.get(_WORK)
     # Seconds without a size count for some size; that the size is missing is reported, or will be with the profile.
-    some = str(gpu.sizes[0] if gpu else 1)
+    some = next(iter(sizes.values()), "1")
     if work and times:
         findings.add(f"{where}, {_WORK}", "the row has times by size as well; keep one of the two")
     elif work:
@@ -95,18 +98,11 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
     elif not times:
         findings.add(where, "has no time; fill in work_s or t<k>_s of a size on which the job can run")
         times = dict.fromkeys([some, *sizes.values()], 1.0)
-    job: Raw = {"name": cells["job"], "arrival": number(cells["arrival_s"]), "times": times}
-    if profile:
-        job["profile"] = profile
+    if cells.get(_DECLARED) and work:
+        return {"times": times, "declared": dict.fromkeys(times, number(cells[_DECLARED]))}
     if cells.get(_DECLARED):
-        if not work:
-            findings.add(f"{where}, {_DECLARED}", "is for rows with work_s; write a JSON file for times by size")
-        else:
-            job["declared"] = dict.fromkeys(times, number(cells[_DECLARED]))
-    for key in _FIGURES:
-        if cells.get(key):
-            job[key] = number_in(cells[key]) if key == "sms" else number(cells[key])
-    return job
+        findings.add(f"{where}, {_DECLARED}", "is for rows with work_s; write a JSON file for times by size")
+    return {"times": times}
 
 
 def trace_to_csv(trace: Trace) -> str:

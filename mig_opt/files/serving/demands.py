@@ -14,14 +14,13 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import file_path
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.serving.profiles import table_document, with_gpus
-from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows
+from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
 from mig_opt.rules import entries_of, wrong_number
 from mig_opt.rules.vocabulary import Count, NotEmpty
 from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, SloShare, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
-from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +232,13 @@ def _table(
         )
     rows = read_rows(text, findings, _check_header, example="service,model,slo_s,rate_rps", what="service")
     columns = {SERVICE_COLUMNS[column]: column for column in (rows[0][1] if rows else ()) if column in SERVICE_COLUMNS}
-    columns.setdefault("name", "model")
+    if "name" not in columns and "model" in columns:
+        columns["name"] = columns.pop("model")
     chosen = _of_scenario(rows, scenario, columns.get("scenario"), findings)
-    services = [_entry(cells, columns, f"line {line}", findings) for line, cells in chosen]
+    keys = {column: key for key, column in columns.items() if key != "scenario"}
+    services = entries_of_rows((cells for _, cells in chosen), keys, Service)
+    for service, (line, cells) in zip(services, chosen, strict=True):
+        service["slo"] = _seconds(cells[columns["slo"]], columns["slo"], f"line {line}", findings)
     lines = [line for line, _ in chosen]
     raw = {"services": services, "profiles": REPORTED}
     return Table(raw, "services", lines, lambda _, key: columns.get(key, key))
@@ -275,17 +278,6 @@ def _of_scenario(
         findings.add("scenario", f"no row is of scenario {wanted!r}; {nearest(str(wanted), known)}")
         findings.check()
     return [(line, cells) for line, cells in rows if cells[column] == wanted]
-
-
-def _entry(cells: dict[str, str], columns: dict[str, str], where: str, findings: Findings) -> Raw:
-    service: Raw = {"name": cells[columns["name"]]}
-    if cells.get("model") and columns["name"] != "model":
-        service["model"] = cells["model"]
-    service["rate"] = number(cells[columns["rate"]])
-    service["slo"] = _seconds(cells[columns["slo"]], columns["slo"], where, findings)
-    if cells.get("min_replicas"):
-        service["min_replicas"] = number_in(cells["min_replicas"])
-    return service
 
 
 def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | str:

@@ -16,6 +16,7 @@ from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import (
     below_comments,
     check_columns,
+    entries_of_rows,
     gpu_of_table,
     read_rows,
     table_text,
@@ -170,21 +171,17 @@ def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
 def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) -> Deployment:
     """Return the deployment of a table in our own layout, read as the JSON document that says the same."""
     findings = Findings(source)
-    optional = ("kind", *_CSV_FIGURES)
     needed = [column for column in _TABLE if column not in (*_CSV_FIGURES, "kind" if gpu else "")]
     rows = _rows(text, findings, list(_TABLE), needed)
-    every = [
-        {_TABLE[column]: _cell(column, cell) for column, cell in cells.items() if cell or column not in optional}
-        for _, cells in rows
-    ]
     # A GPU without segments has a row of its own, with nothing but its number and kind.
-    full = [any(cell for column, cell in cells.items() if column not in ("gpu", "kind")) for _, cells in rows]
-    lines = [line for (line, _), segment in zip(rows, full, strict=True) if segment]
-    entries = [entry for entry, segment in zip(every, full, strict=True) if segment]
+    full = [row for row in rows if any(cell for column, cell in row[1].items() if column not in ("gpu", "kind"))]
+    lines = [line for line, _ in full]
+    columns = {column: key for column, key in _TABLE.items() if column != "kind"}
+    entries = entries_of_rows((cells for _, cells in full), columns, Segment)
     names: dict[int, object] = {}
     named: dict[int, int] = {}
-    for (line, _), entry in zip(rows, every, strict=True):
-        number, kind = entry.get("gpu"), entry.pop("kind", gpu)
+    for line, cells in rows:
+        number, kind = number_in(cells["gpu"]), cells.get("kind") or gpu
         if not isinstance(number, int) or not 0 <= number < MOST_GPUS:
             findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {MOST_GPUS - 1}, is {shown(number)}")
         elif names.setdefault(number, kind) != kind:
@@ -199,10 +196,10 @@ def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) 
     findings.check()
     listed = [names.get(number, next(iter(kinds))) for number in range(max(names) + 1)]
     raw = {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}
-    columns = {key: column for column, key in _TABLE.items()}
+    column_of = {key: column for column, key in columns.items()}
     of_gpus = [named.get(number, rows[0][0]) for number in range(len(listed))]
     with (
-        told_by_row(source, "segments", lines, lambda _, key: columns.get(key, key)),
+        told_by_row(source, "segments", lines, lambda _, key: column_of.get(key, key)),
         told_by_row(source, "gpus", of_gpus, lambda *_: "kind"),
     ):
         deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
@@ -218,10 +215,6 @@ def _rows(text: str, findings: Findings, known: list[str], needed: list[str]) ->
         return check_columns(header, where, findings, known, advice) and set(header) <= set(known)
 
     return read_rows(text, findings, check, example=",".join(known), what="segment")
-
-
-def _cell(column: str, cell: str) -> int | float | str:
-    return cell if column in ("kind", "service", "profile") else number_in(cell)
 
 
 def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:

@@ -14,13 +14,12 @@ from pydantic import Field
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row
+from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows, told_by_row
 from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_value
 from mig_opt.gpu.catalogue import GpuName, KnownName, get_gpu
 from mig_opt.rules.vocabulary import NotEmpty
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, s
         findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
     raw = {"model": model, "gpu": gpu or REPORTED, "memory_gb": memory_gb}
     with told_by_row(source, "points", [line for line, _ in ran], lambda _, key: _COLUMNS.get(key, key)):
-        raw["points"] = [_point(cells) for _, cells in ran] or REPORTED
+        raw["points"] = _points([cells for _, cells in ran]) or REPORTED
         table: ProfileTable = read_value(ProfileTable, raw, "", findings)
         findings.check()
     return table
@@ -209,13 +208,14 @@ def _ran(cells: dict[str, str]) -> bool:
     return any(number(cells[_COLUMNS[key]]) != 0 for key in ("throughput", "latency"))
 
 
-def _point(cells: dict[str, str]) -> Raw:
-    point: Raw = {key: number_in(cells[column]) for key, column in _COLUMNS.items()}
-    processes, each = point["processes"], point["throughput"]
-    if isinstance(processes, int) and processes > 0 and not isinstance(each, str):
-        # In decimal, so that 3 x 39.917 is 119.751.
-        point["throughput"] = float(processes * Decimal(cells[_COLUMNS["throughput"]]))
-    return point
+def _points(rows: list[dict[str, str]]) -> list[Raw]:
+    points = entries_of_rows(rows, {column: key for key, column in _COLUMNS.items()}, Point)
+    for point, cells in zip(points, rows, strict=True):
+        processes = point["processes"]
+        if isinstance(processes, int) and processes > 0 and not isinstance(point["throughput"], str):
+            # In decimal, so that 3 x 39.917 is 119.751.
+            point["throughput"] = float(processes * Decimal(cells[_COLUMNS["throughput"]]))
+    return points
 
 
 def _shaped(tables: Iterable[ProfileTable]) -> ProfilesFile:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.model import GpuModel, Profile, wrong_size
-from mig_opt.rules import wrong_integer, wrong_number, wrong_share
+from mig_opt.rules.checks import checked_value
+from mig_opt.rules.vocabulary import Number, Share, Whole
 
 Kind = Literal["count", "positive", "not negative", "share", "text"]
 
 _MOST_JOBS = 10_000_000
 _DECIMALS = 3
+_KINDS: Mapping[str, Any] = {
+    "count": Annotated[int, Whole(1, _MOST_JOBS)],
+    "positive": Annotated[float, Number(above=0)],
+    "not negative": Annotated[float, Number(at_least=0)],
+    "share": Share,
+}
+"""The type of a value of each kind but texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +53,15 @@ class Parameter:
 
     def problems(self, value: object) -> Iterator[Problem]:
         """Yield what is wrong with a value."""
-        match self.kind:
-            case "count":
-                yield from wrong_integer(self.name, value, 1, _MOST_JOBS)
-            case "positive":
-                yield from wrong_number(self.name, value, "a finite number > 0", above=0)
-            case "not negative":
-                yield from wrong_number(self.name, value, "a finite number >= 0", at_least=0)
-            case "share":
-                yield from wrong_share(self.name, value)
-            case "text":
-                if not isinstance(value, str) or (self.choices and value not in self.choices):
-                    wanted = f"known name; {nearest(str(value), self.choices)}" if self.choices else "text"
-                    hint = "" if self.choices else f", like {self.default!r}"
-                    yield Problem(self.name, f"must be a {wanted}{hint}, is {value!r:.60}")
+        if self.kind != "text":
+            found: list[Problem] = []
+            checked_value(_KINDS[self.kind], value, self.name, found)
+            yield from found
+        elif not isinstance(value, str) or (self.choices and value not in self.choices):
+            wanted = (
+                f"known name; {nearest(str(value), self.choices)}" if self.choices else f"text, like {self.default!r}"
+            )
+            yield Problem(self.name, f"must be a {wanted}, is {value!r:.60}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def test_files(tmp_path: Path) -> None:
 def test_everything_wrong_with_a_table_is_told_at_once() -> None:
     table = "gpu,profile,start,pinned\n0,1g.6gb,3,maybe\n0,2g.12gb,2,\nx,2g.12gb,1,\n"
     assert complaints(state_from_csv, table, gpu="A30") == [
-        'line 2, pinned: must be yes or no, is "maybe"',
+        'line 2, pinned: must be true or false, is "maybe"',
         "line 3: 2g.12gb@2 overlaps 1g.6gb@3 of line 2 on GPU 0",
         'line 4, gpu: must be a whole number without a decimal point, is "x"',
         "line 4, start: 2g.12gb cannot start at slice 1; legal starts: 0, 2",
