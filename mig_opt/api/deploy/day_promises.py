@@ -224,12 +224,9 @@ class _Search:
 
     def _late(self, deployments: list[Deployment]) -> dict[tuple[int, str], float]:
         """Return the late share of each service that breaks the promise, with its step."""
-        known: dict[tuple[Demand, Deployment], dict[str, float]] = {}
         found: dict[tuple[int, str], float] = {}
         for step, (demand, deployment) in enumerate(zip(self._day.demands, deployments, strict=True)):
             if demand is not None:
-                key = demand, deployment
-                if key not in known:
-                    known[key] = self.trials.late(demand, deployment)
-                found |= {(step, name): share for name, share in known[key].items()}
+                late = self.trials.late(demand, deployment)
+                found |= {(step, name): share for name, share in late.items()}
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from mig_opt.serving.arrivals import ArrivalKind
 from mig_opt.serving.demand import Demand, Service
@@ -38,7 +39,7 @@ class PromiseTrials:
 
     def __init__(self, promise: Promise, seed: int) -> None:
         self._promise, self._seed = promise, seed
-        self._shown: dict[tuple[Demand, Deployment], RequestSimulation] = {}
+        self.shown = cache(self._simulated)  # made once
         bursty = promise.arrivals.kind == ArrivalKind.BURSTY
         self._bursts_seconds = promise.arrivals.burst_seconds / promise.arrivals.burst_share if bursty else 0.0
 
@@ -61,13 +62,8 @@ class PromiseTrials:
         step = math.pow(self._promise.allowed / late_share, _STEEPNESS)
         return min(max(step, _SMALLEST_STEP), _STEP)
 
-    def shown(self, demand: Demand, deployment: Deployment) -> RequestSimulation:
-        """Return a simulation at the rates of the services, for the result, made once."""
-        if (demand, deployment) not in self._shown:
-            self._shown[demand, deployment] = self._simulated(demand, deployment)
-        return self._shown[demand, deployment]
-
     def _simulated(self, demand: Demand, deployment: Deployment) -> RequestSimulation:
+        """Return a simulation at the rates of the services, for the result."""
         rates = [service.rate for service in demand.services]
         bursts, total = _LEAST_BURSTS * self._bursts_seconds, sum(rates)
         most = _MOST_SHOWN[bursts > 0] / total

@@ -17,7 +17,6 @@ from fractions import Fraction
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_time import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Limits
@@ -58,17 +57,6 @@ class Oracle:
         self.limits = limits
         self._possible: dict[Kept, Schedule | None] = {}
         self._impossible: dict[Kept, float] = {}
-
-    def refuted(self, kept: Kept) -> bool:
-        """Return True if a lower bound without a solver rules ``kept`` out."""
-        batch = self.requirements.relaxed(kept)
-        if batch is None:
-            return False
-        lower_bound = best_lower_bound(batch)
-        if lower_bound <= self.requirements.target:
-            return False
-        self.rule_out(kept, self.requirements.least(kept, lower_bound))
-        return True
 
     def rule_out(self, kept: Kept, lower_bound: float) -> None:
         """Remember a proof that ``kept`` takes ``lower_bound`` seconds, more than the target."""
@@ -150,10 +138,8 @@ class Shrinker:
         What concerns the batch as a whole goes first: the rest says more if it holds for any number of GPUs, or without
         the time that operations take. Tasks of little work go before others, so that few remain.
         """
-        tasks = sorted(self._all.tasks, key=self._all.work)
         self._drop_singly([self._all.gpus, *self._all.operations])
-        self._drop_refuted(tasks)
-        self._drop_most(tasks)
+        self._drop_most(sorted(self._all.tasks, key=self._all.work))
         self._drop_singly(self._all.live)
         details = [detail for detail in self._all.details if detail in self.core]
         if details and self._possible_without(details) is not False:
@@ -163,17 +149,6 @@ class Shrinker:
         for requirement in requirements:
             if requirement in self.core:
                 self._possible_without([requirement])
-
-    def _drop_refuted(self, requirements: Sequence[Requirement]) -> None:
-        """Drop from the front while a lower bound without a solver is proof enough: far at little cost."""
-        pending, size, growing = list(requirements), 1, True
-        while pending and size and self._left:
-            smaller = self.core - self._all.with_implied(pending[:size])
-            if self._oracle.refuted(smaller):
-                self.core, pending = smaller, pending[size:]
-                size = 2 * size if growing else size
-            else:
-                growing, size = False, min(size, len(pending)) // 2
 
     def _drop_most(self, requirements: Sequence[Requirement]) -> None:
         """Drop from the front, in chunks that grow as long as all goes well."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, Service, wrong_demand
@@ -121,7 +121,15 @@ def simulate_requests(
     (True, True)
     """
     begun = time.perf_counter()
-    arrivals = _checked(demand, deployment, arrivals, router=router, seconds=seconds, warm_up=warm_up, seed=seed)
+    problems = list(wrong_demand(demand))
+    if not isinstance(deployment, Deployment):
+        problems.append(wrong_type("deployment", deployment, "a Deployment"))
+    if not problems:
+        problems += _deployment_problems(demand, deployment)
+    problems += [*problems_of(as_arrivals, arrivals), *setting_problems(router, seconds, warm_up, seed)]
+    if problems:
+        raise InputError(problems)
+    arrivals = as_arrivals(arrivals)
     own = {service.name: [s for s in deployment.segments if s.service == service.name] for service in demand.services}
     given = arrivals.end is not None
     before = (0.0 if given else _WARM_UP * (seconds or DEFAULT_SECONDS)) if warm_up is None else warm_up
@@ -151,33 +159,12 @@ def simulate_requests(
     )
 
 
-def _checked(
-    demand: Demand,
-    deployment: Deployment,
-    arrivals: Arrivals | str,
-    *,
-    router: str,
-    seconds: float | None,
-    warm_up: float | None,
-    seed: int,
-) -> Arrivals:
-    """Return the arrivals; refuse arguments of wrong types, and deployments that lack segments or their figures."""
-    problems = list(wrong_demand(demand))
-    if not isinstance(deployment, Deployment):
-        problems.append(wrong_type("deployment", deployment, "a Deployment"))
-    if not problems:
-        problems += _deployment_problems(demand, deployment)
+def as_arrivals(arrivals: Arrivals | str) -> Arrivals:
+    """Return arrivals; the name of a pattern stands for one with its usual figures."""
     if isinstance(arrivals, str):
-        try:
-            arrivals = Arrivals(arrivals)
-        except InputError as error:
-            problems += error.problems
-    elif not isinstance(arrivals, Arrivals):
-        problems.append(wrong_type("arrivals", arrivals, "an Arrivals or the name of a pattern"))
-    problems += setting_problems(router, seconds, warm_up, seed)
-    if problems:
-        raise InputError(problems)
-    assert isinstance(arrivals, Arrivals)
+        return Arrivals(arrivals)
+    if not isinstance(arrivals, Arrivals):
+        raise InputError([wrong_type("arrivals", arrivals, "an Arrivals or the name of a pattern")])
     return arrivals
 
 
