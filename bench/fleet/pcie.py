@@ -7,6 +7,7 @@ seconds. All traces are generated (pcie-4, pcie-60): the paper's are not public.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,6 @@ RIVALS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "load balancing": ("load-balancing", {}),
     "without delay threshold": (AWARE, {"delay_threshold": None}),
     "without wait threshold": (AWARE, {"wait_threshold": None}),
-    "aware": (AWARE, {}),
 }
 VARIED: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("as above: 93 jobs, load 0.9, 25 to 75 s, half of the PCIe-bound are Bloom7b1", {}),
@@ -71,10 +71,6 @@ class Plan:
     seeds: int = 20
     large_seeds: int = 10
     cut: int = 1
-
-    def jobs(self, jobs: int) -> int:
-        """Return how many jobs a trace has that is to have so many."""
-        return max(2, jobs // self.cut)
 
 
 @dataclass(frozen=True)
@@ -120,14 +116,40 @@ def run(trace: Trace, policy: str, options: Mapping[str, Any]) -> DelayFigures:
     )
 
 
-def traces_of(family: str, seeds: int, **changes: Any) -> list[Trace]:
-    """Return a trace for each seed."""
-    return [generate_trace(family, seed=seed, **changes) for seed in range(seeds)]
+class Sample:
+    """Traces of a family, and what the unaware scheduler makes of them.
+
+    Parameters
+    ----------
+    plan : Plan
+        How many traces, and how long.
+    family : str
+        ``pcie-4`` with 93 jobs, or ``pcie-60`` with 1400.
+    few : bool
+        Whether fewer seeds are enough.
+    **changes
+        Parameters of the family; else 60 % of the jobs are PCIe-bound.
+    """
+
+    def __init__(self, plan: Plan, family: str = "pcie-4", *, few: bool = False, **changes: Any) -> None:
+        large = family == "pcie-60"
+        settings = {"pcie_share": 0.6, "jobs": 1400 if large else 93, **changes}
+        settings["jobs"] = max(2, settings["jobs"] // plan.cut)
+        seeds = range(plan.large_seeds if few or large else plan.seeds)
+        self.traces = [generate_trace(family, seed=seed, **settings) for seed in seeds]
+        self.base = self.runs(UNAWARE)
+
+    def runs(self, policy: str, **options: object) -> list[DelayFigures]:
+        """Return what a policy makes of the traces."""
+        return [run(trace, policy, options) for trace in self.traces]
+
+    def lower(self, policy: str = AWARE, **options: object) -> list[float]:
+        """Return by how many percent the mean flow time is lower than with the unaware one, for each trace."""
+        return lower(self.runs(policy, **options), self.base)
 
 
-def lower(traces: Sequence[Trace], policy: str, base: Sequence[DelayFigures], **options: object) -> list[float]:
-    """Return by how many percent the mean flow time is lower than in the base, for each trace."""
-    found = [run(trace, policy, options) for trace in traces]
+def lower(found: Sequence[DelayFigures], base: Sequence[DelayFigures]) -> list[float]:
+    """Return by how many percent the mean flow time is lower, for each trace."""
     return [100 * (1 - one.completion / two.completion) for one, two in zip(found, base, strict=True)]
 
 
@@ -150,50 +172,40 @@ def table(page: Page, header: Sequence[str], rows: Iterable[Sequence[str]]) -> N
 
 def by_share(page: Page, family: str, plan: Plan, printed: Mapping[float, str]) -> list[list[float]]:
     """Compare all policies for each share of PCIe-bound jobs; return the reductions of the aware one."""
-    seeds, jobs = (plan.seeds, 93) if family == "pcie-4" else (plan.large_seeds, 1400)
     rows, seconds, saved_by_aware = [], [], []
     for share in SHARES:
-        traces = traces_of(family, seeds, pcie_share=share, jobs=plan.jobs(jobs))
-        base = [run(trace, UNAWARE, {}) for trace in traces]
-        aware = [run(trace, AWARE, {}) for trace in traces]
-        bound = statistics.mean(trace_bounds(trace).mean_completion for trace in traces)
-        saved = {name: lower(traces, policy, base, **options) for name, (policy, options) in RIVALS.items()}
-        saved_by_aware.append(saved["aware"])
-        rivals = (f"{statistics.mean(saved[name]):.1f}" for name in list(RIVALS)[:-1])
-        rows.append([f"{share:.0%}", printed.get(share, ""), spread(saved["aware"]), *rivals])
-        seconds.append(
-            [
-                f"{share:.0%}",
-                *(f"{mean(base, name):.1f} / {mean(aware, name):.1f}" for name in ("completion", "wait", "execution")),
-                f"{bound:.1f}",
-                f"{mean(base, 'short'):.0%} / {mean(aware, 'short'):.0%}" if share else "",
-            ]
-        )
-    table(page, ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", *list(RIVALS)[:-1]], rows)
+        sample = Sample(plan, family, pcie_share=share)
+        base, aware = sample.base, sample.runs(AWARE)
+        bound = statistics.mean(trace_bounds(trace).mean_completion for trace in sample.traces)
+        saved_by_aware.append(lower(aware, base))
+        rivals = (f"{statistics.mean(sample.lower(policy, **options)):.1f}" for policy, options in RIVALS.values())
+        rows.append([f"{share:.0%}", printed.get(share, ""), spread(saved_by_aware[-1]), *rivals])
+        pairs = (f"{mean(base, name):.1f} / {mean(aware, name):.1f}" for name in ("completion", "wait", "execution"))
+        short = f"{mean(base, 'short'):.0%} / {mean(aware, 'short'):.0%}" if share else ""
+        seconds.append([f"{share:.0%}", *pairs, f"{bound:.1f}", short])
+    table(page, ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", *RIVALS], rows)
     page.add("Seconds, unaware / aware:")
     header = ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"]
     table(page, header, seconds)
     return saved_by_aware
 
 
+def by_arrivals(plan: Plan, instances: int, share: float) -> tuple[Sample, Sample]:
+    """Return traces for GPUs with so many instances: with proportional arrivals, and with those for seven."""
+    settings: dict[str, Any] = {"few": True, "gpu": hypothetical(instances), "pcie_share": share}
+    more = Sample(plan, jobs=93 * instances // 7, load=0.9, **settings)
+    return more, Sample(plan, load=0.9 * 7 / instances, **settings)
+
+
 def by_instances(page: Page, plan: Plan) -> dict[tuple[float, int], tuple[list[float], list[float]]]:
     """Compare for GPUs with more instances; return the reductions with proportional and with the same arrivals."""
     rows, drawn = [], {}
-    for share in (0.2, 0.4, 0.6):
-        for instances in INSTANCES:
-            gpu = hypothetical(instances)
-            found = []
-            for jobs, load in ((93 * instances // 7, 0.9), (93, 0.9 * 7 / instances)):
-                traces = traces_of(
-                    "pcie-4", plan.large_seeds, gpu=gpu, pcie_share=share, jobs=plan.jobs(jobs), load=load
-                )
-                base = [run(trace, UNAWARE, {}) for trace in traces]
-                found.append(lower(traces, AWARE, base))
-                found.append(lower(traces, "load-balancing", base))
-            drawn[share, instances] = found[0], found[2]
-            rows.append([f"{share:.0%}", f"{instances}", *map(spread, (found[0], found[2]))])
-            rows[-1][3:3] = [f"{statistics.mean(found[1]):.1f}"]
-            rows[-1] += [f"{statistics.mean(found[3]):.1f}"]
+    for share, instances in itertools.product((0.2, 0.4, 0.6), INSTANCES):
+        samples = by_arrivals(plan, instances, share)
+        drawn[share, instances] = more, same = samples[0].lower(), samples[1].lower()
+        balanced = (f"{statistics.mean(sample.lower('load-balancing')):.1f}" for sample in samples)
+        cells = zip(map(spread, (more, same)), balanced, strict=True)
+        rows.append([f"{share:.0%}", f"{instances}", *itertools.chain(*cells)])
     header = ["PCIe-bound", "instances", "more arrivals: % lower", "load balancing", "same arrivals: % lower"]
     table(page, [*header, "load balancing"], rows)
     return drawn
@@ -203,12 +215,9 @@ def by_thresholds(page: Page, plan: Plan) -> dict[tuple[float, float | None, flo
     """Compare thresholds; return the mean reductions."""
     found: dict[tuple[float, float | None, float | None], float] = {}
     for share in (0.4, 0.6, 0.8):
-        traces = traces_of("pcie-4", plan.seeds, pcie_share=share, jobs=plan.jobs(93))
-        base = [run(trace, UNAWARE, {}) for trace in traces]
-        for wait in WAITS:
-            for delay in DELAYS:
-                saved = lower(traces, AWARE, base, delay_threshold=delay, wait_threshold=wait)
-                found[share, wait, delay] = statistics.mean(saved)
+        sample = Sample(plan, pcie_share=share)
+        for wait, delay in itertools.product(WAITS, DELAYS):
+            found[share, wait, delay] = statistics.mean(sample.lower(delay_threshold=delay, wait_threshold=wait))
         shown = [[_named(wait, " s"), *(f"{found[share, wait, delay]:.1f}" for delay in DELAYS)] for wait in WAITS]
         page.add(f"{share:.0%} PCIe-bound; by wait threshold (rows) and delay threshold (columns):")
         table(page, ["", *(_named(delay, "") for delay in DELAYS)], shown)
@@ -219,39 +228,28 @@ def by_assumption(page: Page, plan: Plan) -> None:
     """Change one thing at a time, with 60 % PCIe-bound jobs."""
     rows = []
     for name, changes in VARIED:
-        settings = {"pcie_share": 0.6, "jobs": 93, **changes}
-        seeds = plan.seeds if settings["jobs"] < 1000 else plan.large_seeds
-        traces = traces_of("pcie-4", seeds, **{**settings, "jobs": plan.jobs(settings["jobs"])})
-        base = [run(trace, UNAWARE, {}) for trace in traces]
-        rows.append([name, f"{mean(base, 'completion'):.0f}", spread(lower(traces, AWARE, base))])
-        rows[-1].append(f"{statistics.mean(lower(traces, AWARE, base, wait_threshold=None)):.1f}")
+        sample = Sample(plan, few=changes.get("jobs", 0) >= 1000, **changes)
+        patient = f"{statistics.mean(sample.lower(wait_threshold=None)):.1f}"
+        rows.append([name, f"{mean(sample.base, 'completion'):.0f}", spread(sample.lower()), patient])
     table(page, ["", "unaware, s", "% lower", "without wait threshold"], rows)
 
 
 LARGER_SIZES = ("1,2", "1,2,3", "1,2,3,4,7")
-LARGER: Mapping[str, Mapping[str, float]] = {
+LARGER: Mapping[str, Mapping[str, Any]] = {
     "no other size": {},
     "all larger sizes, as fast": {"larger": 1.0},
     "all larger sizes, twice as fast on twice the slices": {"larger": 1.0, "larger_gain": 1.0},
 }
 
 
-def best_fit_figures(sizes: str, changes: Mapping[str, float], plan: Plan) -> dict[str, list[DelayFigures]]:
-    """Return what both schedulers make of traces in which jobs can, or cannot, run on larger instances."""
-    traces = traces_of("pcie-4", plan.seeds, pcie_share=0.6, jobs=plan.jobs(93), sizes=sizes, **changes)
-    return {policy: [run(trace, policy, {}) for trace in traces] for policy in (UNAWARE, AWARE)}
-
-
 def by_larger(page: Page, plan: Plan) -> None:
     """Let starving jobs run on larger instances: the paper's principle 4."""
     rows = []
-    for sizes in LARGER_SIZES:
-        for name, changes in LARGER.items():
-            found = best_fit_figures(sizes, changes, plan)
-            pairs = zip(found[AWARE], found[UNAWARE], strict=True)
-            saved = [100 * (1 - one.completion / two.completion) for one, two in pairs]
-            cells = [f"{mean(own, 'completion'):.0f}" for own in found.values()]
-            rows.append([sizes, name, *cells, spread(saved), f"{mean(found[AWARE], 'larger'):.0%}"])
+    for sizes, (name, changes) in itertools.product(LARGER_SIZES, LARGER.items()):
+        sample = Sample(plan, sizes=sizes, **changes)
+        aware = sample.runs(AWARE)
+        cells = [f"{mean(own, 'completion'):.0f}" for own in (sample.base, aware)]
+        rows.append([sizes, name, *cells, spread(lower(aware, sample.base)), f"{mean(aware, 'larger'):.0%}"])
     header = ["sizes asked for", "jobs can also run on", "unaware, s", "aware, s", "% lower"]
     table(page, [*header, "ran on a larger instance"], rows)
 
@@ -282,15 +280,12 @@ def by_estimate(page: Page, plan: Plan) -> None:
             shown = f"{statistics.mean(alphas):.3f} ({min(alphas):.3f} to {max(alphas):.3f})"
             rows.append([kind, f"{TABLE_2[kind][1]}", f"{noise:.0%}", shown, f"{worst:.3f}"])
     table(page, ["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows)
-    traces = traces_of("pcie-4", plan.seeds, pcie_share=0.6, jobs=plan.jobs(93))
-    base = [run(trace, UNAWARE, {}) for trace in traces]
-    rows = []
+    sample, rows = Sample(plan), []
     for factor in WRONG:
-        saved = [
-            lower([trace], AWARE, [one], sensitivities={job.name: factor * job.sensitivity for job in trace.jobs})[0]
-            for trace, one in zip(traces, base, strict=True)
-        ]
-        rows.append([f"{factor:g}", spread(saved)])
+        believed = ({job.name: factor * job.sensitivity for job in trace.jobs} for trace in sample.traces)
+        pairs = zip(sample.traces, believed, strict=True)
+        found = [run(trace, AWARE, {"sensitivities": wrong}) for trace, wrong in pairs]
+        rows.append([f"{factor:g}", spread(lower(found, sample.base))])
     table(page, ["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows)
 
 

@@ -31,18 +31,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A printed figure, or a sentence that can be checked.
+    """A printed figure, or a sentence that can be checked, beside the measured one (empty if it cannot be had).
 
-    Attributes
-    ----------
-    what : str
-        What the figure is, so that it is clear within its group.
-    printed, measured : str
-        Both as a reader should see them; ``measured`` is empty if it cannot be had.
-    verdict : Verdict
-        How they compare.
-    note : str
-        A few words about this claim alone.
+    ``what`` is clear within its group; ``note`` has a few words about this claim alone.
     """
 
     what: str
@@ -71,10 +62,8 @@ class Group:
 
     Attributes
     ----------
-    where : str
-        Place in the paper: ``Table 4``, ``Section 6.1``.
-    title : str
-        What its figures are.
+    where, title : str
+        Place in the paper (``Table 4``, ``Section 6.1``), and what its figures are.
     claims : tuple of Claim
         At least one.
     command : str
@@ -82,14 +71,14 @@ class Group:
     assumed : str
         What the paper does not say and was decided here, and the tolerance within which figures agree.
     reason : str
-        Why figures differ, or cannot be had, as far as it is known.
+        Why figures differ, or cannot be had, as far as it is known; needed in the second case.
     readings : tuple of Reading
         What was tried. Needed where a verdict is "does not".
 
     Raises
     ------
     ValueError
-        If a "does not" has no reading, or what cannot be had has no reason.
+        If something that is needed is missing.
     """
 
     where: str
@@ -119,18 +108,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper and the functions that measure its groups.
+    """A paper and the functions that measure its groups, in its order.
 
-    Attributes
-    ----------
-    name : str
-        What the command line, the result file and the page call it.
-    title : str
-        Heading of the page and of its row in the index.
-    source : str
-        Authors, title, where it is published.
-    groups : mapping of str to callable
-        In the order of the paper. Each takes ``cut`` (True for a quick run of the least size) and returns its group.
+    ``name`` is what the command line, the result file and the page call it, ``source`` its authors and where it is
+    published. Each function takes ``cut`` (True for a quick run of the least size) and returns its group.
     """
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from functools import cache
+from typing import Any
 
 from bench.fleet import pcie as study
-from bench.fleet.pcie import AWARE, UNAWARE, DelayFigures, Plan
+from bench.fleet.pcie import AWARE, DelayFigures, Plan, Sample
 from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from mig_opt import Job, OperationCosts, Trace, get_gpu, simulate
 from mig_opt.fleet.trace import PCIE_LIMIT
@@ -103,9 +104,8 @@ def regression(cut: bool) -> Group:
     """Return the fitted sensitivities (Figure 4, Table 2)."""
     claims, tried = [], []
     for kind, (_, alpha) in ((kind, TABLE_2[kind]) for kind in ("bloom560m", "bloom7b1")):
-        claims.append(
-            Claim(f"{kind}: sensitivity", *compare(alpha, study.profile(kind, 0.0, 0).sensitivity, within=0.005))
-        )
+        fitted = study.profile(kind, 0.0, 0).sensitivity
+        claims.append(Claim(f"{kind}: sensitivity", *compare(alpha, fitted, within=0.005)))
         for noise in (0.02, 0.1):
             fits = [study.profile(kind, noise, seed) for seed in range(_plan(cut).seeds)]
             alphas = [fit.sensitivity for fit in fits]
@@ -123,23 +123,18 @@ def regression(cut: bool) -> Group:
 
 
 @cache
-def _both(family: str, share: float, cut: bool) -> tuple[list[DelayFigures], list[DelayFigures]]:
-    """Return what the unaware and the aware scheduler make of the traces with a share of PCIe-bound jobs."""
-    plan = _plan(cut)
-    seeds, jobs = (plan.seeds, 93) if family == "pcie-4" else (plan.large_seeds, 1400)
-    traces = study.traces_of(family, seeds, pcie_share=share, jobs=plan.jobs(jobs))
-    unaware, aware = ([study.run(trace, policy, {}) for trace in traces] for policy in (UNAWARE, AWARE))
-    return unaware, aware
+def _both(family: str, share: float, cut: bool) -> tuple[Sample, list[DelayFigures]]:
+    """Return traces with a share of PCIe-bound jobs, and what the aware scheduler makes of them."""
+    sample = Sample(_plan(cut), family, pcie_share=share)
+    return sample, sample.runs(AWARE)
 
 
 def _saved(family: str, share: float, cut: bool) -> float:
-    return statistics.fmean(
-        100 * (1 - a.completion / u.completion) for u, a in zip(*_both(family, share, cut), strict=True)
-    )
+    sample, aware = _both(family, share, cut)
+    return statistics.fmean(study.lower(aware, sample.base))
 
 
 def _gains(family: str, printed: int, cut: bool, where: str, title: str) -> Group:
-    plan = _plan(cut)
     saved = {share: _saved(family, share, cut) for share in study.SHARES}
     rising = saved[0.2] <= saved[0.4] <= saved[0.6]
     claims = [
@@ -152,21 +147,17 @@ def _gains(family: str, printed: int, cut: bool, where: str, title: str) -> Grou
             rising,
         ),
     ]
-    small = family == "pcie-4"
-    seeds = plan.seeds if small else plan.large_seeds
-    traces = study.traces_of(family, seeds, pcie_share=0.6, jobs=plan.jobs(93 if small else 1400))
-    base = [study.run(trace, UNAWARE, {}) for trace in traces]
+    sample, _ = _both(family, 0.6, cut)
     tried = [Reading(f"{share:.0%} PCIe-bound", f"{saved[share]:.1f} %") for share in (0.8, 1.0)]
-    for name, options in (
-        ("no delay threshold", {"delay_threshold": None}),
-        ("no wait threshold", {"wait_threshold": None}),
-    ):
-        tried.append(Reading(name, f"{statistics.fmean(study.lower(traces, AWARE, base, **options)):.1f} % at 60 %"))
+    for name in ("delay", "wait"):
+        without: dict[str, Any] = {f"{name}_threshold": None}
+        less = statistics.fmean(sample.lower(**without))
+        tried.append(Reading(f"no {name} threshold", f"{less:.1f} % at 60 %"))
     return Group(
         where,
         title,
         tuple(claims),
-        assumed=_TRACES.format(seeds=seeds),
+        assumed=_TRACES.format(seeds=len(sample.traces)),
         reason="Beyond 60 % the links are asked for more than they have: then all jobs starve and ignore the"
         " delay threshold.",
         readings=tuple(tried),
@@ -195,8 +186,8 @@ def correlation(_cut: bool) -> Group:
 
 def density(cut: bool) -> Group:
     """Return how many PCIe-bound jobs run for at most 50 s (Figure 5)."""
-    unaware, aware = _both("pcie-4", 0.6, cut)
-    few, many = (statistics.fmean(one.short for one in own) for own in (unaware, aware))
+    sample, aware = _both("pcie-4", 0.6, cut)
+    few, many = (study.mean(own, "short") for own in (sample.base, aware))
     return Group(
         "Figure 5, section 5.3",
         "PCIe-bound jobs that run for at most 50 s, 60 % PCIe-bound, 4 GPUs",
@@ -214,24 +205,12 @@ def density(cut: bool) -> Group:
 def instances(cut: bool) -> Group:
     """Return GPUs with more instances (Figure 9)."""
     plan = _plan(cut)
-    found: dict[tuple[str, int], float] = {}
-    for count in study.INSTANCES:
-        gpu = study.hypothetical(count)
-        for name, jobs, load in (
-            ("arrivals grow too", 93 * count // 7, 0.9),
-            ("arrivals as for 7", 93, 0.9 * 7 / count),
-        ):
-            traces = study.traces_of(
-                "pcie-4", plan.large_seeds, gpu=gpu, pcie_share=0.6, jobs=plan.jobs(jobs), load=load
-            )
-            base = [study.run(trace, UNAWARE, {}) for trace in traces]
-            found[name, count] = statistics.fmean(study.lower(traces, AWARE, base))
-    same = [found["arrivals as for 7", count] for count in study.INSTANCES]
-    grown = [found["arrivals grow too", count] for count in study.INSTANCES]
+    samples = [study.by_arrivals(plan, count, 0.6) for count in study.INSTANCES]
+    grown, same = ([statistics.fmean(sample.lower()) for sample in own] for own in zip(*samples, strict=True))
     top = max(grown)
     texts = {
-        name: ", ".join(f"{count}: {found[name, count]:.1f} %" for count in study.INSTANCES)
-        for name in ("arrivals grow too", "arrivals as for 7")
+        name: ", ".join(f"{count}: {value:.1f} %" for count, value in zip(study.INSTANCES, values, strict=True))
+        for name, values in (("arrivals grow too", grown), ("arrivals as for 7", same))
     }
     return Group(
         "Figure 9",
@@ -265,7 +244,7 @@ def best_fit(cut: bool) -> Group:
     for sizes in study.LARGER_SIZES:
         means = {}
         for name, changes in study.LARGER.items():
-            found = study.best_fit_figures(sizes, changes, plan)[AWARE]
+            found = Sample(plan, sizes=sizes, **changes).runs(AWARE)
             means[name] = study.mean(found, "completion")
             share = study.mean(found, "larger")
             used = max(used, share) if changes else used

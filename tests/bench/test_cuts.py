@@ -33,7 +33,7 @@ CUTS = {
     "serving.request_speed": "--cut",
     "serving.scenarios": "--cut",
 }
-ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "batch.house_speed", "fleet.freeing", "papers.measure"}
+ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "fleet.freeing", "papers.measure"}
 """Those that tests of their own run, or that need what is not here."""
 
 

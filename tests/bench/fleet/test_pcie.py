@@ -22,7 +22,7 @@ def test_figures_of_a_trace() -> None:
     assert (found.wait, found.short) == (0, 0)
     assert online_pcie.run(trace.replace(gpus=2), "pcie-aware", {}).short == 1
     better = dataclasses.replace(found, completion=found.completion * 2)
-    assert online_pcie.lower([trace], "first-fit", [better]) == [pytest.approx(50)]
+    assert online_pcie.lower([found], [better]) == [pytest.approx(50)]
 
 
 def test_gpus_with_more_instances() -> None:
