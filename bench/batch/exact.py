@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
-from bench.batch.exact_plan import GIB, SECTIONS, Group, Options, exact_methods, overrun, plan
+from bench.batch.exact_plan import GIB, SECTIONS, Group, exact_methods, overrun, plan
 from bench.batch.runs import (
     PACKAGES,
     PYJOBSHOP,
@@ -52,16 +52,13 @@ def _line(group: Group, rows: Sequence[Row]) -> list[str]:
     gaps = [row.outcome.gap for row in rows]
     reached = [row.outcome.seconds_to_gap.get(str(group.goal.gap), math.inf) for row in rows]
     peaks = [row.outcome.peak_bytes for row in rows if row.outcome.peak_bytes is not None]
-    to_gap = [_seconds(_median(reached)), _seconds(max(reached, default=math.nan))] if group.goal.gap else ["", ""]
     return [
         group.label,
         _of(len(rows), len(group.runs)),
         _statuses(rows),
-        _seconds(_median(seconds)),
-        _seconds(max(seconds, default=math.nan)),
-        _percent(_median(gaps)),
-        _percent(max(gaps, default=math.nan)),
-        *to_gap,
+        *map(_seconds, _median_and_worst(seconds)),
+        *map(_percent, _median_and_worst(gaps)),
+        *(map(_seconds, _median_and_worst(reached)) if group.goal.gap else ("", "")),
         f"{max(peaks) / GIB:.2f} GiB" if peaks else "",
         _seconds(max(map(overrun, rows), default=math.nan)) if group.goal.overrun else "",
         str(group.goal),
@@ -121,7 +118,7 @@ def _side(rows: Sequence[Row]) -> list[str]:
     gaps = [row.outcome.gap for row in rows]
     median, _, worst = _censored([(row.outcome.seconds, not _proven(row)) for row in rows], "{:.2f}")
     proven = _of(sum(map(_proven, rows)), len(rows))
-    return [proven, median, worst, _percent(_median(gaps)), _percent(max(gaps, default=math.nan))]
+    return [proven, median, worst, *map(_percent, _median_and_worst(gaps))]
 
 
 def _censored(values: Iterable[tuple[float, bool]], form: str) -> list[str]:
@@ -155,6 +152,10 @@ def _median(values: Sequence[float]) -> float:
     return statistics.median(values) if values else math.nan
 
 
+def _median_and_worst(values: Sequence[float]) -> tuple[float, float]:
+    return _median(values), max(values, default=math.nan)
+
+
 def _of(part: int, whole: int) -> str:
     return f"{part}" if part == whole else f"{part} of {whole}"
 
@@ -169,9 +170,8 @@ def _percent(gap: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing of the wanted sections, and write the tables; return 1 if results contradict each other."""
-    options = _parser().parse_args(arguments)
-    cut = Options(options.seeds, options.scalings, options.sizes, options.limit_scale, options.until)
-    wanted = plan(cut, options.only)
+    options = parser().parse_args(arguments)
+    wanted = plan(options, options.only)
     path = options.results / "exact.jsonl"
     records = Records(path, keep=options.keep)
     current = {method: fingerprint(method) for method in ("auto", PYJOBSHOP)}
@@ -200,7 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             told=told,
         )
     # The tables show all that is known of this cut, not just what was asked for now.
-    sections = {name: groups for name, groups in plan(cut, ()).items() if any(_rows(group, find) for group in groups)}
+    sections = {
+        name: groups for name, groups in plan(options, ()).items() if any(_rows(group, find) for group in groups)
+    }
     rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
     wrong = contradictions(rows)
     page = Page("exact", "Exactness", *PACKAGES, folder=options.results)
@@ -236,28 +238,29 @@ def _progress(run: Run, outcome: Outcome) -> str:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = resumable(__doc__, "exact.jsonl.xz and exact.md")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    found = resumable(__doc__, "exact.jsonl.xz and exact.md")
+    found.add_argument(
         "--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
     )
-    parser.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
-    parser.add_argument(
+    found.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
+    found.add_argument(
         "--scalings",
         type=some_of(SCALINGS),
         default=SCALINGS,
         help=f"some of {','.join(SCALINGS)}",
     )
-    parser.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
-    parser.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
-    parser.add_argument(
+    found.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
+    found.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
+    found.add_argument(
         "--until",
         type=_gap,
         default="goal",
         metavar="GAP",
         help="end runs of 50 tasks or more at this gap, or at that of their `goal` (default); 0: they use their time",
     )
-    return parser
+    return found
 
 
 def _integers(text: str) -> tuple[int, ...]:

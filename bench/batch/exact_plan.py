@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.batch.runs import PYJOBSHOP, Instance, Row, Run, Variant
 from mig_opt import methods
-from mig_opt.instances.batch import SCALINGS, ScalingName
 
 GIB = 2**30
 SMALLEST_FOR_UNTIL = 50
@@ -86,35 +86,15 @@ class Group:
     goal: Goal = NO_GOAL
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The cut of the study that is wanted.
+Options = Namespace
+"""The cut of the study that is wanted, as the command line of ``exact`` has it."""
 
-    Attributes
-    ----------
-    seeds : int
-        Batches of each scaling.
-    scalings : tuple of str
-        Scalings of the generator.
-    sizes : tuple of int
-        Only batches with so many tasks; all if empty.
-    limit_scale : float
-        Factor for every time limit.
-    until : str or None
-        Runs of 50 tasks or more end at this gap, or at that of their ``goal``; None: they use their time.
-    """
 
-    seeds: int = 10
-    scalings: tuple[ScalingName, ...] = SCALINGS
-    sizes: tuple[int, ...] = ()
-    limit_scale: float = 1.0
-    until: str | None = None
-
-    def gap(self, n: int, goal: Goal) -> float:
-        """Return the gap at which a run of ``n`` tasks may end."""
-        if not self.until or n < SMALLEST_FOR_UNTIL:
-            return 0.0
-        return goal.gap or 0.0 if self.until == "goal" else float(self.until)
+def _gap(options: Options, n: int, goal: Goal) -> float:
+    """Return the gap at which a run of ``n`` tasks may end."""
+    if n < SMALLEST_FOR_UNTIL:
+        return 0.0
+    return goal.gap or 0.0 if options.until == "goal" else float(options.until)
 
 
 def _runs(
@@ -131,7 +111,7 @@ def _runs(
     fresh: bool = False,
 ) -> tuple[Run, ...]:
     """Return the runs of some methods on batches of one size, of each scaling and variant."""
-    settings: dict[str, Any] = {"gap": options.gap(n, goal), "fresh": fresh}
+    settings: dict[str, Any] = {"gap": _gap(options, n, goal), "fresh": fresh}
     return tuple(
         Run(Instance(n, scaling, seed, gpu, gpus, variant), method, limit * options.limit_scale, **settings)
         for scaling in options.scalings

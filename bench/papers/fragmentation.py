@@ -120,9 +120,8 @@ def workloads(cut: bool) -> Group:
         "Table II",
         "Arrivals of the workloads",
         tuple(claims),
-        assumed="An input of the families: agreement is no evidence. Query lengths are from BurstGPT in the"
-        " paper; here they"
-        " are lognormal, and the top half of them in `long-...`. Gaps agree within 2 s.",
+        assumed="An input of the families: agreement is no evidence. Query lengths are from BurstGPT in the paper; "
+        "here they are lognormal, and the top half of them in `long-...`. Gaps agree within 2 s.",
         readings=(Reading("100 traces of 100 jobs", "as in the table"),),
     )
 
@@ -156,9 +155,8 @@ def concurrent(cut: bool) -> Group:
         "Figure 5, section V-B",
         "Slowdown of concurrent tasks against a task alone on its GPU, by model",
         tuple(claims),
-        assumed="Tasks that arrive together and ask for less than three quarters of 4 GPUs; each asks for"
-        " 17.65 GB/s; the"
-        " threshold is the load of all tasks, as printed. The mean over 20 draws of the tasks.",
+        assumed="Tasks that arrive together and ask for less than three quarters of 4 GPUs; each asks for 17.65 GB/s; "
+        "the threshold is the load of all tasks, as printed. The mean over 20 draws of the tasks.",
         reason="Times per token are points of a picture, measured on GPUs. The paper names both rivals and defines"
         " neither. OWP (arXiv 2409.06646), by its abstract, places a set known in advance on as few GPUs as it can;"
         " ElasticBatch (IEEE TPDS 35, 2024) is not openly accessible, and chooses the sizes of instances itself, while"

@@ -50,9 +50,8 @@ def sharing(_cut: bool) -> Group:
             held("both lose performance", "yes", f"{slower:.1f} times as long", slower > 1),
             Claim("GB/s of each", "only in the figure", "", Verdict.CANNOT),
         ),
-        assumed="The simulator's model is made of this observation, so agreement is no evidence. A copy"
-        " program asks for"
-        " the whole link, and has a sensitivity of 1.",
+        assumed="The simulator's model is made of this observation, so agreement is no evidence. A copy program asks "
+        "for the whole link, and has a sensitivity of 1.",
         reason="The throughputs are points of a picture, measured on a GPU.",
         readings=(Reading("Eq. 2 with equal parts of the link", "as in the table"),),
     )
@@ -80,9 +79,8 @@ def saturation(_cut: bool) -> Group:
             ),
         ),
         assumed="Table 2: 5.7 GB/s with a sensitivity of 1.25, and 30.08 GB/s of the link.",
-        reason="The text's 30 % of the link would be 9 GB/s, of which four jobs ask for 36; Table 2 has 5.7"
-        " GB/s, 19 %. The"
-        " sensitivity of 1.25 lets jobs slow down before the sum of their demands reaches the link's limit.",
+        reason="The text's 30 % of the link would be 9 GB/s, of which four jobs ask for 36; Table 2 has 5.7 GB/s, 19 "
+        "%. The sensitivity of 1.25 lets jobs slow down before the sum of their demands reaches the link's limit.",
         readings=(
             Reading("5.7 GB/s of 30.08 (Table 2, section 5.1)", f"{share:.0%}; slower from job {first} on"),
             Reading(

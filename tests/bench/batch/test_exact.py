@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib.util
 import json
@@ -16,7 +17,7 @@ import pytest
 
 from bench import report
 from bench.batch import exact, exact_plan, runs
-from bench.batch.exact_plan import Goal, Group, Options
+from bench.batch.exact_plan import Goal, Group
 from bench.batch.runs import Instance, Row, Run
 from mig_opt.studies.rows import Outcome, packed
 
@@ -29,6 +30,10 @@ def study(tmp_path: Path) -> Command:
     """Runs the study with short limits and one batch of each kind."""
     cut = ["--seeds", "1", "--scalings", "MixedScaling", "--limit-scale", "0.02", "--results", str(tmp_path)]
     return lambda *arguments: exact.main([*cut, *arguments])
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    return exact.parser().parse_args(arguments)
 
 
 def row(makespan: float | None, lower_bound: float | None, status: str = "feasible", method: str = "cp") -> Row:
@@ -103,19 +108,19 @@ except KeyboardInterrupt:
 
 def test_pyjobshop_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert exact_plan.plan(Options(), ["pyjobshop"]) == {"pyjobshop": []}
+    assert exact_plan.plan(options(), ["pyjobshop"]) == {"pyjobshop": []}
 
 
 def test_the_whole_plan_has_no_run_twice() -> None:
-    groups = [group for groups in exact_plan.plan(Options(), ()).values() for group in groups]
+    groups = [group for groups in exact_plan.plan(options(), ()).values() for group in groups]
     keys = [run.key for group in groups for run in group.runs]
     assert len(set(keys)) == len(keys)
     assert all(Run.read(json.loads(run.key)) == run for run in groups[0].runs)
 
 
-@pytest.mark.parametrize(("until", "gaps"), [(None, {0.0}), ("goal", {0.0005}), ("0.01", {0.01})])
-def test_runs_may_end_at_a_gap(until: str | None, gaps: set[float]) -> None:
-    chosen = exact_plan.plan(Options(until=until), ["20", "medium"])
+@pytest.mark.parametrize(("until", "gaps"), [("0", {0.0}), ("goal", {0.0005}), ("0.01", {0.01})])
+def test_runs_may_end_at_a_gap(until: str, gaps: set[float]) -> None:
+    chosen = exact_plan.plan(options("--until", until), ["20", "medium"])
     assert {run.gap for group in chosen["20"] for run in group.runs} == {0.0}
     runs = [run for group in chosen["medium"] for run in group.runs]
     assert {run.gap for run in runs if run.instance.n == 30} == {0.0}
