@@ -67,22 +67,10 @@ PAIRS = 60
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Makespans of one batch, in seconds.
+    """Makespans of one batch, in seconds: ours by method, and those of the program.
 
-    Attributes
-    ----------
-    batch : Batch
-        The batch.
-    kind : str
-        One of :data:`KINDS`.
-    ours : mapping of str to float
-        By method.
-    printed : float
-        That of the program, as it says itself.
-    timed : float
-        That of its assignment with our driver's order.
-    valid : bool
-        Whether the validator finds operations for the program's own times.
+    ``printed`` is what the program says itself, ``timed`` that of its assignment with our driver's order; ``valid``
+    tells whether the validator finds operations for the program's own times.
     """
 
     batch: Batch
@@ -99,13 +87,7 @@ class Outcome:
 
 
 def load(folder: Path) -> ModuleType:
-    """Import the program from a copy of its repository.
-
-    Raises
-    ------
-    SystemExit
-        If it is not there.
-    """
+    """Import the program from a copy of its repository; exit if it is not there."""
     path = folder / PROGRAM
     if not path.is_file():
         sys.exit(f"{path} is not there; see the first lines of {Path(__file__).name}")

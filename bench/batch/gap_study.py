@@ -28,14 +28,9 @@ _PERCENT = 100
 
 
 def planned(part: str, *, cut: bool = False) -> Study:
-    """Return a study with every heuristic that needs no arguments of its own.
+    """Return one of :data:`PARTS` with every heuristic that needs no arguments of its own.
 
-    Parameters
-    ----------
-    part : str
-        One of :data:`PARTS`.
-    cut : bool
-        Whether only the least n is run, with one seed, and briefly.
+    A cut has the least n only, with one seed and brief limits.
     """
     study = read_study(STUDIES / f"{part}.toml")
     listed = {settings.method: settings for settings in study.methods}

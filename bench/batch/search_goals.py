@@ -32,18 +32,13 @@ class Part:
 
     Attributes
     ----------
-    title : str
-        What they are.
-    sizes : tuple of int
-        Numbers of tasks; none for the bundled instances.
-    limit : float
-        Seconds that `search` has, and FAR beside it.
-    gap : float
-        The goal: the mean distance to the best known makespan in each cell, as a share.
-    reference_limit : float
-        Seconds that `cp` has to find the optimum, or bounds.
-    until : float
-        The gap to its own bound at which `search` ends, and FAR as well, as a share.
+    title, sizes : str, tuple of int
+        What they are, and their numbers of tasks; none for the bundled instances.
+    limit, reference_limit : float
+        Seconds that `search` has, and FAR beside it; and those that `cp` has to find the optimum, or bounds.
+    gap, until : float
+        The goal, the mean distance to the best known makespan in each cell; and the gap to its own bound at which
+        `search` ends, and FAR as well. Both are shares.
     """
 
     title: str
@@ -83,13 +78,7 @@ PARTS: Mapping[str, Part] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The batches of one kind on which all three methods were run.
-
-    Attributes
-    ----------
-    search, far, cp : tuple of Judged
-        The runs of each method, batch by batch.
-    """
+    """The batches of one kind on which all three methods were run: the runs of each method, batch by batch."""
 
     search: tuple[Judged, ...]
     far: tuple[Judged, ...]

@@ -6,9 +6,7 @@ Run: python -m bench.fleet.declared, which does what is missing and writes the t
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -76,14 +74,11 @@ def table(page: Page, rows: Mapping[str, Mapping[str, Any]], measure: int) -> No
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_declared.md", "one seed, few jobs")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="these traces only, not 1 to 3")
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_declared.jsonl")
-    begin = time.monotonic()
     for seed, kind in itertools.product(options.seeds or SEEDS[: 1 if options.cut else None], KINDS):
-        if time.monotonic() < begin + options.seconds:
-            kept.get(f"{kind}, seed {seed}", partial(_measured, kind, seed, options.cut))
+        kept.get(f"{kind}, seed {seed}", partial(_measured, kind, seed, options.cut))
     simple = ", ".join(f"`{name}`" for name in BETTER)
     seeds = sorted({name.rpartition(" ")[2] for name in kept.known})
     page = Page("online_declared", "The planner without exact run times", "mig-opt", folder=options.results)

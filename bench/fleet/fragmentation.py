@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from matplotlib.figure import Figure
 
 from bench.figures import panels, save_figure
-from bench.fleet.fragmentation_tables import concurrency, instance_counts, instances, migration, spread
 from bench.fleet.fragmentation_worlds import (
     ALL,
     CONTENTION,
@@ -22,9 +21,14 @@ from bench.fleet.fragmentation_worlds import (
     Bench,
     Way,
     World,
+    concurrency,
     execution,
+    instance_counts,
+    instances,
     make_trace,
+    migration,
     moves,
+    spread,
     total,
     wait,
 )
@@ -205,12 +209,7 @@ _PRINTED = (0.65, 0.87)
 def ablation(workloads: Sequence[str], shares: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
     """Return a figure with the shares of the baseline that are left with more and more techniques.
 
-    Parameters
-    ----------
-    workloads : sequence of str
-        Their names.
-    shares : mapping
-        For each panel the techniques, and of each the shares by workload and seed.
+    ``shares`` has for each panel the techniques, and of each the shares by workload and seed.
     """
     figure, several = panels(shares, (10.5, 3.4))
     for axes, techniques in zip(several, shares.values(), strict=True):
@@ -235,10 +234,7 @@ def ablation(workloads: Sequence[str], shares: Mapping[str, Mapping[str, Sequenc
 def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]]) -> Figure:
     """Return a figure with the desired and the actual number of instances of each profile over time (Figure 6).
 
-    Parameters
-    ----------
-    counts : mapping
-        For each profile the seconds at which something changes, with both numbers from then on.
+    ``counts`` has for each profile the seconds at which something changes, with both numbers from then on.
     """
     figure = Figure(figsize=(10.5, 5.6), layout="constrained")
     several = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]

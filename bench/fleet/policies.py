@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -17,14 +18,82 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench.figures import save_figure
-from bench.fleet.policy_results import PolicyResult, ratio, winning
-from bench.report import Page, completed, foreign_rows, markdown, missing_rows, resumable, start
+from bench.report import Page, completed, foreign_rows, missing_rows, resumable, start
 from mig_opt import methods
 from mig_opt.files.fleet.openb import import_trace
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study
-from mig_opt.studies.summary import GOALS, Goal, grouped
+from mig_opt.studies.rows import Row
+from mig_opt.studies.runs import StudyRun
+from mig_opt.studies.summary import GOALS, Goal, best, grouped
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResult:
+    """A simulation after which nothing was left to do, or one after which something was.
+
+    Attributes
+    ----------
+    regime, family, trace, draw, policy : str
+        Which: ``trace`` tells it from all others, ``draw`` is its seed or its file.
+    values : mapping of str to float
+        Seconds by goal; empty if jobs were left waiting for ever, or the run failed.
+    ratios : mapping of str to float
+        The same, as multiples of the lower bound.
+    wait : float
+        Mean seconds from arrival to start.
+    seconds : float
+        What the simulation took.
+    """
+
+    regime: str
+    family: str
+    trace: str
+    draw: str
+    policy: str
+    values: Mapping[Goal, float]
+    ratios: Mapping[Goal, float]
+    wait: float
+    seconds: float
+
+    @classmethod
+    def of(cls, row: Row[StudyRun]) -> PolicyResult:
+        """Return what a row says."""
+        run, figures, source = row.run, row.outcome.figures, row.run.source
+        family = source.get("family", "openb")
+        draw = str(source.get("seed", source.get("file")))
+        if row.outcome.error or figures["unfinished"]:
+            return cls(run.cell, family, run.batch_key, draw, run.column, {}, {}, 0.0, row.outcome.seconds)
+        values: dict[Goal, float] = {
+            "mean_completion": figures["completion"]["mean"],
+            "makespan": figures["makespan"],
+        }
+        ratios = {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()}
+        seconds = row.outcome.seconds
+        return cls(run.cell, family, run.batch_key, draw, run.column, values, ratios, figures["wait"]["mean"], seconds)
+
+
+def winning(results: Iterable[PolicyResult], goal: Goal) -> tuple[str, ...]:
+    """Return who is best on some traces, and who ties with it."""
+    by_policy = grouped(results, lambda result: result.policy)
+    return best({name: {run.trace: run.values[goal] for run in own if run.values} for name, own in by_policy.items()})
+
+
+def ratio(results: Sequence[PolicyResult], goal: Goal) -> tuple[float, float] | None:
+    """Return the mean multiple of the lower bound, and how it spreads over the draws; None if a job was left.
+
+    The spread is the standard deviation of the means of the draws: of all traces with the same seed, or of a file.
+    """
+    if not all(result.ratios for result in results):
+        return None
+    means = [
+        statistics.fmean(result.ratios[goal] for result in own)
+        for own in grouped(results, lambda result: result.draw).values()
+    ]
+    mean = statistics.fmean(result.ratios[goal] for result in results)
+    return mean, statistics.stdev(means) if len(means) > 1 else 0.0
+
 
 FOLDER = Path(__file__).with_name("online")
 _OTHER_SEEDS = (0, 1, 2, 3)
@@ -79,62 +148,52 @@ def _cut(study: Study) -> Iterator[GeneratedTraces]:
             yield dataclasses.replace(source, seeds=source.seeds[:1], parameters={**lists, **fewer})
 
 
-def sections(results: Sequence[PolicyResult]) -> dict[str, list[str]]:
-    """Return the winners, a table for each regime, and one by families for each goal, by the name of the section."""
+def write(page: Page, results: Sequence[PolicyResult]) -> None:
+    """Add the winners, a table for each regime, and one by families for each goal."""
     regimes = grouped(results, lambda result: result.regime)
-    results = [result for own in regimes.values() for result in own]
     heads = [f"shortest {title}" if goal == "makespan" else f"least {title}" for goal, title in GOALS.items()]
-    rows = [
-        [name, str(len({run.trace for run in own})), *(_names(winning(own, goal), own) for goal in GOALS)]
+    page.section("Winners", "Those that tie with the first one stand behind it.")
+    rows = (
+        [name, len({run.trace for run in own}), *(_names(winning(own, goal), own) for goal in GOALS)]
         for name, own in regimes.items()
-    ]
-    winners = markdown(["regime", "traces", *heads], rows, texts=(0, 2, 3))
-    by_family = []
+    )
+    page.table(["regime", "traces", *heads], rows, texts=(0, 2, 3))
+    for name, own in regimes.items():
+        page.section(f"{name[0].upper()}{name[1:]}", _NOTES.get(name, ""))
+        head = ["policy", "all jobs done", "flow time / bound", "wait s", "makespan / bound", "seconds of a simulation"]
+        page.table(head, regime_rows(own))
+    page.section("By family")
+    names = list(dict.fromkeys(result.policy for own in regimes.values() for result in own))
     for goal, title in GOALS.items():
         means = f"Mean {title}, as a multiple of the lower bound"
-        by_family += [f"{means}; bold: the best and those that tie with it, unless all do; empty: jobs were left.", ""]
-        by_family += [*family_table(results, goal), ""]
-    return {
-        "Winners": ["Those that tie with the first one stand behind it.", "", *winners, ""],
-        **{
-            f"{name[0].upper()}{name[1:]}": [_NOTES.get(name, ""), "", *regime_table(own), ""]
-            for name, own in regimes.items()
-        },
-        "By family": by_family,
-    }
+        page.add(f"{means}; bold: the best and those that tie with it, unless all do; empty: jobs were left.")
+        families = grouped(results, lambda result: result.family)
+        cells = (family_row(names, family, own, goal) for family, own in families.items())
+        page.table(["family", *(f"`{name}`" for name in names)], cells)
 
 
-def regime_table(results: Sequence[PolicyResult]) -> list[str]:
-    """Return a line for each scheduler, with its means on the traces of a regime."""
+def regime_rows(results: Sequence[PolicyResult]) -> Iterator[list[str]]:
+    """Yield a row for each scheduler, with its means on the traces of a regime."""
     won = {goal: winning(results, goal) for goal in GOALS}
-    rows = []
     for policy, own in grouped(results, lambda result: result.policy).items():
         done = [result for result in own if result.values]
-        rows.append(
-            [
-                f"`{policy}`",
-                f"{len(done)} of {len(own)}",
-                _ratio_cell(own, "mean_completion", policy in won["mean_completion"]),
-                f"{statistics.fmean(result.wait for result in done):.1f}" if len(done) == len(own) else "",
-                _ratio_cell(own, "makespan", policy in won["makespan"]),
-                f"{statistics.fmean(result.seconds for result in own):.3f}",
-            ]
-        )
-    head = ["policy", "all jobs done", "flow time / bound", "wait s", "makespan / bound", "seconds of a simulation"]
-    return markdown(head, rows)
+        yield [
+            f"`{policy}`",
+            f"{len(done)} of {len(own)}",
+            _ratio_cell(own, "mean_completion", policy in won["mean_completion"]),
+            f"{statistics.fmean(result.wait for result in done):.1f}" if len(done) == len(own) else "",
+            _ratio_cell(own, "makespan", policy in won["makespan"]),
+            f"{statistics.fmean(result.seconds for result in own):.3f}",
+        ]
 
 
-def family_table(results: Sequence[PolicyResult], goal: Goal) -> list[str]:
-    """Return a line for each family, with a column for each scheduler."""
-    names = list(dict.fromkeys(result.policy for result in results))
-    rows = []
-    for family, own in grouped(results, lambda result: result.family).items():
-        by_policy = grouped(own, lambda result: result.policy)
-        won = winning(own, goal)
-        bold = won if len(won) < len(by_policy) else ()
-        cells = (_ratio_cell(by_policy.get(name, []), goal, name in bold, spread=False) for name in names)
-        rows.append([f"`{family}`", *cells])
-    return markdown(["family", *(f"`{name}`" for name in names)], rows)
+def family_row(names: Sequence[str], family: str, results: Sequence[PolicyResult], goal: Goal) -> list[str]:
+    """Return the row of a family, with a column for each scheduler."""
+    by_policy = grouped(results, lambda result: result.policy)
+    won = winning(results, goal)
+    bold = won if len(won) < len(by_policy) else ()
+    cells = (_ratio_cell(by_policy.get(name, []), goal, name in bold, spread=False) for name in names)
+    return [f"`{family}`", *cells]
 
 
 def _ratio_cell(results: Sequence[PolicyResult], goal: Goal, bold: bool, *, spread: bool = True) -> str:
@@ -270,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = page.wrong([*found.contradictions, *found.failures])
     if found.rows:
         results = [PolicyResult.of(row) for row in found.rows]
-        page.lines += [line for name, own in sections(results).items() for line in (f"## {name}", "", *own)]
+        write(page, results)
         save_figure(side_by_side(results), options.results / "online_policies.svg")
     page.save()
     return int(wrong)

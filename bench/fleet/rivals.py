@@ -7,9 +7,7 @@ Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is
 from __future__ import annotations
 
 import functools
-import math
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -123,13 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
     parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_rivals.jsonl")
-    begin = time.monotonic()
     for name, make in planned(options.cut, options.migbench):
-        if time.monotonic() < begin + options.seconds:
-            kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
+        kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
     published = kept.known.get("published", [])
     if options.migbench and not published:
         results = read_published(options.migbench[1])

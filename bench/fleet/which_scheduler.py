@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.fleet import admission
-from bench.fleet.policies import FOLDER, planned
-from bench.fleet.policy_results import PolicyResult
+from bench.fleet.policies import FOLDER, PolicyResult, planned
 from bench.report import RESULTS, Page, parser_of, start
 from mig_opt.studies import study_rows
 from mig_opt.studies.summary import grouped

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable
 from functools import cache
 
-from bench.fleet import fragmentation_tables as tables
+from bench.fleet import fragmentation_worlds as tables
 from bench.fleet.fragmentation_worlds import (
     ALL,
     OFF,

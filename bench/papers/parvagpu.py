@@ -13,8 +13,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.papers.claims import Group, Paper, Reading, held
-from bench.papers.parvagpu_fleets import figure5, figure6, figure7, program
-from bench.papers.parvagpu_measures import PROGRAM, listed, planned, same, scenario, scenarios
+from bench.papers.parvagpu_fleets import (
+    PROGRAM,
+    figure5,
+    figure6,
+    figure7,
+    listed,
+    planned,
+    program,
+    same,
+    scenario,
+    scenarios,
+)
 from bench.papers.parvagpu_scaling import figure8, figure9, figure10, figure11
 from bench.serving.scenarios import PRINTED
 from mig_opt import Deployment, deploy, get_gpu

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from bench.papers.claims import Claim, Group, Reading, Verdict, held
-from bench.papers.parvagpu_measures import (
+from bench.papers.parvagpu_fleets import (
     PROGRAM,
     RIVALS,
     RIVALS_DIFFER,

@@ -123,17 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
     parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5; others stay")
-    parser.add_argument("--arrivals", default=",".join(KINDS), metavar="KINDS", help="some of even, poisson, bursty")
-    parser.add_argument("--methods", default=",".join(METHODS), metavar="NAMES", help="some of the methods")
     parser.add_argument("--missing", action="store_true", help="only rows that the table does not have yet")
     parser.add_argument("--rivals", type=Path, metavar="FOLDER", help="keep the deployments of the rivals there")
     options = parser.parse_args(arguments)
     known = demands(cut=options.cut)
     chosen = options.only.split(",") if options.only else list(known)
-    methods = ["parvagpu", "first-fit", "exact"] if options.cut else options.methods.split(",")
+    methods = ("parvagpu", "first-fit", "exact") if options.cut else METHODS
     page = Page("serving_promise", "", folder=options.results)
     rows = {} if options.cut else page.earlier_rows(3)
-    for name, kind in itertools.product(chosen, options.arrivals.split(",")):
+    for name, kind in itertools.product(chosen, KINDS):
         found: list[Deployment] = []
         for method in methods:
             kept = options.rivals and options.rivals / f"{name} {kind} {method}.json".replace(" ", "-")

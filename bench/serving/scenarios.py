@@ -162,16 +162,7 @@ def fleets(
 ) -> Figure:
     """Return a figure with bars for the scenarios, and GPUs beyond the exact count for copies of one of them.
 
-    Parameters
-    ----------
-    scenarios : iterable of str
-        Their short names.
-    counts : mapping of str to sequence of int
-        GPUs for each scenario, by method.
-    multiples : sequence of int
-        Numbers of copies.
-    scaled : mapping of str to sequence of int
-        GPUs for each number of copies, by method; with ``exact``.
+    ``counts`` has by method the GPUs of each scenario, ``scaled`` those of each number of copies, of ``exact`` too.
     """
     names = list(scenarios)
     titles = ("Scenarios", "More services")

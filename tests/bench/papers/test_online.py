@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from online_worlds import PLAIN_COSTS, job, trace
 
-from bench.fleet import fragmentation_tables as tables
+from bench.fleet import fragmentation_worlds as tables
 from bench.fleet import pcie as online_pcie
 from bench.papers import measure as papers
 from bench.papers.claims import Verdict
@@ -47,9 +47,8 @@ def test_concurrent_tasks_are_held_up_by_their_neighbours() -> None:
 
 def test_starving_jobs_use_larger_instances() -> None:
     """Only where they have seconds for them, and where larger instances exist."""
-    plan = online_pcie.Plan(seeds=3)
     none, some = (
-        online_pcie.best_fit_figures("1,2,3,4,7", online_pcie.LARGER[name], plan)[online_pcie.AWARE]
+        online_pcie.Sample(online_pcie.Plan(seeds=3), sizes="1,2,3,4,7", **online_pcie.LARGER[name]).runs("pcie-aware")
         for name in ("no other size", "all larger sizes, as fast")
     )
     assert {one.larger for one in none} == {0.0}
