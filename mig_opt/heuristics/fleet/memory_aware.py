@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -208,10 +208,9 @@ class MemoryAwareBySize(MemoryAware):
         self._last_fit: dict[int, TightFit] = {}
         # For each fit a heap of the GPUs in a phase of it that may have room for another instance, and of some others.
         self._with_room: defaultdict[TightFit, list[int]] = defaultdict(list)
-        # Waiting jobs of each fit: those that came since its last phase began, in their order, the others in a heap.
+        # Waiting jobs of each fit: those that came since its last phase began, in their order; and the others.
         self._unsorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
-        self._sorted: defaultdict[TightFit, list[tuple[int, float, int]]] = defaultdict(list)
-        self._phase_counts: Counter[TightFit] = Counter()
+        self._sorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
 
     def add(self, fit: TightFit, job: int) -> None:
         """Put a job into the queue; until the next phase of its fit begins it is the last one."""
@@ -222,26 +221,21 @@ class MemoryAwareBySize(MemoryAware):
         """Take a job that waits out of the queue, or from the instance that it was dealt to."""
         super().dequeue(job)
         dealt = (jobs for phase in self._phases.values() for jobs in phase.dealt.values())
-        for jobs in (*self._unsorted.values(), *dealt):
+        for jobs in (*self._unsorted.values(), *self._sorted.values(), *dealt):
             if job in jobs:
                 jobs.remove(job)
-        for fit, waiting in self._sorted.items():
-            self._sorted[fit] = [entry for entry in waiting if entry[-1] != job]
-            heapq.heapify(self._sorted[fit])
 
     def _sort(self, cluster: Cluster, fit: TightFit) -> None:
         """Sort the jobs that wait for a phase by their memory, after those that were sorted before an earlier one.
 
         So no stream of jobs with less memory holds up one with more for ever.
         """
-        self._phase_counts[fit] += 1
-        for job in self._unsorted.pop(fit, ()):
-            heapq.heappush(self._sorted[fit], (self._phase_counts[fit], self.demand(cluster, job), job))
+        new = self._unsorted.pop(fit, ())
+        self._sorted[fit].extend(sorted(new, key=lambda job: (self.demand(cluster, job), job)))
 
     def _take(self, fit: TightFit) -> int:
         """Remove the next job of a fit from the queue, and return it."""
-        job = heapq.heappop(self._sorted[fit])[-1] if self._sorted[fit] else self._unsorted[fit].popleft()
-        return self.queue.take(fit, job)
+        return self.queue.take(fit, (self._sorted[fit] or self._unsorted[fit]).popleft())
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Let the instance go on with its next job; the phase ends with the last busy instance."""

@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, OperationKind, Run
@@ -32,16 +33,31 @@ ROUNDING = 1e-9
 """Seconds by which sums of floating-point numbers may differ from the true sum."""
 
 
-@dataclass(frozen=True, slots=True)
-class LateOperation:
-    """The first operation that cannot be in time."""
+@dataclass(slots=True, eq=False)
+class DriverJob:
+    """An operation that has to be done between ``release`` and ``limit`` (seconds)."""
 
-    kind: OperationKind  # ``create`` or ``destroy``
+    kind: OperationKind
     placement: Placement  # of the instance
-    deadline: float  # seconds at which the operation has to be done
-    end: float  # seconds at which it would be done
-    alone: bool  # true if it would be late even if the driver had nothing else to do
+    release: float
+    seconds: float  # that it takes
+    deadline: float  # seconds at which it has to be done, and with the tolerance
+    limit: float
     run: Placed[Run]  # a run that waits for it
+    after: tuple[DriverJob, ...]  # those that have to be done before
+    position: int = 0  # among all of the GPU
+
+
+class LateOperation(NamedTuple):
+    """The first operation that cannot be in time, and the second at which it would be done."""
+
+    job: DriverJob
+    end: float
+
+    @property
+    def alone(self) -> bool:
+        """True if it would be late even if the driver had nothing else to do."""
+        return self.job.release + self.job.seconds > self.job.limit
 
 
 def find_operations(
@@ -58,7 +74,7 @@ def find_operations(
     if batch.parallel_operations:
         for job in jobs:
             if job.release + job.seconds > job.limit:
-                return job.late(job.release + job.seconds)
+                return LateOperation(job, job.release + job.seconds)
         begins = [job.release for job in jobs]
     else:
         for part in _parts(jobs):
@@ -119,28 +135,7 @@ def _blocks(batch: Batch, gpu: int, runs: Iterable[Placed[Run]]) -> list[_Block]
     return blocks
 
 
-@dataclass(slots=True, eq=False)
-class _Job:
-    """An operation that has to be done between ``release`` and ``limit``."""
-
-    kind: OperationKind
-    placement: Placement
-    release: float
-    seconds: float
-    deadline: float
-    limit: float
-    run: Placed[Run]
-    after: tuple[_Job, ...]
-    position: int = 0
-
-    def late(self, end: float) -> LateOperation:
-        alone = self.release + self.seconds
-        if alone > self.limit:
-            return LateOperation(self.kind, self.placement, self.deadline, alone, True, self.run)
-        return LateOperation(self.kind, self.placement, self.deadline, end, False, self.run)
-
-
-def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[_Job]:
+def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[DriverJob]:
     """Return the operations by release; each stands behind those that it has to wait for."""
     due: dict[int, tuple[float, Placed[Run]]] = {}
     for block in blocks:
@@ -149,18 +144,18 @@ def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[_Job
             for earlier in block.cleared:
                 if earlier not in due or latest < due[earlier][0]:
                     due[earlier] = (latest, block.first)
-    jobs: list[_Job] = []
-    destructions: dict[int, _Job] = {}
+    jobs: list[DriverJob] = []
+    destructions: dict[int, DriverJob] = {}
     for index, block in enumerate(blocks):
         ready = block.last
-        after: tuple[_Job, ...] = ()
+        after: tuple[DriverJob, ...] = ()
         profile = block.placement.profile
         if block.first is not None:
             before = tuple(destructions[earlier] for earlier in block.cleared)
             release = max((job.release + job.seconds for job in before), default=0.0)
             seconds = batch.operations.of("create", profile)
-            deadline = block.first.entry.begin
-            job = _Job("create", block.placement, release, seconds, deadline, deadline + tolerance, block.first, before)
+            first, begin = block.first, block.first.entry.begin
+            job = DriverJob("create", block.placement, release, seconds, begin, begin + tolerance, first, before)
             jobs.append(job)
             ready, after = max(ready, release + seconds), (job,)
         if index in due:
@@ -168,7 +163,7 @@ def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[_Job
             # The deadline is a difference of floating-point numbers; the creation behind it is checked exactly.
             limit = deadline + tolerance + ROUNDING
             seconds = batch.operations.of("destroy", profile)
-            destructions[index] = _Job("destroy", block.placement, ready, seconds, deadline, limit, run, after)
+            destructions[index] = DriverJob("destroy", block.placement, ready, seconds, deadline, limit, run, after)
             jobs.append(destructions[index])
     jobs.sort(key=lambda job: job.release)
     for position, job in enumerate(jobs):
@@ -176,7 +171,7 @@ def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[_Job
     return jobs
 
 
-def _parts(jobs: Sequence[_Job]) -> Iterator[Sequence[_Job]]:
+def _parts(jobs: Sequence[DriverJob]) -> Iterator[Sequence[DriverJob]]:
     """Cut the operations where every earlier one has to be done before any later one may begin."""
     begin, latest = 0, -math.inf
     for index, job in enumerate(jobs):
@@ -200,7 +195,7 @@ class _Node:
 class _Search:
     """Sequence operations on one driver."""
 
-    def __init__(self, jobs: Sequence[_Job]) -> None:
+    def __init__(self, jobs: Sequence[DriverJob]) -> None:
         self.late: LateOperation | None = None
         self._jobs = jobs
         self._offset = jobs[0].position
@@ -315,6 +310,6 @@ class _Search:
                 return False
         return True
 
-    def _give_up(self, job: _Job, end: float) -> None:
+    def _give_up(self, job: DriverJob, end: float) -> None:
         if self.late is None:
-            self.late = job.late(end)
+            self.late = LateOperation(job, end)

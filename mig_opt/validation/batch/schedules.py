@@ -149,19 +149,17 @@ def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Vi
 
 
 def _no_operation_sequence(gpu: int, late: LateOperation) -> Violation:
-    task, begin = late.run.entry.task, in_seconds(late.run.entry.begin)
-    if late.kind == "create":
-        wanted = f"the creation of {late.placement} has to end by {begin}, when task {task!r} begins there"
+    job, task, begin = late.job, late.job.run.entry.task, in_seconds(late.job.run.entry.begin)
+    if job.kind == "create":
+        wanted = f"the creation of {job.placement} has to end by {begin}, when task {task!r} begins there"
     else:
         wanted = (
-            f"the destruction of {late.placement} has to end by {in_seconds(late.deadline)}, so that "
-            f"{late.run.placement} exists when task {task!r} begins on it at {begin}"
+            f"the destruction of {job.placement} has to end by {in_seconds(job.deadline)}, so that "
+            f"{job.run.placement} exists when task {task!r} begins on it at {begin}"
         )
-    end = in_seconds(late.end)
-    fact = (
-        f"it cannot end before {end}"
-        if late.alone
-        else f"in order of urgency it ends at {end}, and in no order are all in time"
-    )
+    if late.alone:
+        fact = f"it cannot end before {in_seconds(job.release + job.seconds)}"
+    else:
+        fact = f"in order of urgency it ends at {in_seconds(late.end)}, and in no order are all in time"
     message = f"GPU {gpu}: no sequence of operations is in time for the runs: {wanted}, but {fact}"
-    return Violation(ViolationCode.NO_OPERATION_SEQUENCE, f"runs[{late.run.index}]", message)
+    return Violation(ViolationCode.NO_OPERATION_SEQUENCE, f"runs[{job.run.index}]", message)

@@ -14,7 +14,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.validation import validate
-from mig_opt.validation.batch.operation_search import _Job, _parts, _Search
+from mig_opt.validation.batch.operation_search import DriverJob, _parts, _Search
 from mig_opt.validation.placed import Placed
 
 A30 = get_gpu("A30")
@@ -109,19 +109,19 @@ def test_agrees_with_brute_force(parallel: bool, cases: int) -> None:
 ANY = Placed(0, Run("any", 0, "4g.24gb", 0, 0.0, 1.0), A30.placement("4g.24gb", 0))
 
 
-def job(release: float, seconds: float, limit: float, after: tuple[_Job, ...] = ()) -> _Job:
-    return _Job("create", ANY.placement, release, seconds, limit, limit, ANY, after)
+def job(release: float, seconds: float, limit: float, after: tuple[DriverJob, ...] = ()) -> DriverJob:
+    return DriverJob("create", ANY.placement, release, seconds, limit, limit, ANY, after)
 
 
-def numbered(jobs: list[_Job]) -> list[_Job]:
+def numbered(jobs: list[DriverJob]) -> list[DriverJob]:
     jobs.sort(key=lambda job: job.release)
     for position, one in enumerate(jobs):
         one.position = position
     return jobs
 
 
-def random_jobs(random: Random) -> list[_Job]:
-    jobs: list[_Job] = []
+def random_jobs(random: Random) -> list[DriverJob]:
+    jobs: list[DriverJob] = []
     for _ in range(random.randint(2, 6)):
         after = tuple(one for one in jobs if random.random() < 0.15)
         release = max([random.randint(0, 12), *(one.release + one.seconds for one in after)])
@@ -130,7 +130,7 @@ def random_jobs(random: Random) -> list[_Job]:
     return numbered(jobs)
 
 
-def in_time(order: tuple[_Job, ...]) -> bool:
+def in_time(order: tuple[DriverJob, ...]) -> bool:
     time = 0.0
     done: set[int] = set()
     for one in order:
@@ -141,7 +141,7 @@ def in_time(order: tuple[_Job, ...]) -> bool:
     return True
 
 
-def check_begins(jobs: list[_Job], begins: list[float]) -> None:
+def check_begins(jobs: list[DriverJob], begins: list[float]) -> None:
     order = sorted(zip(begins, jobs, strict=True), key=lambda pair: (pair[0], pair[0] + pair[1].seconds))
     assert all(one.release <= begin and begin + one.seconds <= one.limit for begin, one in order)
     assert all(begin + one.seconds <= following for (begin, one), (following, _) in itertools.pairwise(order))
