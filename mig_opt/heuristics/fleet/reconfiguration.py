@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
-import numpy as np
-
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
@@ -159,9 +157,6 @@ class ReconfiguringPolicy(QueueScheduler):
         self._gains = [0] * len(profiles)
         self._refused: dict[JobClass, int] = {}
         self._unmarkable: dict[int, int] = {}
-        # Instances of each profile on each GPU, and estimated ends, infinite for marked GPUs.
-        self._instances = np.zeros((gpus, len(profiles)), np.int64)
-        self._ends = np.zeros(gpus)
         self._views = [GpuView(state, 0, False) for state in cluster.states]
         self._ranking = Ranking(self._views, self._key)
         if self.partition is not None:
@@ -261,9 +256,10 @@ class ReconfiguringPolicy(QueueScheduler):
         if self._matched(profile):
             return False
         gpu = idle = self._ranking.best((profile, None))
+        ends = self._estimates.ends
         if idle is None and profile not in self._marks:
-            ends = np.where(self._instances[:, profile] < self._most_instances[profile], self._ends, math.inf)
-            gpu = int(ends.argmin()) if ends.min() < math.inf else None
+            able = (gpu for gpu in range(len(ends)) if self._may_have_more(gpu, profile))
+            gpu = min(able, key=ends.__getitem__, default=None)
         if gpu is None:
             return False
         if profile in self._marks:
@@ -272,6 +268,12 @@ class ReconfiguringPolicy(QueueScheduler):
         self._update(cluster, gpu)
         self._gain(gpu)
         return idle is not None
+
+    def _may_have_more(self, gpu: int, profile: int) -> bool:
+        """Return True if a GPU is not marked and has fewer instances of a profile than it could have."""
+        state, _, marked = self._views[gpu]
+        existing = (state.busy | state.idle) & self._placements_of[profile]
+        return not marked and existing.bit_count() < self._most_instances[profile]
 
     def _unmark(self, cluster: Cluster, profile: int) -> None:
         gpu = self._marks.pop(profile)
@@ -392,9 +394,6 @@ class ReconfiguringPolicy(QueueScheduler):
         state, marked = cluster.states[gpu], gpu in self._marks.values()
         self._views[gpu] = GpuView(state, self._estimates.bound[gpu], marked)
         self._ranking.changed.add(gpu)
-        existing = state.busy | state.idle
-        self._instances[gpu] = [(existing & placements).bit_count() for placements in self._placements_of]
-        self._ends[gpu] = math.inf if marked else self._estimates.ends[gpu]
 
 
 def _larger_than(geometry: Geometry, profile: int) -> tuple[int, ...]:
