@@ -68,23 +68,9 @@ class TraceBounds:
 def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     """Return lower bounds on the makespan and the sum of completion times, for every schedule of a trace.
 
-    Parameters
-    ----------
-    trace : Trace
-        The jobs and the fleet.
-    resizing : bool
-        False: for schedules in which no running job is migrated to an instance of another size. No scheduler of
-        :func:`mig_opt.methods` does that; where memory grows these bounds are higher.
-
-    Returns
-    -------
-    TraceBounds
-        The bounds, each with its reason.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere.
+    Without ``resizing`` they are for schedules in which no running job is migrated to an instance of another size. No
+    scheduler of :func:`mig_opt.methods` does that; where memory grows these bounds are higher. A job that can run
+    nowhere is refused.
 
     Examples
     --------

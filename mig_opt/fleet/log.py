@@ -12,7 +12,7 @@ from typing import Final
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.fleet.trace import Trace
+from mig_opt.fleet.trace import Trace, pcie_slowdown
 from mig_opt.gpu.geometry import Geometry
 from mig_opt.gpu.model import Placement
 
@@ -181,7 +181,7 @@ class Log:
             for run in present if moment > before else ():
                 job = self.trace.jobs[self.run_job[run]]
                 alone = job.times[self.geometry.placements[self.run_placement[run]].profile.compute_slices]
-                work[run] += (moment - before) / (alone * self.trace.slowdown(job, len(present)))
+                work[run] += (moment - before) / (alone * pcie_slowdown(self.trace, job, len(present)))
             before = moment
             if change > 0:
                 present.add(index)

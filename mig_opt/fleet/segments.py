@@ -12,25 +12,9 @@ from mig_opt.serving.profile_table import Point, front
 def deployment_in(state: FleetState, demand: Demand) -> Deployment:
     """Return the deployment that runs in a fleet: the instances whose name or owner is that of a service.
 
-    A state does not tell batch sizes and processes: each segment has the best ones for its service and size, or if none
-    is within the limit the fastest. Idle instances are left out.
-
-    Parameters
-    ----------
-    state : FleetState
-        The fleet. A name or owner such as ``shop/chat`` stands for the service ``chat``, too.
-    demand : Demand
-        The services, with their profile tables.
-
-    Returns
-    -------
-    Deployment
-        On as many GPUs as the fleet has.
-
-    Raises
-    ------
-    InputError
-        With every instance that is in use for something else, or for which there are no figures.
+    A name or owner such as ``shop/chat`` stands for the service ``chat``, too. A state does not tell batch sizes and
+    processes: each segment has the best ones for its service and size, or if none is within the limit the fastest. Idle
+    instances are left out; those that are in use for something else, or for which there are no figures, are refused.
 
     Examples
     --------

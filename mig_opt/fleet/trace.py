@@ -215,10 +215,6 @@ class Trace:
         """Return the profiles on which a job can run from its begin to its end, however its memory grows."""
         return self.profiles(job, 0.0 if job.profile else job.most_gb or 0.0)
 
-    def slowdown(self, job: Job, competitors: int) -> float:
-        """Return by how much a job is slower than alone where so many PCIe-bound jobs, itself included, share a GPU."""
-        return max(1.0, job.sensitivity * job.pcie_gbps * competitors / self.pcie_limit)
-
     def pcie_factor(self, job: Job) -> float:
         """Return by how much a job slows down for each PCIe-bound job on its GPU; 0 if PCIe does not hold it up."""
         return job.sensitivity * job.pcie_gbps / self.pcie_limit
@@ -255,6 +251,11 @@ class Trace:
 def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) -> tuple[Profile, ...]:
     found = (smallest_profile(gpu, size, memory_gb) for size in sizes)
     return tuple(profile for profile in found if profile is not None)
+
+
+def pcie_slowdown(trace: Trace, job: Job, competitors: int) -> float:
+    """Return by how much a job is slower than alone where so many PCIe-bound jobs, itself included, share a GPU."""
+    return max(1.0, job.sensitivity * job.pcie_gbps * competitors / trace.pcie_limit)
 
 
 def check_jobs(trace: Trace) -> None:

@@ -24,24 +24,8 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     """Return the migrations of the fragmentation-aware scheduler if a job departs from each GPU, one by one.
 
     The rules are those of the paper, section IV-D, GPU by GPU: within a busy one single migrations that lower its
-    fragmentation most, to a lazy one jobs of busy ones with more load.
-
-    Parameters
-    ----------
-    state : FleetState
-        The instances; none is pinned.
-    threshold : float
-        Share of the compute slices from which on a GPU is busy.
-
-    Returns
-    -------
-    tuple of Migration
-        In order.
-
-    Raises
-    ------
-    InputError
-        If an instance is pinned or an argument is wrong.
+    fragmentation most, to a lazy one jobs of busy ones with more load. A GPU is busy from the ``threshold`` on, a share
+    of its compute slices. States with pinned instances are refused.
 
     Examples
     --------

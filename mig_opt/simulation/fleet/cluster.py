@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import RunOutcome
-from mig_opt.fleet.trace import Trace
+from mig_opt.fleet.trace import Trace, pcie_slowdown
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
@@ -155,7 +155,7 @@ class Cluster(FleetInstances):
             return 1.0
         there = self.place(job)
         itself = there is None or there[0] != gpu
-        return self.trace.slowdown(self._jobs[job], self.bound_on(gpu) + itself)
+        return pcie_slowdown(self.trace, self._jobs[job], self.bound_on(gpu) + itself)
 
     # Actions, besides those of FleetInstances
 

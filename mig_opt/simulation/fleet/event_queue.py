@@ -8,7 +8,7 @@ from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mig_opt.fleet.trace import Trace
+from mig_opt.fleet.trace import Trace, pcie_slowdown
 
 # Events of the same moment happen in this order: room is made before it is asked for.
 END: Final = 0
@@ -145,7 +145,7 @@ class EventQueue:
                 self._push_end(run, now)
 
     def _slowdown(self, run: ActiveRun, bound: Sized) -> float:
-        return self._trace.slowdown(self._trace.jobs[run.job], len(bound))
+        return pcie_slowdown(self._trace, self._trace.jobs[run.job], len(bound))
 
     def _push_end(self, run: ActiveRun, now: float) -> None:
         end = run.since + max(0.0, run.limit - run.done) * (run.seconds * run.slowdown)

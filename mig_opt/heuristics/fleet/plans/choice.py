@@ -41,7 +41,7 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What there is to know of a job."""
+    """Known figures of a job."""
 
     modes: tuple[tuple[int, float], ...]  # profiles, each with the seconds there
     shortest: float = 0.0  # seconds of its shortest run
