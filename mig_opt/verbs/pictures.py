@@ -96,11 +96,11 @@ def plot(content: Any, /, *more: Any, to: Path | None = None, **options: Any) ->
     to : path-like, optional
         The file to write; its suffix gives the format: png, pdf, svg, or html for a page to explore.
     **options
-        ``title``, and ``dpi`` of a png; ``lower_bound`` of a schedule, ``demand`` of a deployment, ``promise`` of
-        latencies, ``bounds`` of simulations: as for :func:`mig_opt.views.batch_scene`,
+        ``title`` in place of the usual one, and ``dpi`` of a png; ``lower_bound`` of a schedule, ``demand`` of a
+        deployment, ``promise`` of latencies, ``bounds`` of simulations: as for :func:`mig_opt.views.batch_scene`,
         :func:`mig_opt.views.schedule_scene`, :func:`mig_opt.views.execution_scene`,
-        :func:`mig_opt.views.deployment_scene`, :func:`mig_opt.views.day_scene`, :func:`mig_opt.views.latency_scene` and
-        :func:`mig_opt.views.simulation_scene`.
+        :func:`mig_opt.views.deployment_scene`, :func:`mig_opt.views.day_scene`, :func:`mig_opt.views.latency_scene`
+        and :func:`mig_opt.views.simulation_scene`.
 
     Returns
     -------

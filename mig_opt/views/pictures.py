@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch
@@ -37,9 +38,14 @@ _SCENES: dict[tuple[type, int], Callable[..., Scene]] = {
 
 
 def plot(
-    content: Any, *more: Any, to: str | os.PathLike[str] | None = None, dpi: float = 150, **options: Any
+    content: Any,
+    *more: Any,
+    to: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+    **options: Any,
 ) -> Figure | None:
-    """Draw what :func:`mig_opt.plot` draws, as a figure or into a file.
+    """Draw what :func:`mig_opt.plot` draws, as a figure or into a file; a title takes the place of the usual one.
 
     Equal arguments give equal files. An existing file is replaced only when the new one is complete.
     """
@@ -59,6 +65,8 @@ def plot(
         raise InputError([*lacking, *error.problems]) from None
     if lacking:
         raise InputError(lacking)
+    if title is not None:
+        scene = replace(scene, title=title)
     if to is None:
         return draw(scene)
     save(scene, to, dpi)

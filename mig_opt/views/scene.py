@@ -1,8 +1,8 @@
 """Content of a picture, said once: panels with axes and the marks in them. Images and pages are drawn from it.
 
 A renderer knows how a role looks (``idle``, ``run``, ``segment``, ...); a scene says what is where, which role it has,
-its colour, its words, and what a reader finds when pointing at it. A mark or panel that only images or only pages have
-says so (``only``).
+its colour, its words, and what a reader finds when pointing at it. Boxes, dots and panels that only images or only
+pages have say so (``only``).
 """
 
 from __future__ import annotations
@@ -162,7 +162,6 @@ class Line:
     steps: bool = True
     hover: Sequence[tuple[str, str]] = ()
     """Words of a page about it: names, and texts with ``@x`` and ``@y``."""
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,6 @@ class Area:
     colour: str
     legend: str
     unit: str
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +210,6 @@ class Links:
 
     links: Sequence[Link]
     legend: str
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +229,6 @@ class Rule:
     level: bool = False
     labelled: bool = False
     keyed: bool = False
-    only: Only = ""
 
     @property
     def wording(self) -> str:
@@ -290,7 +286,7 @@ class Scene:
     def seen(self, kind: Only) -> list[Panel]:
         """Return the panels, with their marks, that pictures of one kind have."""
         return [
-            replace(panel, marks=[mark for mark in panel.marks if mark.only in {"", kind}])
+            replace(panel, marks=[mark for mark in panel.marks if getattr(mark, "only", "") in {"", kind}])
             for panel in self.panels
             if panel.only in {"", kind}
         ]

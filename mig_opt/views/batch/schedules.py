@@ -51,9 +51,7 @@ def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | Non
         yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
 
 
-def schedule_scene(
-    batch: Batch, schedule: Schedule, lower_bound: float | None = None, title: str | None = None
-) -> Scene:
+def schedule_scene(batch: Batch, schedule: Schedule, lower_bound: float | None = None) -> Scene:
     """Return the picture of a schedule: a Gantt chart over the memory slices of the GPUs.
 
     A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
@@ -67,12 +65,11 @@ def schedule_scene(
         The schedule. Without operations, only runs are drawn.
     lower_bound : float, optional
         Seconds; drawn as a dashed line beside the makespan.
-    title : str, optional
-        By default the batch's name, the GPUs and the makespan.
 
     Returns
     -------
     Scene
+        Its title is the batch's name, the GPUs and the makespan.
         A figure of it has one panel (``figure.axes``) for each GPU. The group ids of the artists say what they are:
         ``run:<task>``, ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation),
         ``instance:<index>``, ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``,
@@ -93,15 +90,14 @@ def schedule_scene(
     problems = list(schedule_problems(batch, schedule, lower_bound))
     if problems:
         raise InputError(problems)
-    if title is None:
-        title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
+    title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
     rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
     if lower_bound is not None:
         rules.append(second_rule("lower-bound", lower_bound, "lower bound", BOUND, dashed=True))
     return _scene(batch, schedule, rules, title, [f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)])
 
 
-def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str | None = None) -> Scene:
+def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
     """Return the picture of a plan and the schedule that it was in truth, one above the other.
 
     Parameters
@@ -110,12 +106,11 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str
         The batch that was planned.
     plan, measured : Schedule
         The schedule that was planned, and the one that was measured.
-    title : str, optional
-        By default the batch's name and both makespans.
 
     Returns
     -------
     Scene
+        Its title is the batch's name and both makespans.
         A figure of it has for each GPU a panel with the plan, then for each GPU one with what was measured.
 
     Raises
@@ -126,9 +121,8 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str
     problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
     if problems:
         raise InputError(problems)
-    if title is None:
-        spelled = (spell_seconds(each.makespan) for each in (plan, measured))
-        title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
+    spelled = (spell_seconds(each.makespan) for each in (plan, measured))
+    title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
     below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
     runs = [dataclasses.replace(run, gpu=run.gpu + batch.gpus) for run in measured.runs]
     operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]

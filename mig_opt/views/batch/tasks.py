@@ -12,7 +12,7 @@ _MOST_TASKS, _LONGEST = 60, 36  # tasks, and characters of a name
 _ROW = 0.22  # inches of a row
 
 
-def batch_scene(batch: Batch, title: str | None = None) -> Scene:
+def batch_scene(batch: Batch) -> Scene:
     """Return the picture of the run times of tasks: for each a line with a dot for each size of instance.
 
     A short line means that a task gains little from a larger instance. Of more than 60 tasks the longest are drawn.
@@ -21,12 +21,11 @@ def batch_scene(batch: Batch, title: str | None = None) -> Scene:
     ----------
     batch : Batch
         The batch to draw.
-    title : str, optional
-        By default the name of the batch, the GPUs and the number of tasks.
 
     Returns
     -------
     Scene
+        Its title is the name of the batch, the GPUs and the number of tasks.
         The group ids of the artists of a figure are ``task:<name>`` for lines and ``size:<compute slices>`` for dots.
 
     Examples
@@ -52,5 +51,4 @@ def batch_scene(batch: Batch, title: str | None = None) -> Scene:
     shape = Rows(names, _ROW * max(3, len(names)) / (len(names) + 0.2), margin=0.1)
     panel = Panel("tasks", marks, x, rows=shape, pixels=90 + 22 * len(names), grid="x", zoom="both")
     remarks = [f"{hidden} shorter tasks are not drawn"] if hidden else []
-    figure = plural(len(batch.tasks), "task")
-    return Scene(batch_title(batch, figure) if title is None else title, [panel], 7.5, beyond=0.25, remarks=remarks)
+    return Scene(batch_title(batch, plural(len(batch.tasks), "task")), [panel], 7.5, beyond=0.25, remarks=remarks)

@@ -82,7 +82,7 @@ def requests_card(simulation: RequestSimulation) -> str:
         for service in simulation.services
     ]
     head = ["service", "requests", "late %", "median ms", "p99 ms", "limit ms"]
-    return card(latency_title(simulation, None), table(head, rows, "services"))
+    return card(latency_title(simulation), table(head, rows, "services"))
 
 
 def _milliseconds(seconds: float | None) -> str:

@@ -56,7 +56,6 @@ _SHARES = Axis("%", (0, 104), ticks=[(share, str(share)) for share in (0, 25, 50
 def simulation_scene(
     simulations: Simulation | Sequence[Simulation],
     bounds: TraceBounds | Acceptance | None = None,
-    title: str | None = None,
 ) -> Scene:
     """Return the picture of one simulation, or of several of the same trace side by side.
 
@@ -75,12 +74,11 @@ def simulation_scene(
     bounds : TraceBounds or Acceptance, optional
         Lower bounds of the trace, if they are known already; upper bounds on acceptance ratios where jobs were turned
         away (:func:`mig_opt.bounds`, ``as_asked=False`` where one gives jobs other profiles).
-    title : str, optional
-        By default the name of the trace, the fleet and the number of jobs.
 
     Returns
     -------
     Scene
+        Its title is the name of the trace, the fleet and the number of jobs.
         The labels of the panels of a figure (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations``
         (where these are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``; without
         a queue ``acceptance``, ``accepted jobs``, ``accepted slices`` and ``accepted slice-seconds``. The group ids of
@@ -108,9 +106,8 @@ def simulation_scene(
     if problems:
         raise InputError(problems)
     trace = done[0].trace
-    if title is None:
-        fleet = f"{trace.gpus} x {trace.gpu.name}"
-        title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
+    fleet = f"{trace.gpus} x {trace.gpu.name}"
+    title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
     names = elide_all([one_line(simulation.label) for simulation in done], _LONGEST)
     end = max((max(simulation.log.run_end, default=0.0) for simulation in done), default=0.0) or 1.0
     times = seconds_axis(0.0, end, 0.005)

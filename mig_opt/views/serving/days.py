@@ -18,7 +18,7 @@ _MOST_TICKS = 13
 _LEAST_SIZE, _SIZE_PER_SEGMENT = 12.0, 8.0  # square points of a dot
 
 
-def day_scene(result: DayResult, title: str | None = None) -> Scene:
+def day_scene(result: DayResult) -> Scene:
     """Return the picture of a day: the GPUs in use, the fewest that each step can do with, and the changes.
 
     A change is a dot where it begins, the larger the more segments it creates; one that interrupts a segment is drawn
@@ -28,12 +28,11 @@ def day_scene(result: DayResult, title: str | None = None) -> Scene:
     ----------
     result : DayResult
         What :func:`mig_opt.deploy_day` returned, with a plan.
-    title : str, optional
-        By default GPU-hours, their lower bound, and changes.
 
     Returns
     -------
     Scene
+        Its title is GPU-hours, their lower bound, and changes.
         The group ids of the parts of a figure are ``gpus``, ``bound``, ``changes`` and ``interruptions``.
 
     Raises
@@ -64,7 +63,9 @@ def day_scene(result: DayResult, title: str | None = None) -> Scene:
     x = Axis("time", (hours[0], hours[-1]), ticks=ticks, zoom_label="hours")
     y = Axis("GPUs", (0, 1.12 * max(*used, *fewest, 1)), whole=True)
     panel = Panel("day", marks, x, y, height=3.2, pixels=380, grid="both")
-    return Scene(_usual_title(result, plan) if title is None else title, [panel], 8.1, left=0.65)
+    hours_used = f"{plan.gpu_hours:.6g} GPU-hours, at least {result.gpu_hours_bound:.6g}"
+    title = f"{hours_used}; {plural(len(plan.changed), 'change')}, {plan.created} new segments"
+    return Scene(title, [panel], 8.1, left=0.65)
 
 
 def _changes(plan: DayPlan, hours: list[float]) -> Iterator[Dots]:
@@ -89,13 +90,6 @@ def _changes(plan: DayPlan, hours: list[float]) -> Iterator[Dots]:
         sizes = [math.sqrt(_LEAST_SIZE + _SIZE_PER_SEGMENT * number) for number in begin]
         at, level = [hours[step] for step in steps], [plan.gpus[step] for step in steps]
         yield Dots(gid, at, level, colour, marker, sizes, legend=legend, hover=hover)
-
-
-def _usual_title(result: DayResult, plan: DayPlan) -> str:
-    changes = plural(len(plan.changed), "change")
-    return (
-        f"{plan.gpu_hours:.6g} GPU-hours, at least {result.gpu_hours_bound:.6g}; {changes}, {plan.created} new segments"
-    )
 
 
 def _ticks(begin: float, end: float) -> list[float]:

@@ -136,7 +136,7 @@ def rows_of(deployment: Deployment) -> list[Row]:
     ]
 
 
-def deployment_scene(deployment: Deployment, demand: Demand | None = None, title: str | None = None) -> Scene:
+def deployment_scene(deployment: Deployment, demand: Demand | None = None) -> Scene:
     """Return the picture of a deployment: each GPU is a row of memory slices, with segments in colours of services.
 
     A segment shows as much as fits of its service, its profile, and its batch size x processes; at least the number of
@@ -150,12 +150,11 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None, title
         What to draw.
     demand : Demand, optional
         The demand that it is for: the legend then has the rates of the services beside the throughputs.
-    title : str, optional
-        By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
 
     Returns
     -------
     Scene
+        Its title is the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
         The group ids of the artists of a figure say what they are: ``segment:<index>`` (in the deployment),
         ``label:<index>``, ``lost:<index>``, ``gpu:<first of the row>``, ``empty:<...>`` and ``unused:<...>:<slice>``;
         labels of rows are ``row:<number of the row>``.
@@ -194,7 +193,7 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None, title
     )  # fmt: skip
     hidden = sum(len(row.gpus) for row in rows) - sum(len(rows[number].gpus) for number in shown)
     return Scene(
-        deployment_title(deployment, demand) if title is None else title,
+        deployment_title(deployment, demand),
         [panel],
         8.75 if columns == 1 else 5.6,
         left=0.3,

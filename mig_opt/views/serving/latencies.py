@@ -13,13 +13,12 @@ _FARTHEST, _LEAST_SHARE = 2.0, 1e-3
 """Pictures end at so many times the SLO, and at so many percent of the requests."""
 
 
-def latency_title(simulation: RequestSimulation, title: str | None) -> str:
-    """Return the title, by default arrivals, requests and the late share."""
-    usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
-    return usual if title is None else title
+def latency_title(simulation: RequestSimulation) -> str:
+    """Return the title of a picture: arrivals, requests and the late share."""
+    return f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
 
 
-def latency_scene(simulation: RequestSimulation, promise: float | None = None, title: str | None = None) -> Scene:
+def latency_scene(simulation: RequestSimulation, promise: float | None = None) -> Scene:
     """Return the picture of how many requests of each service take longer than any share of its SLO.
 
     Each service has a falling line; at 1, the SLO, it shows the share of late requests. Of more than 20 services those
@@ -31,12 +30,11 @@ def latency_scene(simulation: RequestSimulation, promise: float | None = None, t
         What :func:`mig_opt.simulate_requests` returned.
     promise : float, optional
         Share of the requests that should be in time: a horizontal line at the rest.
-    title : str, optional
-        By default arrivals, requests and the late share.
 
     Returns
     -------
     Scene
+        Its title is arrivals, requests and the late share.
         The group ids of the lines of a figure are ``service:<index>``, ``slo`` and ``promise``.
 
     Examples
@@ -58,7 +56,7 @@ def latency_scene(simulation: RequestSimulation, promise: float | None = None, t
     y = Axis("% of requests that take longer", (_LEAST_SHARE, 100), scale="log")
     panel = Panel("latencies", marks, x, y, height=3.6, pixels=460, grid="both", zoom="both")
     remarks = [f"{hidden} more not drawn"] if hidden else []
-    return Scene(latency_title(simulation, title), [panel], 8.0, left=0.75, remarks=remarks)
+    return Scene(latency_title(simulation), [panel], 8.0, left=0.75, remarks=remarks)
 
 
 def _line(number: int, service: ServiceLatencies) -> Line:
