@@ -142,6 +142,7 @@ def deploy_day_with_promise(
         search.run,
         violations=lambda plan: validate_day(day, plan).violations,
         optimal=lambda: control.objective is not None and control.objective <= control.lower_bound * (1 + 1e-9),
+        same=lambda bound, cost: bound > cost,  # the bound holds under the capacities only
         conclude=conclude,
     )
 

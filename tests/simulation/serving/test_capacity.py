@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mig_opt.api.deploy.capacities import capacity_in_service
 from mig_opt.errors import InputError
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.profile_table import Point
@@ -18,7 +19,6 @@ from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_ra
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests
-from mig_opt.simulation.serving.service_capacity import capacity_in_service
 
 POINT = Point(1, 8, 2, 400.0, 0.04)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mig_opt.api.deploy.capacities import capacity_in_service
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving import capacity_cache
 from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.simulation.serving.capacity_cache import remembered
-from mig_opt.simulation.serving.service_capacity import capacity_in_service
 
 POINT = Point(1, 8, 1, 400.0, 0.02)
 
