@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from strategies import batches
 
 from mig_opt import (
     Batch,
-    Callbacks,
     InputError,
     LiveInstance,
     Method,
@@ -26,12 +24,10 @@ from mig_opt import (
     Schedule,
     Status,
     Task,
-    UnknownMethodError,
     get_gpu,
     methods,
     solve,
 )
-from mig_opt.errors import SolverError
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
@@ -107,21 +103,6 @@ def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
     assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in methods()])
-@pytest.mark.parametrize(
-    "task",
-    [
-        Task("big", {1: 3.0}, memory_gb=7),  # fits on 2g only, where it was not measured
-        Task("big", {1: 3.0, 2: 2.0}, memory_gb=24),
-    ],
-)
-def test_a_task_that_fits_nowhere(name: str, task: Task) -> None:
-    partition = "4" if name == "fixpart" else None  # which has no instance for the other one: that does not matter
-    result = solve(Batch((Task("small", {1: 2.0}), task), A30), name, partition=partition)
-    assert (result.status, result.schedule, result.lower_bound) == (Status.INFEASIBLE, None, float("inf"))
-    assert result.trajectory == ()
-
-
 def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., Result]]) -> None:
     ran: list[float | None] = []
     solve_tiny = method(lambda batch, control: ran.append(control.objective), warm_start=True)
@@ -131,29 +112,6 @@ def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., R
 
 
 # The last check
-
-
-@pytest.mark.parametrize(
-    ("schedule", "message"),
-    [
-        (Schedule(tiny.BEST.runs[:2], tiny.BEST.operations), "task 'left' has no run"),
-        (Schedule(tiny.BEST.runs, tiny.BEST.operations[:-1] if tiny.BEST.operations else ()), "no such instance"),
-    ],
-)
-def test_invalid_schedules_never_leave(
-    schedule: Schedule, message: str, method: Callable[..., Callable[..., Result]]
-) -> None:
-    with pytest.raises(SolverError, match=message):
-        method(lambda batch, control: control.offer(schedule))()
-
-
-def test_a_bound_above_the_schedule_never_leaves(method: Callable[..., Callable[..., Result]]) -> None:
-    def cheats(batch: Batch, control: Control[Schedule]) -> None:
-        control.offer(tiny.BEST)
-        control.raise_bound(6.35)
-
-    with pytest.raises(SolverError, match=r"lower bound 6\.35 above its schedule of 6\.34"):
-        method(cheats)()
 
 
 # Listeners
@@ -166,40 +124,7 @@ def raises(error: BaseException) -> Callable[[], None]:
     return act
 
 
-@given(batches(max_tasks=4))
-@settings(max_examples=15)
-def test_listeners_see_what_the_trajectory_keeps(batch: Batch) -> None:
-    first, second = Listener(), Listener()
-    result = solve(batch, workers=2, callbacks=[first, second])
-    assert first.calls == second.calls
-    assert first.ends == [result]
-    assert [call[0] for call in first.calls].count("start") == 1
-    told = [(makespan, bound) for kind, makespan, bound in first.calls if kind in ("incumbent", "bound")]
-    assert told == [(point.makespan, point.lower_bound) for point in result.trajectory]
-    assert all(one.seconds <= two.seconds <= result.runtime_s for one, two in pairwise(result.trajectory))
-    makespans = [makespan for kind, makespan, _ in first.calls if kind == "incumbent" and makespan is not None]
-    bounds = [bound for kind, _, bound in first.calls if kind == "bound"]
-    assert all(one > two for one, two in pairwise(makespans))
-    assert all(one < two for one, two in pairwise(bounds))
-
-
 MOMENTS = [("start", 1), ("bound", 1), ("incumbent", 1), ("bound", 2), ("incumbent", 3)]
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(("kind", "turn"), MOMENTS)
-@pytest.mark.parametrize("workers", [1, 3])
-def test_what_a_listener_raises_arrives_unchanged(kind: str, turn: int, workers: int) -> None:
-    error = ZeroDivisionError("mine")
-    listener = Listener(kind, turn, raises(error))
-    with pytest.raises(ZeroDivisionError) as caught:
-        solve(HARD, workers=workers, callbacks=listener)
-    assert caught.value is error
-    assert not listener.ends
-    # Nothing keeps running in the background.
-    told = len(listener.calls)
-    assert solve(tiny.BATCH).status is Status.OPTIMAL
-    assert len(listener.calls) == told
 
 
 def test_what_a_listener_raises_in_the_end_arrives_too() -> None:
@@ -269,30 +194,6 @@ def test_a_listener_may_solve_something_else() -> None:
 # Arguments
 
 
-def test_every_wrong_argument_is_named_at_once() -> None:
-    with pytest.raises(InputError) as caught:
-        solve(tiny.BATCH, time_limit=-1, seed=-1, workers=0)
-    assert [problem.path for problem in caught.value.problems] == ["time_limit", "seed", "workers"]
-
-
-def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
-    wrong: dict[str, Any] = {"time_limit": "60", "seed": 1.5, "workers": "2", "gap": -1, "stop": 3, "deterministic": 1}
-    with pytest.raises(UnknownMethodError) as caught:
-        solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)
-    assert [str(problem) for problem in caught.value.problems] == [
-        "batch: must be a Batch, for example load('rodinia-a30'), is 'rodinia-a30' (str)",
-        "method: unknown method 'fra'; did you mean far?",
-        "time_limit: must be a finite number of seconds > 0, is '60' (str)",
-        "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",
-        "workers: must be a whole number from 1 to 1000, is '2' (str)",
-        "callbacks[0]: must be a Callbacks object, not the class or a function, is "
-        "<class 'mig_opt.method.options.Callbacks'> (type)",
-        "gap: must be a share from 0 to 1 (0.01 is one percent), is -1",
-        "stop: must be a function of a TrajectoryPoint, is 3 (int)",
-        "deterministic: must be True or False, is 1 (int)",
-    ]
-
-
 @given(batches(max_tasks=4, max_gpus=1))
 @settings(max_examples=15)
 def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
@@ -322,13 +223,6 @@ def test_the_import_of_a_method_is_not_in_its_time() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True", "True", "True", "True", "True"]
-
-
-def test_the_seed_and_the_versions_are_kept() -> None:
-    result = solve(tiny.BATCH, seed=17)
-    assert result.seed == 17
-    assert set(result.versions) == {"mig-opt", "python", "ortools", "numpy", "highspy"}
-    assert all(version.count(".") >= 1 for version in result.versions.values())
 
 
 @pytest.mark.parametrize("method", ["far", "list"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny
 
-from mig_opt import Callbacks, InputError, Status, UnknownMethodError, solve
+from mig_opt import Callbacks, InputError, Status, solve
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,6 @@ def test_wrong_arguments(arguments: dict[str, Any], path: str) -> None:
     with pytest.raises(InputError) as caught:
         solve(tiny.BATCH, **arguments)
     assert [problem.path for problem in caught.value.problems] == [path]
-
-
-def test_unknown_method_offers_the_nearest() -> None:
-    with pytest.raises(UnknownMethodError, match="did you mean far"):
-        solve(tiny.BATCH, "fra")
 
 
 @pytest.mark.parametrize("integer", [np.int64, np.int8])

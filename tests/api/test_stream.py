@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
@@ -14,7 +13,7 @@ import mig_opt.api.stream as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin, StreamPlan
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
@@ -62,18 +61,6 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 joins = st.sampled_from(JOINS)
 
 # By hand
-
-
-def test_trivial_concatenation() -> None:
-    # 2g@0 and 2g@2 created by 0.12 and 0.24; 5 s and 1 s. The second half is destroyed as soon as it is free, from 1.24
-    # to 1.34, the first one from 5.12 to 5.22. Then the second batch as it is.
-    plan = concatenate(plans(halves(5.0, 1.0, name="a"), halves(2.0, name="b")), join="trivial")
-    assert plan.ends == (5.12, 5.22 + 0.12 + 2.0)
-    assert plan.schedules[1].operations == (
-        Operation("destroy", 0, "2g.12gb", 2, 1.24, 1.34),
-        Operation("destroy", 0, "2g.12gb", 0, 5.12, 5.22),
-        Operation("create", 0, "2g.12gb", 0, 5.22, 5.34),
-    )
 
 
 def test_instances_that_are_live_are_reused() -> None:
@@ -161,13 +148,6 @@ def test_names_are_numbered_only_if_they_are_ambiguous() -> None:
     assert [run.task for schedule in plan.schedules for run in schedule.runs] == ["t0", "t0"]
 
 
-def test_one_batch_is_a_stream() -> None:
-    ((batch, schedule),) = plans(tiny.BATCH)
-    plan = concatenate([(batch, schedule)])
-    assert plan.schedules == (schedule,)
-    assert plan_stream([batch]).schedules == (schedule,)
-
-
 def test_a_schedule_without_operations_gets_some() -> None:
     first, second = plans(halves(1.0), halves(2.0))
     plan = concatenate([(first[0], Schedule(first[1].runs)), second])
@@ -204,15 +184,6 @@ class Recorder(Callbacks):
     def on_end(self, result: ScheduleResult) -> None:
         self.calls.append(result.schedule)
         self.gaps.append(result.gap or 0.0)
-
-
-def test_callbacks_hear_of_the_run_of_each_batch() -> None:
-    stream = [generate_batch(6, gpu="A30", seed=seed) for seed in (1, 2)]
-    recorder = Recorder()
-    plan = plan_stream(stream, join="trivial", callbacks=recorder)
-    assert recorder.calls[::3] == stream
-    assert recorder.calls[1::3] == ["far", "far"]
-    assert recorder.calls[2] == plan.schedules[0]
 
 
 def test_gap_and_stop_end_the_run_of_a_batch_and_not_the_stream() -> None:

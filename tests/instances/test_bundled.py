@@ -7,23 +7,18 @@ import dataclasses
 import datetime as dt
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 
 import pytest
 from places import SHARED
 
-from mig_opt.api.deploy import deploy
 from mig_opt.batch.batch import Task
-from mig_opt.errors import InputError
 from mig_opt.files.serving.demands import read_demand
-from mig_opt.files.serving.profiles import import_profiles, profiles_to_json, read_profiles
-from mig_opt.instances import bundled
+from mig_opt.files.serving.profiles import import_profiles
 from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load_demand, load_instance
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import ProfileTable, front
 
-DATA = Path(bundled.__file__).with_name("data")
 PUBLISHED = SHARED
 needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
 
@@ -37,13 +32,6 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
-
-
-def test_names() -> None:
-    assert instance_names() == instance_names("batch") == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
-    assert instance_names("demand") == DEMANDS
-    files = {path.stem for path in DATA.glob("*.json")} - {"index", "parvagpu-profiles"}
-    assert files == {*instance_names(), *DEMANDS}
 
 
 @pytest.mark.parametrize("name", instance_names())
@@ -80,31 +68,6 @@ def test_says_where_it_comes_from(name: str) -> None:
     assert info.notes
 
 
-@pytest.mark.parametrize(
-    ("load", "name", "message"),
-    [
-        (load_instance, "parvagpu-s1", "'parvagpu-s1' is a demand of services, .* load it with load_demand"),
-        (load_demand, "rodinia-a30", "'rodinia-a30' is a batch of tasks, .* load it with load_instance"),
-    ],
-)
-def test_a_name_of_the_other_kind_says_how_to_load_it(load, name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        load(name)
-    assert caught.value.problems[0].path == "name"
-
-
-def test_unknown_demand_offers_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean parvagpu-s6"):
-        load_demand("parvagpu-s7")
-
-
-@pytest.mark.parametrize("load", [load_instance, instance_info])
-def test_unknown_name_offers_the_nearest(load) -> None:
-    with pytest.raises(InputError, match="did you mean rodinia-a30") as caught:
-        load("rodinia-a3")
-    assert caught.value.problems[0].path == "name"
-
-
 @pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
 def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
     info = instance_info(name)
@@ -135,11 +98,6 @@ def test_figures_are_exact_decimals() -> None:
     by_name = {task.name: task for task in load_instance("miso-a100-32").tasks}
     assert dict(by_name["bert-b2"].times) == {2: 121.4, 3: 75.3, 4: 68.7, 7: 47.2}
     assert by_name["bert-b2"].memory_gb is None
-
-
-def test_a_missing_figure_is_a_missing_size() -> None:
-    by_name = {task.name: task for task in load_instance("rodinia-a30").tasks}
-    assert dict(by_name["lavaMD"].times) == {2: 21.697, 4: 17.3214}
 
 
 def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
@@ -237,59 +195,6 @@ def test_parvagpu_matches_what_was_published(name: str) -> None:
     demand = load_demand(name)
     assert demand.services == published.services
     assert {table.model: table for table in demand.tables}.items() <= tables.items()
-
-
-@needs_published
-def test_bundled_profiles_are_all_that_was_published_and_can_be_chosen() -> None:
-    published = published_profiles()
-    kept = read_profiles(DATA / "parvagpu-profiles.json")
-    assert kept == tuple(map(choosable, published))
-    assert [sum(len(table.points) for table in tables) for tables in (kept, published)] == [717, 1747]
-    # The file is in our own format, as it would be written.
-    assert profiles_to_json(kept) == (DATA / "parvagpu-profiles.json").read_text(encoding="utf-8")
-
-
-@needs_published
-@pytest.mark.parametrize("name", DEMANDS)
-def test_the_points_left_out_change_no_option(name: str) -> None:
-    demand = load_demand(name)
-    for rule in (SloRule(0.5), SloRule(0.45, whole_ms=True), SloRule(0.1)):
-        for most in (None, 1, 2, 3, 4, 5):
-            changed = demand.replace(rule=rule, max_processes=most)
-            assert changed.options == changed.replace(tables=published_profiles()).options
-
-
-@needs_published
-def test_notes_on_the_parvagpu_data_are_true() -> None:
-    for number in range(1, 7):
-        rows_ = rows(f"parvagpu/published_deployments/SLO{number}/SLO{number}_ParvaGPU_deploy.csv")
-        gpus = {(row["Num instance"], row["Num GPU"]) for row in rows_}
-        note = instance_info(f"parvagpu-s{number}").notes[1]
-        assert f"has {len(rows_)} segments on {len(gpus)} GPUs" in note
-    points = [(table.model, point) for table in published_profiles() for point in table.points]
-    assert max(point.batch for _, point in points) == 256
-    assert max(point.processes for _, point in points) == 5
-    by_way = {
-        (model, p.size, p.batch, p.processes): (round(p.throughput / p.processes, 6), p.latency) for model, p in points
-    }
-    repeated = [
-        way
-        for way, (each, latency) in by_way.items()
-        if way[3] > 1 and by_way.get((*way[:3], way[3] - 1)) == (each, latency)
-    ]
-    assert len(repeated) == 9
-    assert ("densenet201", 1, 8, 3) in repeated
-    assert by_way["densenet169", 7, 128, 2][0] > by_way["densenet169", 7, 128, 1][0]
-    doubtful = {*repeated, ("densenet169", 7, 128, 2)}
-    tables = tuple(
-        dataclasses.replace(
-            table,
-            points=tuple(p for p in table.points if (table.model, p.size, p.batch, p.processes) not in doubtful),
-        )
-        for table in published_profiles()
-    )
-    without = deploy(load_demand("parvagpu-s6").replace(tables=tables))
-    assert (without.gpus, without.lower_bound) == (16, 16), "docs/explanation/deployments.md says so"
 
 
 def test_the_parvagpu_scenarios_are_related_as_the_notes_say() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from method_suite import FITS, NAMES, options_of
 
 from mig_opt import (
     Callbacks,
@@ -25,6 +27,7 @@ from mig_opt import (
     deploy,
     generate_batch,
     get_gpu,
+    methods,
     plan_change,
     solve,
 )
@@ -53,20 +56,21 @@ BEFORE = Deployment(("A30-24GB",) * 2, segments("1g.6gb", (0, 1, 2, 3), 10.0))
 AFTER = Deployment(("A30-24GB",) * 2, segments("2g.12gb", (2, 0), 20.0))
 
 RUNS: dict[str, Callable[..., Result[Any]]] = {
-    "solve": lambda **options: solve(BATCH, **options),
-    "solve-milp": lambda **options: solve(BATCH, "milp", **options),
-    "deploy": lambda **options: deploy(DEMAND, **options),
-    "deploy-search": lambda **options: deploy(DEMAND, "search", **options),
-    "room": lambda **options: defragment(STATE, ["4g.20gb", "4g.20gb", "4g.20gb"], **options),
-    "least": lambda **options: defragment(STATE, **options),
-    "makespan": lambda **options: trace_optimum(TRACE, **options),
-    "completion": lambda **options: trace_optimum(TRACE, "completion", **options),
-    "admission": lambda **options: admission_optimum(TRACE, "slices", **options),
-    "change": lambda **options: plan_change(BEFORE, AFTER, **options),
+    **{f"solve {name}": partial(solve, FITS, name, **options_of(name, FITS)) for name in NAMES},
+    "solve cp longer": partial(solve, BATCH, "cp"),
+    **{f"deploy {method.name}": partial(deploy, DEMAND, method.name) for method in methods("deploy")},
+    "room": partial(defragment, STATE, ["4g.20gb", "4g.20gb", "4g.20gb"]),
+    "least": partial(defragment, STATE),
+    "makespan": partial(trace_optimum, TRACE),
+    "completion": partial(trace_optimum, TRACE, "completion"),
+    "admission": partial(admission_optimum, TRACE, "slices"),
+    "change": partial(plan_change, BEFORE, AFTER),
 }
+EXACT = {"cp", "exact", "brute-force", "milp", "milp-highs", "milp-cbc"}
+"""Methods that prove what they find; the others may only by a bound."""
 VALIDATORS = {
-    "solve": "mig_opt.validation.batch.schedules.validate",
-    "deploy": "mig_opt.api.deploy.deployment.validate_deployment",
+    "solve cp": "mig_opt.validation.batch.schedules.validate",
+    "deploy exact": "mig_opt.api.deploy.deployment.validate_deployment",
     "room": "mig_opt.api.defragment.defragmentation.validate_migrations",
     "makespan": "mig_opt.validation.batch.schedules.validate",
     "change": "mig_opt.api.change.plans.validate_change",
@@ -98,7 +102,7 @@ class Recorder(Callbacks):
 def test_callbacks_hear_of_everything_in_order(run: Callable[..., Result[Any]]) -> None:
     recorder = Recorder()
     result = run(callbacks=recorder)
-    assert result.status is Status.OPTIMAL or result.method == "search"
+    assert result.status is Status.OPTIMAL or result.method not in EXACT
     kinds = [kind for kind, _ in recorder.calls]
     assert (kinds[0], kinds[-1]) == ("start", "end")
     assert set(kinds[1:-1]) <= {"incumbent", "bound"}
@@ -162,13 +166,32 @@ def test_ctrl_c_keeps_the_incumbent(run: Callable[..., Result[Any]]) -> None:
     assert recorder.calls[-1] == ("end", (result,))
 
 
-def test_exceptions_of_callbacks_arrive(run: Callable[..., Result[Any]]) -> None:
-    class Broken(Callbacks):
-        def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
-            raise ZeroDivisionError
+class MineError(Exception):
+    """Not an exception of anybody else."""
 
-    with pytest.raises(ZeroDivisionError):
-        run(callbacks=Broken())
+
+@pytest.mark.parametrize("kind", ["stop", "on_incumbent", "on_bound"])
+def test_what_the_caller_raises_ends_the_run_and_arrives(run: Callable[..., Result[Any]], kind: str) -> None:
+    error = MineError()
+
+    def fail(*arguments: object) -> bool:
+        raise error
+
+    recorder = Recorder()
+    if kind == "on_bound":
+        run(callbacks=recorder)
+        if "bound" not in dict(recorder.calls):
+            return  # the bound is known before the run
+    setattr(recorder, kind, fail)
+    with pytest.raises(MineError) as caught:
+        run(callbacks=recorder, stop=fail if kind == "stop" else None)
+    assert caught.value is error
+
+
+def test_the_same_seed_gives_the_same_plan(run: Callable[..., Result[Any]]) -> None:
+    one, two = (run(seed=3, workers=1) for _ in range(2))
+    assert one.plan == two.plan
+    assert one.plan is not None
 
 
 @pytest.mark.parametrize("name", VALIDATORS)

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.method import control as control_module
-from mig_opt.method.control import Callbacks, Control, available_cores
+from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status, TrajectoryPoint, relative_gap
 
@@ -77,12 +76,6 @@ def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
     assert [call[0] for call in recorder.calls] == ["bound", "incumbent", "incumbent", "bound"]
 
 
-def test_every_listener_is_told() -> None:
-    recorders = [Recorder(), Recorder()]
-    Control[Schedule](RunOptions(callbacks=recorders)).offer(ending(1.0))
-    assert [len(recorder.calls) for recorder in recorders] == [1, 1]
-
-
 def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
     seen: list[float | None] = []
 
@@ -119,13 +112,6 @@ def test_time_limit(clock: Clock) -> None:
     assert control.expired
     clock.now += 5
     assert (control.remaining, control.expired) == (0.0, True)
-
-
-def test_without_a_limit_time_is_never_up(clock: Clock) -> None:
-    control = Control[Schedule]()
-    clock.now += 1e9
-    assert control.remaining is None
-    assert not control.expired
 
 
 def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
@@ -188,20 +174,6 @@ def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
     assert control.objective == 9.0
 
 
-def test_workers_default_to_the_cores() -> None:
-    assert Control[Schedule]().workers == available_cores() >= 1
-    assert Control[Schedule](RunOptions(workers=3)).workers == 3
-    assert Control[Schedule](RunOptions(seed=7)).seed == 7
-
-
-def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:
-    quiet = Callbacks()
-    quiet.on_start(tiny_batch, "far")
-    quiet.on_incumbent(0.0, ending(1.0), 0.0)
-    quiet.on_bound(0.0, None, 1.0)
-    quiet.on_end(ScheduleResult(Status.NO_SOLUTION, "far", None, 0.0, 0.0))
-
-
 def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
     control = Control[Schedule]()
     start = threading.Barrier(8)
@@ -253,25 +225,6 @@ def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[t
 # ScheduleResult
 
 
-def test_the_card_of_a_result() -> None:
-    result = ScheduleResult(Status.FEASIBLE, "far", ending(8.0), 6.0, 1.234)
-    assert (result.makespan, result.gap) == (8.0, 0.25)
-    assert str(result).splitlines() == [
-        "status       feasible",
-        "method       far",
-        "makespan     8 s",
-        "lower bound  6 s",
-        "gap          25.000%",
-        "runtime      1.23 s",
-    ]
-
-
-def test_the_card_without_a_schedule() -> None:
-    result = ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0)
-    assert (result.makespan, result.gap) == (None, None)
-    assert str(result).splitlines()[2:5] == ["makespan     -", "lower bound  inf s", "gap          -"]
-
-
 @pytest.mark.parametrize(
     ("makespan", "bound", "gap"),
     [(10.0, 10.0, 0.0), (10.0, 8.0, 0.2), (10.0, 0.0, 1.0), (0.0, 0.0, 0.0), (10.0, 10.1, 0.0)],
@@ -284,12 +237,6 @@ def test_relative_gap(makespan: float, bound: float, gap: float) -> None:
 def test_gaps_are_shares(makespan: float, bound: float) -> None:
     assert 0.0 <= relative_gap(makespan, bound) <= 1.0
     assert (relative_gap(makespan, bound) == 0.0) >= (bound >= makespan)
-
-
-def test_statuses_are_their_names_in_files() -> None:
-    assert {str(status) for status in Status} == {"optimal", "feasible", "infeasible", "no_solution", "interrupted"}
-    assert Status("no_solution") is Status.NO_SOLUTION
-    assert Status.OPTIMAL == "optimal"
 
 
 def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:

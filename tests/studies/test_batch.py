@@ -9,12 +9,10 @@ import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.batches import write_batch
 from mig_opt.method.control import Control
-from mig_opt.method.registry import Method
 from mig_opt.studies import (
-    BatchFromFile,
     BundledBatch,
     GeneratedBatches,
     MethodSettings,
@@ -23,7 +21,6 @@ from mig_opt.studies import (
     study_from_json,
     study_rows,
 )
-from mig_opt.studies.batch import measure
 from mig_opt.studies.studies import read_run, runs_of
 
 # Runs
@@ -95,22 +92,6 @@ def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
     }
 
 
-def test_a_batch_that_comes_twice_runs_once(tmp_path: Path) -> None:
-    study = Study((GeneratedBatches(n=(3, 3)), GeneratedBatches(n=(3,))), (FAR,))
-    assert len(runs_of(study, tmp_path)) == 1
-
-
-def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
-    write_batch(generate_batch(3), tmp_path / "b.json")
-    study = Study((BatchFromFile("b.json"), BatchFromFile("b.json", gpus=2, operation_costs=False)), (FAR,))
-    first, more = runs_of(study, tmp_path)
-    assert (first.cell, more.cell) == ("b", "b, 2 GPUs, no operation costs")
-    assert more.subject.gpus == 2
-    assert not any(more.subject.operations.create.values())
-    write_batch(generate_batch(3, seed=1), tmp_path / "b.json")
-    assert first.key != runs_of(study, tmp_path)[0].key
-
-
 def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Batch] = []
     method_that(monkeypatch, lambda batch, control: seen.append(batch))
@@ -174,15 +155,6 @@ def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
     method_that(monkeypatch, invalid)
     (failure,) = run_study(Study((GeneratedBatches(n=(3,)),), (FAR,))).failures
     assert "returned an invalid schedule" in failure
-
-
-def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.api.solve.violations_of_method", lambda *arguments: ())
-    late = Schedule((Run("t001", 0, "7g.40gb", 0, 0.0, 1000.0),), ())
-    monkeypatch.setattr(Method, "load", lambda method: lambda batch, control: control.offer(late))
-    outcome = measure(generate_batch(3), "far")
-    assert "4 violations" in outcome.error
-    assert not outcome.answered
 
 
 @pytest.mark.deep

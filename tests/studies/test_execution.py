@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from study_jobs import Job, cluster_of_two, perform
 
-import mig_opt
 from mig_opt.errors import InputError
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
@@ -70,10 +69,6 @@ def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
     assert os.getpid() not in workers
     if jobs == 1:
         assert len(workers) == 3, "after a death there is another process"
-
-
-def test_processes_live_on_from_run_to_run() -> None:
-    assert len({row.outcome.lower_bound for row in done(numbered(*["end"] * 4), jobs=1)}) == 1
 
 
 @pytest.fixture(scope="module")
@@ -193,14 +188,6 @@ def test_alone_is_a_fresh_process_each_time() -> None:
 # Records
 
 
-def test_rows_are_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "rows.jsonl"
-    outcome = Outcome("optimal", 1.5, 5.0, 5.0, 0.25, {"0.01": 0.5}, 7, "")
-    written = Records(path, Job.read).add(Job(1), outcome, {"python": "3"}, "f")
-    assert Records(path, Job.read).find(Job(1), "f") == written
-    assert json.loads(path.read_text())["environment"] == {"python": "3"}
-
-
 @pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "\0\0\0"])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "rows.jsonl"
@@ -273,12 +260,6 @@ def test_the_environment_says_what_ran() -> None:
     assert here["packages"] == versions(*here["packages"])
     assert all(isinstance(here[key], str) and here[key] for key in ("python", "system", "processor"))
     assert (peak_bytes() or 0) > 2**24
-
-
-def test_the_version_of_the_package_is_that_of_its_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not that of an installation, which may be older than a checkout, or missing."""
-    monkeypatch.setattr("importlib.metadata.version", lambda package: "0.0.1")
-    assert versions("mig-opt", "numpy") == {"mig-opt": mig_opt.__version__, "numpy": "0.0.1"}
 
 
 def test_a_worker_does_not_outlive_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from online_worlds import job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
-from mig_opt import Trace, generate_trace
+from mig_opt import Trace
 from mig_opt.files.fleet.traces import write_trace
 from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 from mig_opt.method.registry import Method
@@ -82,13 +82,6 @@ def test_cells_say_what_differs(tmp_path: Path) -> None:
     ]
 
 
-def test_a_trace_that_comes_twice_is_simulated_once(tmp_path: Path) -> None:
-    study = Study(traces=(GeneratedTraces(("normal-25", "normal-25")), GeneratedTraces(("normal-25",))), policies=())
-    options = ({"threshold": (0.4,), "migration": (True,)}, {"migration": (True,), "threshold": (0.4,)})
-    policies = tuple(PolicySettings("fragmentation-aware", given, label=str(given)) for given in options)
-    assert len(runs_of(Study(traces=study.traces, policies=policies), tmp_path)) == 1
-
-
 def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
     alone = two_jobs(tmp_path)
     more = TraceFromFile("two.json", gpus=3, operation_costs=False)
@@ -127,14 +120,6 @@ def test_a_row_says_all_of_a_simulation(tmp_path: Path) -> None:
     assert line.wait is not None
     assert line.wait.mean == pytest.approx(5.0)
     assert found.summary() == []
-
-
-def test_rows_are_those_of_simulate() -> None:
-    study = Study(traces=(GeneratedTraces(("long-25",), (3,), ("A30",), (2,), {"jobs": (8,)}),), policies=(FIRST_FIT,))
-    (row,) = run_study(study).rows
-    wanted = simulate(generate_trace("long-25", gpu="A30", gpus=2, seed=3, jobs=8), "first-fit").metrics
-    assert row.outcome.makespan == wanted.makespan
-    assert row.outcome.figures["energy"] == wanted.energy
 
 
 def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
@@ -255,16 +240,6 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
     assert failure == "first-fit on two: jobs end after 13 s on the average, which is below the lower bound of 21.5 s"
 
 
-def test_a_bound_above_a_simulation_is_a_contradiction(tmp_path: Path) -> None:
-    path, study = tmp_path / "rows.jsonl", two_jobs(tmp_path)
-    run_study(study, path, folder=tmp_path)
-    row = json.loads(path.read_text())
-    row["outcome"]["lower_bound"] = 17.0
-    path.write_text(json.dumps(row) + "\n")
-    (said,) = study_rows(study, path, folder=tmp_path).contradictions
-    assert said == "first-fit on two: no schedule is below 17 s, but first-fit on two has one of 16 s"
-
-
 # The command line
 
 
@@ -305,16 +280,6 @@ def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
         "static:partition=4+3",
     ]
     assert [won["policies"] for won in found["winners"]] == [["first-fit"]] * 2
-
-
-def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
-    study = tmp_path / "study.json"
-    study.write_text(json.dumps(trace_document(batches=[{"n": 3}], methods=[{"method": "far"}])))
-    ending = mig_opt("bench", study)
-    assert ending.code == 0
-    assert ending.out.startswith("batches, methods")
-    assert "\ntraces, policies" in ending.out
-    assert ending.out.rstrip().replace("\n", "").endswith(f"2 rows in {study.with_suffix('.jsonl')}.")
 
 
 @pytest.mark.deep

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,15 +116,6 @@ def test_a_file_with_a_line_that_is_no_row_is_not_packed(path: Path) -> None:
         pack(path)
     assert path.exists()
     assert not packed(path).exists()
-
-
-def test_xz_of_the_shell_makes_such_files(path: Path) -> None:
-    add(path, 1)
-    try:
-        subprocess.run(["xz", path], check=True)
-    except FileNotFoundError:
-        pytest.skip("there is no xz")
-    assert known(path, 1) == FINE
 
 
 @pytest.mark.skipif(not BENCH.is_dir(), reason="the tests run without the checkout")

@@ -59,33 +59,6 @@ def shown(plan: ChangePlan) -> list[tuple[object, ...]]:
 # By hand. An A30 creates 1g / 2g / 4g in 0.11 / 0.12 / 0.13 s and destroys any of them in 0.1 s.
 
 
-def test_nothing_to_do() -> None:
-    running = fleet(on(0, "2g.12gb", 0))
-    plan = planned(running, running)
-    assert plan.plan == ChangePlan(
-        ("A30-24GB",), running.segments, (), (), 0.0, ("interruptions", "duration"), "heuristic"
-    )
-    assert plan.state_after(0) == running
-
-
-def test_created_before_destroyed_where_slices_are_free() -> None:
-    running, new = fleet(on(0, "2g.12gb", 0)), fleet(on(0, "2g.12gb", 2))
-    plan = planned(running, new)
-    assert shown(plan) == [("create", 0, 2, 0.0, 0.12), ("destroy", 0, 0, 0.12, 0.22)]
-    assert plan.interrupted == ()
-    assert [len(plan.state_after(steps).segments) for steps in range(3)] == [1, 2, 1]
-    assert plan.state_after(2).segments == new.segments
-
-
-def test_without_room_the_service_is_interrupted() -> None:
-    running, new = fleet(on(0, "2g.12gb", 0)), fleet(on(0, "4g.24gb", 0, throughput=25.0))
-    plan = planned(running, new)
-    assert shown(plan) == [("destroy", 0, 0, 0.0, 0.1), ("create", 0, 0, 0.1, 0.23)]
-    assert plan.interrupted == running.segments
-    assert plan.proven == ("interruptions", "duration")
-    assert plan.method == "heuristic", "the bound says that nothing else is possible"
-
-
 def test_an_idle_gpu_makes_room() -> None:
     running = fleet(on(0, "4g.24gb", 0), gpus=2)
     new = fleet(on(1, "4g.24gb", 0), on(0, "2g.12gb", 0, "b"), gpus=2)
@@ -170,17 +143,6 @@ def test_the_rate_is_what_is_needed() -> None:
     # A billionth is rounding.
     close = demand(10.0 * (1 + 1e-10))
     assert len(planned(running, new, demand=close).interrupted) == 1
-
-
-def test_a_service_that_goes_is_not_interrupted() -> None:
-    plan = planned(fleet(on(0, "2g.12gb", 0, "old")), fleet(on(0, "4g.24gb", 0, "new")))
-    assert plan.interrupted == ()
-
-
-def test_other_operation_costs() -> None:
-    running, new = fleet(on(0, "2g.12gb", 0)), fleet(on(0, "4g.24gb", 0))
-    assert planned(running, new, operations=FREE).duration == 0.0
-    assert planned(running, new, operations=ODD).duration == pytest.approx(1.0 + 1e-9)
 
 
 def test_times_that_no_tick_divides() -> None:
@@ -383,27 +345,6 @@ def chain(demands: Sequence[Demand]) -> list[tuple[Deployment, Deployment, Chang
         running = changes[-1][2].state_after(len(changes[-1][2].steps))
         assert running.changes_to(aligned) == 0
     return changes
-
-
-def test_demands_that_grow_and_shrink() -> None:
-    gpu = get_gpu("A100-80GB")
-    tables = tuple(
-        ProfileTable(name, gpu.name, tuple(Point(size, 8, 1, per_slice * size**power, 0.04) for size in gpu.sizes))
-        for name, per_slice, power in (("bert", 30.0, 0.8), ("vgg", 50.0, 1.1), ("resnet", 80.0, 1.0))
-    )
-    rates = [(100, 100, 100), (200, 300, 100), (400, 900, 700), (100, 1500, 900), (50, 200, 2000), (60, 80, 90)]
-    demands = [
-        Demand(
-            tuple(Service(t.model, 0.1, float(rate)) for t, rate in zip(tables, each, strict=True)),
-            tables,
-            (GpuPool(gpu),),
-        )
-        for each in rates
-    ]
-    changes = chain(demands)
-    assert [len(plan.interrupted) for _, _, plan in changes] == [0] * 6
-    assert sum(len(plan.kept) for _, _, plan in changes) > 0
-    assert len(changes[-1][1].gpus) == max(len(new.gpus) for _, new, _ in changes), "the fleet keeps its GPUs"
 
 
 @pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs ../shared")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
-from demands import A30, A100, demand_of, flat_table
+from demands import A30, A100, demand_of
 
 from mig_opt import (
     Demand,
@@ -24,7 +22,6 @@ from mig_opt.api.deploy import why_unservable
 from mig_opt.heuristics.serving import search as search_module
 from mig_opt.instances.bundled import load_demand
 from mig_opt.method.control import Control
-from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
@@ -41,10 +38,6 @@ def test_every_method_serves_the_scenarios(method: str) -> None:
         assert 0 < result.lower_bound <= result.gpus
         assert result.reason
         assert result.runtime_s >= 0
-
-
-def test_auto_is_exact() -> None:
-    assert deploy(SMALL).method == "exact"
 
 
 def test_every_wrong_argument_is_named_at_once() -> None:
@@ -102,13 +95,6 @@ def test_figures_of_any_magnitude(method: str, throughput: dict[int, float], rat
     assert result.gpus == (50 if two_per_gpu else 15 if rate == 1e33 else 1)
 
 
-def test_what_cannot_be_served_is_infeasible_however_large() -> None:
-    rates = {"a": 1e300, "b": 1.0}
-    wanted = demand_of(rates, {name: {1: 100.0} for name in rates})
-    late = Service("late", 0.001, 1.0, "b")
-    assert deploy(wanted.replace(services=(*wanted.services, late))).status is Status.INFEASIBLE
-
-
 def test_a_running_deployment_that_cannot_exist_is_refused() -> None:
     overlapping = Deployment(
         ("A100-80GB",),
@@ -116,38 +102,6 @@ def test_a_running_deployment_that_cannot_exist_is_refused() -> None:
     )
     with pytest.raises(InputError, match=r"running\.segments\[1\]"):
         deploy(SMALL, running=overlapping)
-
-
-def test_what_nothing_can_serve_is_infeasible_with_the_best_latency() -> None:
-    """The table has 0.01 s; half of an SLO of 0.015 s is less."""
-    late = Demand((Service("late", 0.015, 1.0),), (flat_table("late", A100, {1: 5.0, 7: 9.0}),), (GpuPool(A100),))
-    result = deploy(late)
-    assert (result.status, result.deployment, result.lower_bound) == (Status.INFEASIBLE, None, 0)
-    assert why_unservable(late) == [
-        "service 'late' needs a latency of at most 0.0075 s (0.5 of its SLO of 0.015 s); the best is 0.01 s, on 1g.10gb"
-    ]
-    assert result.reason == why_unservable(late)[0]
-
-
-def test_the_published_rule_says_below() -> None:
-    late = Demand(
-        (Service("late", 0.02, 1.0),),
-        (flat_table("late", A100, {1: 5.0}),),
-        (GpuPool(A100),),
-        SloRule(0.5, whole_ms=True),
-    )
-    assert "a latency below 0.01 s" in why_unservable(late)[0]
-
-
-def test_what_fits_on_no_instance_is_infeasible_with_the_memory() -> None:
-    large = Demand(
-        (Service("large", 1.0, 1.0),), (flat_table("large", A30, {1: 5.0}, memory_gb=20.0),), (GpuPool(A30),)
-    )
-    result = deploy(large)
-    assert result.status is Status.INFEASIBLE
-    reason = "service 'large' fits on no instance: its model 'large' needs more memory than any that it was profiled on"
-    assert why_unservable(large) == [f"{reason} has"] == [result.reason]
-    assert why_unservable(large.replace(max_processes=1)) == [result.reason]
 
 
 def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:
@@ -159,18 +113,6 @@ def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:
     assert why_unservable(demand.replace(max_processes=2)) == []
 
 
-def test_ctrl_c_keeps_the_best_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(demand: Demand, control: Control[Deployment], **known: object) -> None:
-        original(demand, control, **known)
-        raise KeyboardInterrupt
-
-    original = search_module.search
-    monkeypatch.setattr(search_module, "search", interrupted)
-    result = deploy(SMALL, "search")
-    assert result.status is Status.INTERRUPTED
-    assert result.gpus == 1
-
-
 def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(demand: Demand) -> None:
         raise KeyboardInterrupt
@@ -178,15 +120,6 @@ def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.M
     monkeypatch.setattr("mig_opt.api.deploy.deployment.Relaxation", interrupted)
     result = deploy(SMALL)
     assert (result.status, result.deployment, result.lower_bound, result.proven) == (Status.INTERRUPTED, None, 0, ())
-
-
-def test_an_invalid_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(demand: Demand, control: Control[Deployment], **known: object) -> None:
-        control.offer(Deployment(("A100-80GB",), (Segment("a", 0, "1g.10gb", 0, 1, 1, 10.0, 0.01),)))
-
-    monkeypatch.setattr(search_module, "search", careless)
-    with pytest.raises(SolverError, match="invalid deployment"):
-        deploy(SMALL, "search")
 
 
 def test_a_bound_above_the_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,10 +139,3 @@ def test_methods_that_ignore_what_runs_are_aligned_with_it() -> None:
     old = Deployment(("A100-80GB",) * 2, (Segment("a", 1, "1g.10gb", 3, 1, 1, 10.0, 0.01),))
     result = deploy(demand, "first-fit", running=old)
     assert result.deployment == old
-
-
-def test_text_and_equality() -> None:
-    result = deploy(SMALL)
-    assert "status       optimal" in str(result)
-    assert "GPUs         1" in str(result)
-    assert dataclasses.replace(result) == result

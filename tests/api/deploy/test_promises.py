@@ -46,19 +46,6 @@ def test_room_for_queues_takes_another_gpu():
         assert simulate_requests(tight, found.deployment, seconds=60, seed=seed).keeps(0.999)
 
 
-def test_a_promise_that_costs_nothing():
-    relaxed = demand(300.0)
-    assert deploy_with_promise(relaxed, 0.9).gpus == deploy(relaxed).gpus == 1
-
-
-def test_capacities_are_below_throughputs():
-    found = deploy_with_promise(demand(799.0), Promise(0.99, Arrivals("bursty")))
-    assert [entry.profile for entry in found.capacities] == ["1g.6gb", "2g.12gb", "4g.24gb"]
-    assert all(0 < entry.capacity < 0.9 * entry.throughput for entry in found.capacities)
-    held = {entry.profile: entry.capacity for entry in found.capacities}
-    assert sum(held[segment.profile] for segment in found.deployment.segments) >= 799.0 * (1 - 1e-9)
-
-
 @pytest.mark.parametrize("method", ["parvagpu", "first-fit", "search"])
 def test_rivals_keep_the_promise_with_no_fewer_gpus(method):
     tight = demand(799.0)
@@ -103,12 +90,6 @@ def test_too_few_gpus_for_the_promise():
     found = deploy_with_promise(demand(799.0, count=2), 0.999)
     assert (found.status, found.plan, found.claim) == (Status.INFEASIBLE, None, "")
     assert found.reason.startswith("with the capacities of the promise: ")
-
-
-def test_a_limit_that_no_instance_keeps():
-    nowhere = deploy_with_promise(demand(10.0, slo=0.001), 0.9)
-    assert nowhere.status is Status.INFEASIBLE
-    assert "needs a latency" in nowhere.reason
 
 
 def on_a30(points: tuple[Point, ...], *services: Service, share: float = 1.0, count: int | None = None) -> Demand:
@@ -212,31 +193,12 @@ def test_huge_rates_are_simulated_for_a_shorter_time(monkeypatch):
     assert deploy_with_promise(fast, Promise(0.99, Arrivals("even")), "first-fit").simulation.requests <= 1_000_001
 
 
-def test_the_same_seed_gives_the_same_deployment():
-    one, two = (deploy_with_promise(demand(1234.0), 0.99, seed=3) for _ in range(2))
-    assert (one.deployment, one.capacities) == (two.deployment, two.capacities)
-    assert one.simulation.services == two.simulation.services
-
-
 def test_headroom_raises_all_rates():
     raised = load_demand("parvagpu-s1").with_headroom(0.5)
     assert [s.rate for s in raised.services] == [1.5 * s.rate for s in load_demand("parvagpu-s1").services]
     for wrong in (-0.1, 101.0, float("nan")):
         with pytest.raises(InputError):
             raised.with_headroom(wrong)
-
-
-@pytest.mark.parametrize("promise", [0.0, 1.0, 2.0, "99%"])
-def test_no_promises(promise):
-    with pytest.raises(InputError) as caught:
-        deploy_with_promise(demand(10.0), promise)
-    assert caught.value.problems[0].path == "promise"
-
-
-def test_all_that_is_wrong_is_said_at_once():
-    with pytest.raises(InputError) as caught:
-        deploy_with_promise(3, 1.0, running=4, time_limit=-1)  # type: ignore[arg-type]
-    assert [problem.path for problem in caught.value.problems] == ["demand", "promise", "running", "time_limit"]
 
 
 @pytest.mark.deep

@@ -8,7 +8,6 @@ import signal
 from collections.abc import Collection
 
 import pytest
-import tiny
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import whole_seconds
@@ -21,7 +20,6 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.batch import generate_batch
@@ -222,11 +220,6 @@ def test_a_need_for_memory() -> None:
     assert str(explanation.conflicts[0].requirements[-1]) == "task 'b' needs 20 GB"
 
 
-def test_memory_that_every_instance_has_is_no_requirement() -> None:
-    requirements = Requirements(batch_of(Task("a", {1: 4.0}, 6.0), Task("b", {1: 4.0}, 6.5)), 1.0)
-    assert [entry.path for entry in requirements.details] == ["tasks[0].times", "tasks[1].times", "tasks[1].memory_gb"]
-
-
 def test_an_instance_that_is_busy() -> None:
     batch = batch_of(Task("a", {1: 4.0, 2: 4.0, 4: 4.0}), initial=(LiveInstance(0, "4g.24gb", 0, 12.5),))
     explanation = explain(batch, 10.0)
@@ -245,25 +238,6 @@ def test_more_gpus_do_not_help_tasks_that_share_a_live_instance() -> None:
     assert paths(explanation.conflicts[0]) == ["target", "operations", "tasks[0]", "tasks[1]"]
     # With another GPU it would be 4.13 s: more cannot be said of these requirements.
     assert explanation.conflicts[0].lower_bound == 4.13
-    check(batch, explanation)
-
-
-def test_the_bundled_instance() -> None:
-    explanation = explain(load_instance("rodinia-a30"), 28.0)
-    (conflict,) = explanation.conflicts
-    assert paths(conflict) == ["target", "gpus", "tasks[2]", "tasks[3]", "tasks[6]", "tasks[7]"]
-    assert conflict.minimal
-    assert conflict.lower_bound == pytest.approx(28.08392)
-    assert explanation.makespan == pytest.approx(28.43392)
-    assert {"2 x A30-24GB", "without task 'lu'"} <= set(map(str, explanation.remedies))
-    assert str(explanation).startswith("impossible: 28 s\n - the makespan must be at most 28 s\n - there is 1 x A30")
-
-
-def test_the_next_shorter_makespan_is_a_tick_away() -> None:
-    batch = batch_of(Task("a", {4: 0.1}), Task("b", {4: 0.2}), operations=OperationCosts.zero(A30))
-    explanation = explain(batch)
-    assert (explanation.makespan, explanation.conflicts[0].target) == (0.3, 0.2)
-    assert explain(batch, 0.3).verdict is Verdict.POSSIBLE
     check(batch, explanation)
 
 
@@ -373,18 +347,6 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     assert conflict.open
     assert not conflict.minimal
     assert conflict.lower_bound > 28.0
-
-
-@pytest.mark.parametrize("target", [0, -1.0, math.nan, math.inf, "28", True])
-def test_wrong_targets(target: object) -> None:
-    with pytest.raises(InputError) as caught:
-        explain(tiny.BATCH, target, time_limit=-1, seed=-1)
-    assert [problem.path for problem in caught.value.problems] == ["target", "time_limit", "seed"]
-
-
-def test_a_batch_is_wanted() -> None:
-    with pytest.raises(InputError, match="batch: must be a Batch"):
-        explain("rodinia-a30")
 
 
 def test_every_kind_of_requirement_occurs_in_these_tests() -> None:

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import signal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,13 +27,10 @@ from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files.batch.certificates import (
     certificate_from_json,
     certificate_to_json,
-    read_certificate,
-    write_certificate,
 )
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.result import Status
-from mig_opt.validation import validate
 
 ONE = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
 ONE_BEST = Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),))
@@ -75,45 +71,6 @@ def paths(batch: Batch, schedule: Schedule, certificate: Certificate) -> set[str
 # ------------------------------------------------------------------------------------------------------------ prove
 
 
-@pytest.mark.parametrize("method", ["milp", "milp-cbc", "brute-force"])
-def test_proved(method: str) -> None:
-    found = prove(tiny.BATCH, tiny.BEST, method, time_limit=60)
-    assert (found.claim, found.better, found.method, found.interrupted) == (Claim.PROVED, None, method, False)
-    assert tiny.OPTIMUM - 0.01 < found.lower_bound <= found.makespan == tiny.BEST.makespan
-    assert (found.tick, found.exact) == ("1/100", True)
-    assert Fraction(found.slice_load.value) == Fraction("4.36")
-    assert (found.critical_task.task, Fraction(found.critical_task.value)) == ("right", Fraction("4.11"))
-    checked = check(tiny.BATCH, tiny.BEST, found)
-    assert (checked.holds, checked.needs_solver, checked.bound) == (True, True, 4.36)
-    assert method in checked.trusted[1]
-    assert all(version in checked.trusted[1] for version in found.versions.values())
-
-
-def test_refuted(far: Schedule, refutation: Certificate) -> None:
-    assert refutation.claim is Claim.REFUTED
-    assert refutation.better is not None
-    assert refutation.better.makespan < far.makespan - 0.005
-    assert validate(tiny.BATCH, refutation.better).valid
-    assert refutation.lower_bound <= tiny.OPTIMUM
-    checked = check(tiny.BATCH, far, refutation, rerun=True)
-    assert (checked.holds, checked.needs_solver, checked.rerun) == (True, False, None)
-    assert len(checked.trusted) == 1, "the shorter schedule speaks for itself"
-
-
-def test_rodinia() -> None:
-    """Its ticks are finer than floating-point numbers allow for: a proof within hundredths of a millisecond."""
-    batch = load_instance("rodinia-a30")
-    schedule = solve(batch, "milp").schedule
-    assert schedule is not None
-    found = prove(batch, schedule, "milp-cbc", within=1e-5, time_limit=60)
-    assert found.claim is Claim.PROVED
-    assert found.makespan - 1e-5 <= found.lower_bound <= found.makespan
-    assert check(batch, schedule, found).holds
-    far_schedule = solve(batch, "far").schedule
-    assert far_schedule is not None
-    assert prove(batch, far_schedule, time_limit=60).claim is Claim.REFUTED
-
-
 def test_open_when_there_is_no_time(far: Schedule) -> None:
     batch = load_instance("miso-a100-32")
     schedule = solve(batch, "far").schedule
@@ -130,12 +87,6 @@ def test_no_solver_is_needed_where_arithmetic_is_enough(monkeypatch: pytest.Monk
     assert (found.claim, found.runtime_s, found.lower_bound) == (Claim.PROVED, 0.0, 2.13)
     checked = check(ONE, ONE_BEST, found, rerun=True)
     assert (checked.holds, checked.needs_solver, checked.rerun, len(checked.trusted)) == (True, False, None, 1)
-
-
-def test_within(far: Schedule) -> None:
-    """What is shorter by no more than that does not count: FAR is 0.12 s above the optimum."""
-    assert prove(tiny.BATCH, far, within=0.12).claim is Claim.PROVED
-    assert prove(tiny.BATCH, far, within=0.11).claim is Claim.REFUTED
 
 
 def test_ticks_that_are_not_exact() -> None:
@@ -250,11 +201,6 @@ def test_bounds_are_those_of_the_library(batch: Batch) -> None:
     assert known["critical task"] == Ticks(0, 1, exact=True).seconds_below(Fraction(critical_task_of(batch).value))
 
 
-@given(st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any))
-def test_any_weights_give_a_bound(weights: list[int]) -> None:
-    assert slice_load_value(tiny.BATCH, weights) <= Fraction("6.34")
-
-
 @pytest.mark.parametrize("weights", [(), (1, 1, 1), (1, 1, 1, -1), (0, 0, 0, 0)])
 def test_weights_that_mean_nothing(weights: tuple[int, ...], proof: Certificate) -> None:
     with pytest.raises(InputError, match=r"must be 4 whole numbers >= 0, not all 0"):
@@ -359,14 +305,6 @@ def test_a_forged_refutation(refutation: Certificate, far: Schedule) -> None:
     assert any("so it refutes nothing" in problem.message for problem in found.mismatches)
 
 
-def test_another_batch_or_schedule(proof: Certificate, far: Schedule) -> None:
-    assert {"schedule", "makespan"} <= paths(tiny.BATCH, far, proof)
-    assert "batch" in paths(tiny.BATCH.replace(gpus=2), tiny.BEST, proof)
-    assert {"schedule", "schedule.tasks[0]"} <= paths(tiny.BATCH, Schedule(tiny.BEST.runs[1:]), proof)
-    nowhere = Batch((Task("a", {1: 1.0}, 20.0),), get_gpu("A30"))
-    assert "batch" in paths(nowhere, tiny.BEST, proof)
-
-
 def test_what_only_a_solver_can_find(proof: Certificate, refutation: Certificate, far: Schedule) -> None:
     """A made-up bound passes until a method is asked again."""
     forged = sealed(refutation, claim=Claim.PROVED, better=None, lower_bound=far.makespan)
@@ -391,9 +329,3 @@ def test_rerun(proof: Certificate) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ files
-
-
-def test_files(tmp_path: Path, proof: Certificate, refutation: Certificate) -> None:
-    for certificate in (proof, refutation):
-        write_certificate(certificate, tmp_path / "certificate.json")
-        assert read_certificate(tmp_path / "certificate.json") == certificate

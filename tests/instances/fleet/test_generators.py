@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from documents import complaints
 
-from mig_opt import generate_trace, get_gpu
+from mig_opt import generate_trace
 from mig_opt.files.fleet.traces import trace_from_json, trace_to_json
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Trace
 from mig_opt.instances.fleet.registry import get_trace_family, trace_families
 
-A100 = get_gpu("A100")
 NAMES = [family.name for family in trace_families()]
 
 
@@ -36,20 +35,6 @@ def test_every_family(name: str) -> None:
     for parameter in family.parameters:
         assert parameter.description
         assert not list(parameter.problems(parameter.default))
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in {"migm-hm1", "migm-hm2", "migm-hm3", "migm-hm4", "migm-nw"}]
-)
-def test_another_seed_is_another_trace(name: str) -> None:
-    assert generate_trace(name, seed=1) != generate_trace(name, seed=2)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("gpu", ["A30", "H100"])
-def test_other_gpus(name: str, gpu: str) -> None:
-    trace = generate_trace(name, gpu=gpu)
-    assert all(trace.profiles(job) for job in trace.jobs)
 
 
 def gaps(trace: Trace) -> list[float]:
@@ -152,21 +137,6 @@ def test_memory_mixes(name: str, counts: dict[str, int]) -> None:
     assert {job.arrival for job in trace.jobs} == {0.0}
 
 
-def test_what_is_printed_of_the_homogeneous_mixes() -> None:
-    times = generate_trace("migm-hm1").jobs[0].times
-    assert (times[1], times[7]) == (4.488, 3.616)
-    # Two halves at once are 1.7 times as fast as the whole: 2 / 1.7.
-    times = generate_trace("migm-hm4").jobs[0].times
-    assert (times[3] + times[4]) / 2 / times[7] == pytest.approx(2 / 1.7, rel=0.02)
-
-
-def test_needleman_wunsch_takes_the_printed_seconds() -> None:
-    job = generate_trace("migm-nw").jobs[0]
-    assert (job.times[7], job.times[1], job.pcie_gbps) == (0.523, 1.172, 0.0)
-    half = generate_trace("migm-nw", pcie=0.5).jobs[0]
-    assert half.times[1] * 7 * half.pcie_gbps / 30.08 == pytest.approx(1.1715, abs=1e-3), "all seven: as printed again"
-
-
 def test_seven_at_once_share_the_link() -> None:
     trace = generate_trace("migm-nw", pcie=1.0)
     job = trace.jobs[0]
@@ -201,11 +171,6 @@ def test_growing_memory_fails_where_it_is_printed(name: str, jobs: int, fails_at
         assert [share for share, _ in job.memory_growth] == [step / iterations for step in range(iterations)]
 
 
-def test_printed_peaks() -> None:
-    assert generate_trace("migm-qwen2").jobs[0].memory_gb == 12.23
-    assert generate_trace("migm-llama3").jobs[0].memory_gb == 16.63
-
-
 def test_streams_of_batches() -> None:
     trace = generate_trace("far-stream", batches=3, tasks=4, mean_gap=50.0, gpu="A30")
     arrivals = Counter(job.arrival for job in trace.jobs)
@@ -213,29 +178,3 @@ def test_streams_of_batches() -> None:
     assert trace.jobs[0].arrival == 0.0
     assert all(set(job.times) == {1, 2, 4} and job.profile is None for job in trace.jobs)
     assert len({tuple(job.times.values()) for job in trace.jobs}) == 12
-
-
-def test_everything_that_is_wrong_is_said_at_once() -> None:
-    assert complaints(generate_trace, "norml-25", gpu="A101", seed=-1, gpus=0, jobs=0) == [
-        "family: no family of traces is called 'norml-25'; did you mean normal-25 or normal-50 or long-25?",
-        complaints(get_gpu, "A101")[0],
-        "seed: must be from 0 to 9223372036854775807, is -1",
-        "gpus: must be from 1 to 1000000, is 0",
-    ]
-    assert complaints(
-        generate_trace, "normal-25", jobs=1.5, mean_gap=0, sigma=-1, lengths="lng", median=3, median_s="x"
-    ) == [
-        "jobs: must be a whole number from 1 to 10000000, is 1.5 (float)",
-        "mean_gap: must be a finite number > 0, is 0",
-        "sigma: must be a finite number >= 0, is -1",
-        "lengths: must be a known name; did you mean long?, is 'lng'",
-        "median: normal-25 has no parameter of that name; did you mean median_s or mean_gap?",
-        "median_s: must be a finite number > 0, is 'x' (str)",
-    ]
-    assert complaints(generate_trace, "pcie-4", pcie_share=1.2) == [
-        "pcie_share: must be a share from 0 to 1 (0.01 is one percent), is 1.2"
-    ]
-    assert complaints(generate_trace, "pcie-4", sizes=2) == ["sizes: must be a text, like '1', is 2"]
-    assert complaints(generate_trace, "migm-qwen2", iterations=50) == [
-        "fails_at: qwen2 needs iterations > fails_at and peak_gb > 10, or it would never fail"
-    ]

@@ -11,7 +11,6 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import bounded_layouts
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch
@@ -86,15 +85,6 @@ def test_bounds_do_not_depend_on_which_thread_is_faster() -> None:
     at_most = int(search.lower * 1.001)
     first, second = (ruled_out(search, prices, at_most, 2_000) for _ in range(2))
     assert [layout.lower for layout in first] == [layout.lower for layout in second]
-
-
-def test_within_little_memory_one_thread_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, prices = begun(generate_batch(10, gpu="A30", seed=4), workers=3)
-    assert prices is not None
-    alone = ruled_out(*begun(generate_batch(10, gpu="A30", seed=4)), search.upper - 1)  # type: ignore[arg-type]
-    monkeypatch.setattr(bounded_layouts, "_MOST_CELLS", 1)
-    together = ruled_out(search, prices, search.upper - 1)
-    assert [layout.lower for layout in together] == [layout.lower for layout in alone]
 
 
 def test_without_time_nothing_is_ruled_out() -> None:

@@ -34,11 +34,6 @@ def searched(batch: Batch) -> Control[Schedule]:
 # By hand
 
 
-def test_the_tiny_instance() -> None:
-    control = searched(tiny.BATCH)
-    assert control.objective == tiny.OPTIMUM == control.lower_bound
-
-
 @pytest.mark.parametrize(
     ("batch", "makespan"),
     [
@@ -165,10 +160,3 @@ def test_one_gpu_searched_in_part_is_no_proof(monkeypatch: pytest.MonkeyPatch) -
     brute_force(tiny.BATCH, control)
     assert control.lower_bound == 0.0
     assert control.plan is None or validate(tiny.BATCH, control.plan).valid
-
-
-def test_many_tasks_are_no_trouble_but_for_the_time() -> None:
-    # One operation after the other, deeper than Python's stack.
-    batch = Batch(tuple(Task(f"t{at}", {4: 1.0}) for at in range(600)), get_gpu("A30"))
-    result = solve(batch, "brute-force", stop=lambda point: point.makespan is not None)
-    assert result.makespan is not None

@@ -58,12 +58,6 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
     agree(batch)
 
 
-@given(tiny_batches)
-@settings(max_examples=15)
-def test_many_workers_find_the_same_optimum(batch: Batch) -> None:
-    agree(batch, workers=4)
-
-
 @given(batches(st.sampled_from([A30, RTX]), max_tasks=3, max_gpus=3))
 @settings(max_examples=20)
 def test_brute_force_finds_the_same_optimum_on_several_gpus(batch: Batch) -> None:
@@ -152,15 +146,6 @@ def test_synthetic_batches_are_proven(n: int, scaling: Any) -> None:
     assert bounds[-1] <= exact.makespan + 2e-9
 
 
-def test_one_worker_and_a_seed_decide_everything() -> None:
-    batch = generate_batch(7, seed=11, decimals=None)
-    one, two = (solve(batch, workers=1, seed=5) for _ in range(2))
-    assert one.schedule == two.schedule
-    assert one.lower_bound == two.lower_bound
-    told = [[(point.makespan, point.lower_bound) for point in result.trajectory] for result in (one, two)]
-    assert told[0] == told[1]
-
-
 # The steps of the search
 
 
@@ -237,13 +222,6 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
     assert tiny.FAR in [point.makespan for point in result.trajectory]
 
 
-def test_it_starts_without_a_schedule_too() -> None:
-    control = Control[Schedule](RunOptions(workers=1))
-    portfolio.cp(tiny.BATCH, control)
-    assert control.objective == tiny.OPTIMUM
-    assert control.lower_bound == tiny.OPTIMUM
-
-
 @pytest.mark.usefixtures("block_model_only")
 def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def lossy(*args: Any, **arguments: Any) -> IntegerOutcome:
@@ -288,34 +266,6 @@ def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
 # Running the solver
 
 
-def large_numbers() -> cp_model.CpModel:
-    """What is left of a block model when everything is taken away that the presolve of OR-Tools 9.15 does not need to
-    find it infeasible. Every choice but ``loaded`` is a solution."""
-    model = cp_model.CpModel()
-    makespan, begin, end = (model.new_int_var(0, 318_199_999_999, name) for name in ("makespan", "begin", "end"))
-    here, used, there, elsewhere, loaded = (model.new_bool_var(name) for name in "abcde")
-    model.add_exactly_one(here)
-    model.add_exactly_one(there, elsewhere)
-    model.add_implication(here, used)
-    model.add(60_800_000_000 * loaded + 36_500_000_000 * there <= makespan)
-    model.add(60_800_000_000 * loaded + 36_500_000_000 * elsewhere <= makespan)
-    model.add(begin + 60_800_000_000 * loaded + 1_100_000_000 <= makespan).only_enforce_if(used)
-    gone, before = model.new_bool_var("gone"), model.new_bool_var("before")
-    model.add(end >= 74_400_000_000).only_enforce_if(gone)
-    model.add_implication(before, gone)
-    model.add(end <= begin).only_enforce_if(before)
-    model.add_bool_or(before)
-    model.minimize(makespan)
-    return model
-
-
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_models_with_large_numbers_lose_no_solutions(workers: int) -> None:
-    outcome = cpsat.run(large_numbers(), Control[Schedule](RunOptions(workers=workers)), Request())
-    assert outcome.objective == 75_500_000_000
-    assert outcome.proven
-
-
 def test_a_rejected_model_is_an_error() -> None:
     model = cp_model.CpModel()
     numbers = [model.new_int_var(0, 2**62, "") for _ in range(4)]
@@ -331,22 +281,3 @@ def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
     outcome = cpsat.run(model.model, control, Request(at_least=123))
     assert not outcome.infeasible
     assert outcome.bound >= 123
-
-
-class BrokenError(Exception):
-    """Not an exception of anybody else."""
-
-
-@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("which", ["on_solution", "on_bound"])
-def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: type[BaseException]) -> None:
-    def fail(_: object) -> None:
-        raise error
-
-    problem = IntegerBatch(generate_batch(30, seed=1))
-    model = BlockModel(problem, BlockForm(at_most=10**7, relaxed=True))
-    callbacks: dict[str, Any] = {which: fail}
-    # Without a limit: only the exception can end it so early.
-    with pytest.raises(error):
-        cpsat.run(model.model, Control[Schedule](RunOptions(workers=workers)), Request(**callbacks))

@@ -64,13 +64,6 @@ def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
     agree(batch, by_layouts(batch, seed), solve(batch, "brute-force").makespan)
 
 
-@pytest.mark.parametrize("n", [5, 9, 12])
-def test_the_efforts_for_many_tasks_find_the_same_optimum(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_proof, "_MAX_TASKS_COARSE", 0)
-    batch = generate_batch(n, gpu="A30", seed=n)
-    agree(batch, by_layouts(batch, n), solve(batch, "cp").makespan)
-
-
 def test_many_kinds_of_placements_of_the_same_slices() -> None:
     sizes = (1, 2, 3, 4)
     profiles = tuple(Profile(f"{size}g.40gb", size, size, 4, 40.0, 1, (0,)) for size in sizes)

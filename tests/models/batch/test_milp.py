@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from block_models import FREE_DESTRUCTIONS, LATE_INSTANCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from listening import Listener
-from strategies import batches, realistic_batches, scaled, tiny_batches
+from strategies import batches, scaled, tiny_batches
 
 from mig_opt import Batch, InputError, LiveInstance, Result, SolverError, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import Ticks
-from mig_opt.batch.schedule import Schedule
-from mig_opt.method.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram
@@ -52,23 +49,9 @@ def agree(batch: Batch, *names: str) -> None:
             assert makespan == pytest.approx(best, rel=1e-12, abs=2e-9)
 
 
-@pytest.mark.deep
-@given(tiny_batches)
-@settings(max_examples=25)
-def test_every_exact_method_finds_the_same(batch: Batch) -> None:
-    agree(batch, "brute-force", "cp", *METHODS)
-
-
 @given(batches(st.sampled_from([A30, RTX, A100]), max_tasks=3, max_gpus=3))
 @settings(max_examples=12)
 def test_they_find_the_same_on_several_gpus(batch: Batch) -> None:
-    agree(batch, "cp", *METHODS)
-
-
-@pytest.mark.deep
-@given(realistic_batches(st.sampled_from([A30, RTX]), max_tasks=4, max_gpus=1))
-@settings(max_examples=10)
-def test_they_find_the_same_with_realistic_times(batch: Batch) -> None:
     agree(batch, "cp", *METHODS)
 
 
@@ -97,26 +80,6 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     assert result.status is Status.OPTIMAL
     assert result.makespan == solve(batch, "cp").makespan
     assert built[-1]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_small_synthetic_batch_is_proven(method: str) -> None:
-    batch = generate_batch(4, seed=4)
-    result = solve(batch, method)
-    assert result.status is Status.OPTIMAL
-    assert result.makespan == solve(batch, "cp").makespan
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_it_starts_without_a_schedule_too(method: str) -> None:
-    control = Control[Schedule]()
-    runners: dict[str, Callable[[Batch, Control[Schedule]], None]] = {
-        "milp-highs": milp_module.milp_highs,
-        "milp-cbc": milp_module.milp_cbc,
-    }
-    runners[method](tiny.BATCH, control)
-    assert control.objective == tiny.OPTIMUM
-    assert control.lower_bound == tiny.OPTIMUM
 
 
 @pytest.mark.deep
@@ -176,16 +139,6 @@ def test_a_solver_that_loses_solutions_is_noticed(method: str, monkeypatch: pyte
 
 
 # Limits and interruptions
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("limit", [1e-3, 1.0])
-def test_there_is_a_schedule_however_short_the_time(method: str, limit: float) -> None:
-    result = solve(generate_batch(20, seed=1), method, time_limit=limit)
-    assert result.status is Status.FEASIBLE
-    assert result.makespan is not None
-    assert 0.5 * result.makespan < result.lower_bound < result.makespan
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -269,18 +222,6 @@ def test_a_missing_cbc_says_what_to_use(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("mig_opt.models.solvers.cbc._program", lambda: tmp_path / "cbc")
     with pytest.raises(InputError, match="use HiGHS"):
         solve(tiny.BATCH, "milp-cbc")
-
-
-def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    results: list[Result] = []
-    threads = [
-        threading.Thread(target=lambda name=name: results.append(solve(tiny.BATCH, name))) for name in METHODS * 2
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [result.makespan for result in results] == [tiny.OPTIMUM] * 4
 
 
 def test_the_start_is_given_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:

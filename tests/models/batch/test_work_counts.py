@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from mig_opt import generate_batch, solve
-from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.layout_bounds import subgradient_prices
 from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
@@ -35,12 +34,6 @@ def started() -> CpSearch:
     assert schedule is not None
     control.offer(schedule)
     return CpSearch(batch, control)
-
-
-@pytest.mark.parametrize(("n", "makespan", "cases"), [(14, 73.767, 1_549_695), (17, 102.79, 15_694_379)])
-def test_cases_of_the_tables(n: int, makespan: float, cases: int) -> None:
-    problem = IntegerBatch(generate_batch(n, seed=1))
-    assert SubsetTables(problem, problem.ticks.nearest(makespan) - 1).cases() == pytest.approx(cases, rel=TOLERANCE)
 
 
 def test_length_after_some_cycles_of_the_local_search() -> None:

@@ -13,7 +13,6 @@ from mig_opt import (
     InputError,
     Job,
     OperationCosts,
-    SolverError,
     Status,
     Trace,
     generate_trace,
@@ -24,7 +23,7 @@ from mig_opt import (
 from mig_opt.fleet.admission import AdmissionGoal, admission_weights
 from mig_opt.models.fleet import admission
 from mig_opt.models.fleet.admission import AdmissionOptimum, acceptance_bound, admission_bound, admission_optimum
-from mig_opt.models.fleet.admission_programs import AdmissionProblem, crowds
+from mig_opt.models.fleet.admission_programs import AdmissionProblem
 from mig_opt.validation.fleet.admissions import check_admission
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -164,12 +163,6 @@ def test_without_time_everything_may_be_accepted() -> None:
     assert acceptance_bound(trace).jobs == admission_bound(trace) / 30
 
 
-def test_crowds_are_the_moments_before_an_end_after_an_arrival() -> None:
-    assert list(crowds([])) == []
-    intervals = [(0.0, 9.0, 0), (1.0, 2.0, 1), (1.5, 3.0, 2), (2.0, 4.0, 3), (9.0, 10.0, 4)]
-    assert list(crowds(intervals)) == [[0, 1, 2], [0, 2, 3], [4]]
-
-
 def test_wrong_arguments_are_told_at_once() -> None:
     with pytest.raises(InputError, match="goal: unknown 'job'; did you mean jobs") as wrong:
         admission_optimum(generate_trace("normal-25", jobs=2), "job", migration=1, gap=2)  # type: ignore[arg-type]
@@ -178,12 +171,6 @@ def test_wrong_arguments_are_told_at_once() -> None:
         admission_bound(None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="can run nowhere"):
         admission_bound(Trace((Job("a", 0.0, {1: 1.0}, memory_gb=99.0),), A30))
-
-
-def test_an_admission_that_breaks_a_rule_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "check_admission", lambda *_: ["broken rule"])
-    with pytest.raises(SolverError, match="invalid admission: broken rule"):
-        admission_optimum(generate_trace("normal-25", jobs=2))
 
 
 def test_what_finds_no_gpu_is_left_out() -> None:

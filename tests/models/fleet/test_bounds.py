@@ -109,28 +109,6 @@ def test_no_bound_is_above_the_optimum(goal: str, trace: Trace) -> None:
         assert bound.name
 
 
-def test_bounds_by_hand() -> None:
-    """Each runs on a whole A30, whose creation takes 0.13 s; b and c arrive while a runs."""
-    jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
-    bounds = trace_bounds(Trace(jobs, A30))
-    makespan = {bound.name: bound.value for bound in bounds.makespan}
-    assert makespan["latest job"] == pytest.approx(10.13)
-    assert makespan["area of compute slices"] == pytest.approx(0.13 + 10 + 2 + 4)
-    completion = {bound.name: bound.value for bound in bounds.completion}
-    assert completion["shortest times"] == pytest.approx(10.13 + 7 + 9)
-    # b from 5 to 7, c to 11, and a, which waits with 5.13 s left, to 16.13.
-    assert completion["shared machine"] == pytest.approx(7 + 11 + 16.13)
-    assert bounds.mean_completion == pytest.approx((7 + 11 + 16.13 - 10) / 3)
-
-
-def test_what_arrives_late_counts_from_then_on() -> None:
-    jobs = (Job("a", 0.0, {1: 3.0}, "1g.6gb"), *(Job(f"b{i}", 100.0, {2: 10.0}, "2g.12gb") for i in range(5)))
-    makespan = {bound.name: bound.value for bound in trace_bounds(Trace(jobs, A30)).makespan}
-    # Five times half a GPU for 10 s.
-    assert makespan["area of compute slices"] == pytest.approx(125)
-    assert makespan["latest job"] == pytest.approx(110)
-
-
 def test_memory_slices_count_where_compute_slices_do_not() -> None:
     jobs = tuple(Job(f"j{i}", 0.0, {3: 7.0}, "3g.20gb") for i in range(4))
     makespan = {bound.name: bound.value for bound in trace_bounds(Trace(jobs, A100)).makespan}
@@ -169,20 +147,6 @@ def test_a_job_that_can_run_nowhere() -> None:
         assert len(caught.value.problems) == 1
     with pytest.raises(InputError, match="goal: must be makespan or completion, is 'mean'"):
         trace_optimum(trace, "mean")  # type: ignore[arg-type]
-
-
-def test_the_bounds_help_the_model() -> None:
-    trace = generate_trace("normal-25", gpus=1, jobs=6, mean_gap=10.0)
-    for goal in GOALS:
-        found = trace_optimum(trace, goal, workers=1, time_limit=20)  # type: ignore[arg-type]
-        check(trace, found)
-
-
-def test_times_that_no_tick_holds() -> None:
-    jobs = (Job("a", 1 / 3, {1: math.pi, 4: 1.1}), Job("b", math.e / 7, {2: 1e3 / 7}), Job("c", 0.1, {4: math.sqrt(2)}))
-    trace = Trace(jobs, A30)
-    for goal in GOALS:
-        check(trace, trace_optimum(trace, goal, workers=1))  # type: ignore[arg-type]
 
 
 def test_an_optimum_of_rounded_times_is_not_one_of_the_true_times() -> None:

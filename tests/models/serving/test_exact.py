@@ -58,13 +58,6 @@ def test_the_same_count_as_a_model_of_every_gpu(demand: Demand) -> None:
             assert fewest_gpus(demand, result.gpus) == result.gpus
 
 
-def test_fewest_slices_come_second() -> None:
-    """a takes a 3g (50) or two 1g (25 each), b a 3g or one 1g (50): one GPU in any case, three slices at best."""
-    demand = demand_of({"a": 50.0, "b": 50.0}, {"a": {3: 50.0, 1: 25.0}, "b": {3: 50.0, 1: 50.0}})
-    result = deploy(demand)
-    assert (result.gpus, result.compute_slices) == (1, 3)
-
-
 @pytest.mark.deep
 @given(demands())
 @settings(max_examples=60, deadline=None)
@@ -98,17 +91,6 @@ def test_too_few_gpus_are_infeasible_with_the_reason() -> None:
     assert (result.status, result.deployment) == (Status.INFEASIBLE, None)
     assert "need at least 2 GPUs" in result.reason
     assert "there are 1 A100-80GB" in result.reason
-
-
-def test_replicas_and_memory() -> None:
-    """Three replicas though one would do; 15 GB need 1g.20gb instances, of which a GPU has four."""
-    demand = Demand(
-        (Service("a", 1.0, 1.0, min_replicas=5),), (flat_table("a", A100, {1: 10.0}, 15.0),), (GpuPool(A100),)
-    )
-    result = deploy(demand)
-    assert result.deployment is not None
-    assert {segment.profile for segment in result.deployment.segments} == {"1g.20gb"}
-    assert (result.gpus, len(result.deployment.segments)) == (2, 5)
 
 
 def test_cbc_takes_over_where_highs_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,38 +142,6 @@ def running(*segments: tuple[str, int, str, int], gpus: int = 1) -> Deployment:
             for service, gpu, profile, start in segments
         ),
     )
-
-
-LINEAR = {size: 10.0 * size for size in A100.sizes}
-
-
-def test_what_runs_stays_where_it_can() -> None:
-    """a needs three slices, b two: of all ways, the running 3g and 2g stay, and nothing changes."""
-    demand = demand_of({"a": 30.0, "b": 20.0}, {"a": LINEAR, "b": LINEAR})
-    old = running(("a", 0, "3g.40gb", 4), ("b", 0, "2g.20gb", 2))
-    result = deploy(demand, running=old)
-    assert result.proven == ("gpus", "compute slices", "changes")
-    assert result.deployment is not None
-    assert old.changes_to(result.deployment) == 0
-
-
-def test_only_what_is_new_is_added() -> None:
-    """c comes with two slices, for which 2g@0 is free: one change."""
-    demand = demand_of({"a": 30.0, "b": 20.0, "c": 20.0}, dict.fromkeys("abc", LINEAR))
-    old = running(("a", 0, "3g.40gb", 4), ("b", 0, "2g.20gb", 2))
-    result = deploy(demand, running=old)
-    assert result.deployment is not None
-    assert old.changes_to(result.deployment) == 1
-
-
-def test_gpus_keep_their_numbers() -> None:
-    """What ran on GPUs 0 and 2 fits on one; the segment with more neighbours stays, the other moves to it."""
-    demand = demand_of(dict.fromkeys("abc", 20.0), dict.fromkeys("abc", LINEAR))
-    old = running(("a", 2, "2g.20gb", 0), ("b", 2, "2g.20gb", 2), ("c", 0, "2g.20gb", 4), gpus=3)
-    result = deploy(demand, running=old)
-    assert result.deployment is not None
-    assert {segment.gpu for segment in result.deployment.segments} == {2}
-    assert old.changes_to(result.deployment) == 2
 
 
 TWO_WAYS = ProfileTable("m", "A100-80GB", (Point(1, 1, 1, 10.0, 0.01), Point(1, 8, 1, 20.0, 0.02)))

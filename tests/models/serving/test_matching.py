@@ -37,8 +37,3 @@ def test_the_gain_is_the_greatest(case: tuple[list[list[int]], list[int], list[i
     assert (pairs.sum(axis=0) <= right).all()
     assert (pairs >= 0).all()
     assert int((pairs * gains).sum()) == best_gain(gains, left, right)
-
-
-def test_nothing_to_gain() -> None:
-    assert best_matching(np.zeros((2, 3), dtype=np.int64), [1, 1], [1, 1, 1]).sum() == 0
-    assert best_matching(np.zeros((2, 0), dtype=np.int64), [1, 1], []).shape == (2, 0)

@@ -124,21 +124,6 @@ def test_a_row_without_variables_that_does_not_hold(backend: Backend) -> None:
     assert solved(linear, backend).status is Status.INFEASIBLE
 
 
-@pytest.mark.deep
-def test_the_time_is_up_with_a_solution(backend: Backend) -> None:
-    linear, start = makespan(120)
-    seen: list[Values] = []
-    outcome = solved(linear, backend, 1.5, start=start, on_solution=seen.append)
-    assert outcome.status is Status.FEASIBLE
-    assert outcome.objective is not None
-    assert outcome.values is not None
-    # However slow the machine: there was a solution to start from.
-    assert outcome.objective <= start["end"] + 1e-6
-    assert outcome.values["end"] == pytest.approx(outcome.objective)
-    assert outcome.bound < outcome.objective + 1e-6
-    assert seen[-1] == outcome.values
-
-
 def test_the_time_is_up_without_a_solution(backend: Backend) -> None:
     seen: list[Values] = []
     outcome = solved(market_split(), backend, 0.5, on_solution=seen.append)
@@ -177,12 +162,6 @@ def test_interrupted_without_a_solution(backend: Backend) -> None:
     outcome = backend.run(job(market_split(), stop))
     assert outcome.status is Status.INTERRUPTED
     assert outcome.values is None
-
-
-def test_interrupted_before_it_begins(backend: Backend) -> None:
-    stop = threading.Event()
-    stop.set()
-    assert backend.run(job(market_split(), stop)).status is Status.INTERRUPTED
 
 
 def test_an_objective_without_limit_is_an_error(backend: Backend) -> None:
@@ -287,11 +266,6 @@ def test_a_solver_that_fails_is_an_error(tmp_path: Path, monkeypatch: Any) -> No
 
 
 # What the solver is told
-
-
-def test_the_same_seed_gives_the_same_answer(backend: Backend) -> None:
-    linear, _ = makespan(14)
-    assert solved(linear, backend) == solved(linear, backend)
 
 
 def test_there_is_no_gap_within_which_the_solver_stops(backend: Backend) -> None:

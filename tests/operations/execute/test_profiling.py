@@ -125,14 +125,3 @@ def test_models_by_size_batch_and_processes(machine: Machine, tmp_path: Path) ->
     found = profile_tasks(silent, plan, journal=tmp_path / "k")
     assert set(found.failed.values()) == {"printed no throughput and latency"}
     assert found.tables == ()
-
-
-def test_arguments(machine: Machine, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as error:
-        ProfilePlan(A30, (3,), repetitions=0, warm_up=-1, batches=(0,))
-    assert len(error.value.problems) == 4
-    machine.mode(0, 0)
-    with pytest.raises(InputError) as error:
-        profile_tasks(Commands({"a": ("./none",)}), ProfilePlan(A30), journal=tmp_path / "j")
-    assert "no program './none'" in str(error.value)
-    assert "MIG mode is off" in str(error.value)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,29 +95,6 @@ def test_a_plan_is_executed_where_it_says(machine: Machine, journal: Path, tmp_p
     assert [(event.kind) for event in read_journal(journal).events] == events
     assert validate(*read_journal(journal).measured()).valid
     assert sorted(path.suffix for path in Path(f"{journal}.tasks").iterdir()) == [".out"] * 3
-
-
-def test_what_a_task_prints_is_kept_and_its_failure_told(machine: Machine, journal: Path, tmp_path: Path) -> None:
-    found = run_schedule(BATCH, PLAN, note(tmp_path, "echo hello; echo world >&2; exit 3"), journal=journal)
-    assert found.complete
-    assert found.failed == {"big": 3, "left": 3, "right": 3}
-    assert Path(f"{journal}.tasks/0000-1.out").read_text() == "hello\nworld\n"
-
-
-def test_the_report_adds_up(machine: Machine, journal: Path, tmp_path: Path) -> None:
-    found = run_schedule(BATCH, PLAN, note(tmp_path, "sleep 0.05"), journal=journal)
-    parts = found.difference()
-    total = parts.tasks + parts.operations + parts.waits
-    assert total == pytest.approx(found.makespan - found.planned_makespan)
-    path = found.critical_path()
-    assert path[0].kind == "create"
-    assert path[-1].measured[1] == found.makespan
-    assert all(one.measured[1] <= two.measured[0] for one, two in pairwise(path))
-    assert {step.task for step in found.steps if step.kind == "run"} == {"big", "left", "right"}
-    assert found.document()["operations"]["create"].keys() == {"1", "2", "4"}
-    batch = found.journal.measured_batch()
-    assert batch.operations == found.costs()
-    assert batch.tasks[1].times[2] >= 0.05
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -191,12 +190,3 @@ def test_a_pending_mode_in_xml() -> None:
 def test_what_is_missing_is_told(text: str, complaint: str) -> None:
     found = complaints(text)
     assert [problem for problem in found if problem.startswith(complaint)], found
-
-
-def test_the_command_shows_the_line_as_it_was_pasted(run: Command, tmp_path: Path) -> None:
-    text = (PASTES / "powershell.txt").read_bytes().decode("utf-16").replace("4:4", "3:4")
-    (tmp_path / "pasted.txt").write_bytes(text.encode("utf-16"))
-    ended = run("state", "import", str(tmp_path / "pasted.txt"), "--gpu", "A100")
-    assert ended.code == 2
-    assert "line 7: 3g.20gb cannot start at slice 3" in ended.err
-    assert "pasted.txt:7:1\n      |   0  MIG 3g.20gb" in ended.err

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,17 +255,6 @@ def test_every_profile_is_found_by_its_name_number_and_label() -> None:
 # The command
 
 
-def test_the_command(run: Command, tmp_path: Path) -> None:
-    out = tmp_path / "state.json"
-    ended = run("state", "import", str(FORMS / "dra-25.3.json"), "-o", str(out))
-    assert ended.code == 0
-    assert "3 x A100-40GB on 2 nodes" in ended.out
-    assert "2 of 4 resource slices are of other drivers" in ended.err
-    assert run("defragment", str(out), "--for", "7g.40gb").code == 0
-    printed = run("state", "import", str(FORMS / "dra-25.3.json"))
-    assert json.loads(printed.out) == json.loads(out.read_text())
-
-
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.endswith(".txt")])
 def test_nothing_is_written_for_a_damaged_text(run: Command, tmp_path: Path, name: str) -> None:
     source, out = tmp_path / "source.txt", tmp_path / "state.json"
@@ -277,25 +264,3 @@ def test_nothing_is_written_for_a_damaged_text(run: Command, tmp_path: Path, nam
     assert "line " in ended.err
     assert "Traceback" not in ended.err
     assert not out.exists()
-
-
-def test_wrong_arguments(run: Command, tmp_path: Path) -> None:
-    assert "no form is called 'xml'" in run("state", "import", str(FILES[0]), "--format", "xml").err
-    assert "SOURCE: is missing; name at least one file" in run("state", "import").err
-    assert "--nvml: and --format slurm exclude" in run("state", "import", "--nvml", "--format", "slurm").err
-    assert "NVML is asked itself" in run("state", "import", str(FILES[0]), "--format", "nvml").err
-    assert run("state", "import", str(tmp_path / "none.txt")).code == 2
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
-    ended = run("state", "import", str(empty))
-    assert ended.code == 2
-    assert "is in no form that is known" in ended.err
-
-
-def test_standard_input(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Piped:
-        buffer = io.BytesIO(TEXTS["nvidia-smi-lgi-450.txt"].encode())
-
-    monkeypatch.setattr(sys, "stdin", Piped)
-    ended = run("state", "import", "-")
-    assert json.loads(ended.out)["gpus"] == 3

@@ -162,17 +162,3 @@ def test_more_instances_than_a_gpu_can_have_are_refused() -> None:
     media = tuple(create(segment("a", 0, "1g.10gb+me", start), start / 10) for start in (0, 1))
     with pytest.raises(InputError, match=r"steps\[1\]: GPU 0 can have no more than 1 of 1g.10gb\+me"):
         change_script(change(("A100-80GB",), (), media))
-
-
-def test_names_that_no_program_can_be_given_are_refused() -> None:
-    with pytest.raises(InputError, match=r"steps\[0\].service: has a character that no program can be given"):
-        change_script(change(("A30",), (), (create(segment("a\0", 0, "1g.6gb", 0), 0.0),)))
-
-
-def test_the_title_says_how_much_changes() -> None:
-    one, other, new = (segment(name, 0, "1g.6gb", start) for start, name in enumerate("abc"))
-    title = "# Change of a deployment: {}.\n"
-    script = change_script(change(("A30",), (one,), (create(other, 0.0),)))
-    assert title.format("1 step, 1 segment stays as it is") in script
-    script = change_script(change(("A30",), (), (create(other, 0.0), create(new, 0.1))))
-    assert title.format("2 steps, 0 segments stay as they are") in script

@@ -54,14 +54,6 @@ def test_layouts_are_counted_as_the_geometry_has_them(name: str) -> None:
         assert may_get_stuck(gpu, dict(counts)) == stuck(gpu, order, [])
 
 
-def test_one_layout_may_still_be_missed() -> None:
-    a100 = get_gpu("A100")
-    counts = {"3g.20gb": 1, "2g.10gb": 2}
-    assert (count_layouts(a100, counts), may_get_stuck(a100, counts)) == (1, True)
-    counts = {"1g.5gb": 7}
-    assert (count_layouts(a100, counts), may_get_stuck(a100, counts)) == (1, False)
-
-
 # mig-parted
 
 
@@ -91,13 +83,6 @@ def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue() -> None:
     assert config.remarks[1:] == (
         "GPU 3 (1 x 1g.10gb+me): 7 layouts have these profiles, the deployment has 1g.10gb+me@0.",
     )
-
-
-def test_nothing_is_remarked_where_counts_say_everything() -> None:
-    deployment = Deployment(("A30",), tuple(on_gpu(0, "2g.12gb@0", "2g.12gb@2")))
-    config = mig_parted_config(deployment)
-    assert config.remarks == ()
-    assert str(config).splitlines()[1] == "version: v1"
 
 
 def test_gpus_that_counts_leave_open_are_named() -> None:

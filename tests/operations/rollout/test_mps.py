@@ -35,13 +35,6 @@ def test_one_daemon_for_each_instance_with_several_processes(tmp_path: Path) -> 
     assert (tmp_path / "done").read_text().splitlines() == [f"start shared {uuid} {folder}", f"start alone {other} -"]
 
 
-def test_a_daemon_that_runs_is_left_alone(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "A30")
-    for _ in range(2):
-        assert machine.run(deployment_script(PLAN), HOOKS).returncode == 0
-    assert len(machine.mps) == 1
-
-
 def test_it_ends_with_its_processes_and_before_the_instance(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "A30")
     machine.run(deployment_script(PLAN), HOOKS)
@@ -81,14 +74,6 @@ def test_where_it_is_missing_nothing_is_changed(tmp_path: Path) -> None:
     assert "segments of several processes need nvidia-cuda-mps-control, which is not there" in done.stderr
     # Who starts processes in another way does not need it.
     assert machine.run(deployment_script(PLAN)).returncode == 0
-
-
-def test_processes_can_do_without(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "A30")
-    (tmp_path / "bin" / "nvidia-cuda-mps-control").unlink()
-    script = deployment_script(PLAN).replace("set -euo pipefail", "set -euo pipefail\nexport NVIDIA_MPS=''", 1)
-    assert machine.run(script, HOOKS).returncode == 0
-    assert " -" in (tmp_path / "done").read_text()
 
 
 def test_in_other_machines_it_is_started_there(tmp_path: Path) -> None:

@@ -99,18 +99,6 @@ def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path:
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
-def test_tasks_are_told_the_machine_of_their_gpu(tmp_path: Path) -> None:
-    tasks, spans = (Task("here", {4: 1.0}), Task("there", {4: 1.0})), (0.13, 1.13)
-    runs = tuple(Run(task.name, gpu, "4g.24gb", 0, *spans) for gpu, task in enumerate(tasks))
-    creations = tuple(Operation("create", gpu, "4g.24gb", 0, 0.0, 0.13) for gpu in range(2))
-    machine = Machine(tmp_path, "A30", "A30")
-    machine.program("ssh", 'while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done; shift; exec bash -c "$*"')
-    script = schedule_script(Batch(tasks, get_gpu("A30"), 2), Schedule(runs, creations), devices=["0", "node-1/1"])
-    done = machine.run(script, 'run_task() { echo "$1 at ${MIG_OPT_HOST:-this}" >>"$FOLDER/ran"; }')
-    assert done.returncode == 0, done.stderr
-    assert set((tmp_path / "ran").read_text().splitlines()) == {"here at this", "there at node-1"}
-
-
 def test_a_device_of_thousands_of_digits_is_refused() -> None:
     batch = Batch((Task("a", {4: 1.0}),), get_gpu("A30"))
     schedule = solve(batch, "far").schedule
@@ -168,14 +156,6 @@ def test_a_task_that_fails_keeps_no_other_from_running(tmp_path: Path) -> None:
     assert "has failed" not in done.stderr.replace("a has failed", "")
 
 
-def test_a_command_that_fails_within_a_task_ends_the_task(tmp_path: Path) -> None:
-    """The options of the script count in hooks as well: what fails is not passed over."""
-    batch, schedule = two_tasks()
-    done = Machine(tmp_path, "A30").run(schedule_script(batch, schedule), "run_task() { false; true; }")
-    assert done.returncode == 1
-    assert "c has failed" in done.stderr
-
-
 def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
     batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 1.0})), get_gpu("A30"))
     schedule = solve(batch, "far").schedule
@@ -190,32 +170,6 @@ def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert len(ran(tmp_path)) == 1
     assert list((tmp_path / "users").iterdir()) == []
-
-
-def test_hooks_do_not_replace_what_the_script_needs(tmp_path: Path) -> None:
-    batch, schedule = two_tasks()
-    machine = Machine(tmp_path, "A30")
-    done = machine.run(schedule_script(batch, schedule), RUN_TASK + "create() { true; }")
-    assert (done.returncode, machine.log) == (1, [])
-    assert "create: readonly function" in done.stderr
-
-
-def test_the_file_of_hooks_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
-    batch, schedule = two_tasks()
-    machine = Machine(tmp_path, "A30")
-    command = machine.command(schedule_script(batch, schedule), RUN_TASK)
-    machine.program("hooks.sh", "echo wrong; exit 3")
-    done = subprocess.run([*command[:-1], "hooks.sh"], env=machine.environment, cwd=tmp_path, check=False)
-    assert done.returncode == 0
-    assert len(ran(tmp_path)) == 3
-
-
-def test_without_the_hook_nothing_happens(tmp_path: Path) -> None:
-    batch, schedule = two_tasks()
-    machine = Machine(tmp_path, "A30")
-    done = machine.run(schedule_script(batch, schedule))
-    assert (done.returncode, machine.log) == (2, [])
-    assert "a file that defines run_task" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -264,14 +218,6 @@ def test_operations_that_are_not_given_are_found(tmp_path: Path) -> None:
     bare = Schedule(schedule.runs)
     assert machine.run(schedule_script(batch, bare), RUN_TASK).returncode == 0
     assert_runs_as_planned(tmp_path, batch, schedule)
-
-
-def test_names_that_no_program_can_be_given_are_refused() -> None:
-    batch = Batch((Task("a\0b", {4: 1.0}),), get_gpu("A30"))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    with pytest.raises(InputError, match=r"tasks\[0\].name: has a character that no program can be given"):
-        schedule_script(batch, schedule)
 
 
 @pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -51,11 +50,6 @@ def test_a_change_drains_before_and_resumes_after() -> None:
     # All that is to be executed are commands; the rest are comments.
     commands = [line.split()[0] for line in lines if line and not line.startswith("#")]
     assert commands == ["scontrol", "squeue", "scontrol", "scontrol"]
-
-
-def test_gpus_are_called_by_their_own_indices() -> None:
-    state = dataclasses.replace(STATE, indices=(1, 3, 2))
-    assert "1g.5gb@1 of GPU 1 of n1 to 6 of GPU 2 of n2" in slurm_change(state, [MOVE])
 
 
 def test_only_nodes_that_change_are_drained() -> None:
