@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, Command, refuses
+from command_line import MODULE, Command
 
-from mig_opt.cli.commands import COMMANDS
 from mig_opt.cli.completion import asked_of
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.instances.bundled import instance_names
@@ -28,14 +27,6 @@ def completed(run: Command, monkeypatch: pytest.MonkeyPatch, *words: str) -> lis
     outcome = run()
     assert (outcome.code, outcome.err) == (0, "")
     return outcome.out.split()
-
-
-def test_commands_and_options(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed(run, monkeypatch, "") == list(dict.fromkeys(name.split()[0] for name in COMMANDS))
-    assert completed(run, monkeypatch, "va") == ["validate"]
-    assert completed(run, monkeypatch, "services", "") == ["validate", "bound", "plot", "script"]
-    assert {"--time-limit", "--method"} <= set(completed(run, monkeypatch, "solve", "x", "--"))
-    assert "--slo-share" not in completed(run, monkeypatch, "validate", "x", "y", "--s")
 
 
 def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -83,10 +74,6 @@ def test_scripts_are_for_the_shell(run: Command, shell: str, tmp_path: Path) -> 
         path = tmp_path / "script"
         path.write_text(script)
         subprocess.run([shell, "-n", path], check=True, timeout=60)
-
-
-def test_an_unknown_shell(run: Command) -> None:
-    refuses(run("completion", "tcsh"), "error: SHELL: there is no completion for 'tcsh', but for bash, zsh, fish")
 
 
 @pytest.mark.deep

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from command_line import Command, refuses
+from command_line import Command
 
 import mig_opt
 from mig_opt.cli.logs import log_is_shown
@@ -36,13 +36,6 @@ def test_before_and_behind_the_command(run: Command, arguments: tuple[str, ...])
     assert any("DEBUG   mig_opt.method.control: objective" in line for line in lines)
     assert "far ends: feasible, objective 29.2" in lines[-1]
     assert log_is_shown()
-
-
-def test_levels(run: Command) -> None:
-    assert "DEBUG" not in run("solve", "rodinia-a30", "--method", "far", "--log-level", "info").err
-    assert run("solve", "rodinia-a30", "--method", "far", "--log-level", "warning").err == ""
-    refuses(run("solve", "rodinia-a30", "--log-level", "loud"), "error: --log-level: there is no level 'loud'")
-    refuses(run("--log-level", "inf", "solve", "rodinia-a30"), "did you mean info?")
 
 
 def test_solvers_and_simulations_log(run: Command) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -74,18 +73,6 @@ def test_a_study_tells_the_line(tmp_path: Path) -> None:
     path.write_text(f'schema = "mig-opt/study/1"\nname = "x"\ntime_limit_s = {HUGE}\n')
     with pytest.raises(InputError, match="line 3: has an integer of more than 4300 digits"):
         read_study(path)
-
-
-@pytest.mark.parametrize("index", ["7", HUGE])
-def test_a_name_may_sound_like_a_place(index: str, tmp_path: Path) -> None:
-    name = f"is tasks[{index}]"
-    with pytest.raises(InputError, match=r"line 3, task: .* is the name of line 2 already"):
-        of_path(TABLES["batch"], tmp_path / "batch.csv", f"task,t1_s\n{name},1\n{name},2\n")
-    demand = json.loads((HERE / "release_1_0" / "services.json").read_text())
-    for service in demand["services"]:
-        service["name"] = f"tables[{index}]"
-    with pytest.raises(InputError, match=r"'tables\[[79]+\]' is that of services\[0\] already"):
-        READERS["services"](demand)
 
 
 @pytest.mark.parametrize("number", ["١٢", "\uff11", "1_0", "0x10", "1,5", "1e", ".", "--1", "1 0", "²"])

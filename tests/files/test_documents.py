@@ -133,15 +133,6 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert old.read_text() == "old"
 
 
-def test_check_writable_leaves_everything_as_it_is(tmp_path: Path) -> None:
-    old = tmp_path / "old.json"
-    old.write_text("old")
-    check_writable(old)
-    check_writable(str(tmp_path / "new.json"))
-    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
-    assert old.read_text() == "old"
-
-
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_nothing_is_half_written(

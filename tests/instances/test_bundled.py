@@ -94,12 +94,6 @@ def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
 # The figures
 
 
-def test_figures_are_exact_decimals() -> None:
-    by_name = {task.name: task for task in load_instance("miso-a100-32").tasks}
-    assert dict(by_name["bert-b2"].times) == {2: 121.4, 3: 75.3, 4: 68.7, 7: 47.2}
-    assert by_name["bert-b2"].memory_gb is None
-
-
 def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
     def slower(name: str, less: int, more: int) -> set[str]:
         tasks = load_instance(name).tasks
@@ -121,19 +115,6 @@ def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
     assert slower("miso-a100-100", 3, 4) == {f"resnet-b64-{job}" for job in (21, 22, 59, 81)}
     assert len(super_linear("miso-a100-100", 2, 3)) == 20
     assert len(super_linear("miso-a100-100", 4, 7)) == 9
-
-
-def test_memory_of_the_trace_agrees_with_what_the_profiles_can_use() -> None:
-    batch = load_instance("miso-a100-100")
-    assert batch.profile_set == "double-memory"
-    beyond = [task for task in batch.tasks if task.memory_gb and task.memory_gb > 5 and 1 in task.times]
-    assert len(beyond) == 51
-    for task in batch.tasks:
-        assert task.memory_gb is not None
-        for profile in batch.gpu.profiles_of("double-memory"):
-            assert profile.usable_mib is not None
-            fits = task.memory_gb * 1024 <= profile.usable_mib
-            assert (task.memory_gb <= profile.memory_gb) == fits
 
 
 @needs_published

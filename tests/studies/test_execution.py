@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ from study_jobs import Job, cluster_of_two, perform
 from mig_opt.errors import InputError
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
-from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
+from mig_opt.studies.rows import Outcome, Records, Row
 from mig_opt.studies.workers import WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
@@ -188,55 +187,8 @@ def test_alone_is_a_fresh_process_each_time() -> None:
 # Records
 
 
-@pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "\0\0\0"])
-def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: str) -> None:
-    path = tmp_path / "rows.jsonl"
-    Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), {}, "f")
-    whole = path.read_bytes()
-    path.write_bytes(whole + torn.encode())
-    records = Records(path, Job.read)
-    assert records.find(Job(1), "f") is not None
-    assert path.read_bytes().startswith(whole + torn.encode()), "reading changes nothing"
-    for number in (2, 3):
-        records.add(Job(number), Outcome("feasible", 1.0), {}, "f")
-    assert [json.loads(line)["run"]["number"] for line in path.read_text().splitlines()] == [1, 2, 3]
-
-
-def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"run": 1}\nno JSON\n{"run": {"number": 1, "deed": "end"}}\n')
-    with pytest.raises(InputError) as caught:
-        Records(path, Job.read)
-    assert [problem.path for problem in caught.value.problems] == ["line 1", "line 2", "line 3"]
-    assert path.read_text().startswith('{"run": 1}\n')
-
-
-def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    old = Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), {}, "old")
-    assert Records(path, Job.read).find(Job(1), "new") is None
-    assert Records(path, Job.read, keep=True).find(Job(1), "new") == old
-
-
 def row(number: int, outcome: Outcome) -> Row[Job]:
     return Row(Job(number), outcome)
-
-
-@pytest.mark.parametrize(
-    ("other", "wrong"),
-    [
-        (Outcome("feasible", 1.0, 6.0, 5.4), False),
-        (Outcome("feasible", 1.0, 6.0, 5.6), True),
-        (Outcome("optimal", 1.0, 6.0, 6.0), True),
-        (Outcome("infeasible", 1.0), True),
-        (Outcome("crashed", 1.0, 4.0, 9.0, error="broken"), False),
-    ],
-)
-def test_bounds_above_schedules_are_told(other: Outcome, wrong: bool) -> None:
-    rows = [row(1, Outcome("feasible", 1.0, 5.0, 4.0, tolerance=0.5)), row(1, other)]
-    assert len(contradictions(rows)) == wrong
-    assert contradictions([rows[0], row(2, other)]) == [], "another batch"
-    assert failures(rows) == (["end 1: broken"] if other.error else [])
 
 
 # Environment

@@ -249,39 +249,6 @@ def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return functools.partial(called, capsys)
 
 
-def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
-    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "1g.5gb", 5.0)), tmp_path / "two.json")
-    study = tmp_path / "study.json"
-    sweep = {"policy": "static", "options": {"partition": ["7", "4+3"]}}
-    study.write_text(
-        json.dumps(trace_document(traces=[{"file": "two.json"}], policies=[{"policy": "first-fit"}, sweep], seed=1))
-    )
-    ending = mig_opt("bench", study)
-    assert (ending.code, ending.err) == (0, "")
-    lines = ending.out.splitlines()
-    assert max(map(len, lines[:-1])) <= 80
-    assert lines[0].split()[:5] == ["traces,", "policies", "done", "flow", "s"]
-    # a ends at 11. b gets its place then: 0.5 s for the destruction, 1 s for the creation, so it ends at 17.5. The
-    # means are (11 + 16.5) / 2 = 13.75 and (0 + 10) / 2. From 1 s on there is work for 10 + 5/7 s of the GPU: at best b
-    # ends at 6 and a at 11.714, on the average 8.357 s after their arrivals.
-    assert lines[2] == "two"
-    assert lines[3].split()[:-1] == ["first-fit", "1/1", "13.8", "39.2", "5.0", "17.5", "33.1"]
-    # Policies are called as `mig-opt simulate` takes them; 2 + 20 characters are a line of the first column.
-    assert [line.split()[0] for line in lines[3:6]] == ["first-fit", "static:partition=7", "static:partition=4+3"]
-    assert "static:partition=7 leaves 1 job waiting for ever: two" in ending.out
-    assert "static:partition=4+3 leaves 2 jobs waiting for ever: two" in ending.out
-    assert [line.split()[-1] for line in lines if line.startswith("two  ")] == ["first-fit"] * 2
-    assert mig_opt("bench", study, "--table") == ending
-    found = mig_opt("bench", study, "--json").json
-    assert (found["done"], found["lines"], found["failures"]) == (3, [], [])
-    assert [line["policy"] for line in found["simulated"]] == [
-        "first-fit",
-        "static:partition=7",
-        "static:partition=4+3",
-    ]
-    assert [won["policies"] for won in found["winners"]] == [["first-fit"]] * 2
-
-
 @pytest.mark.deep
 def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
     """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""

@@ -59,16 +59,6 @@ class Parts(HTMLParser):
 
 
 @needs_bokeh
-def test_equal_arguments_give_equal_files_that_need_nothing_else(tmp_path: Path) -> None:
-    for name in ("one.html", "two.HTML"):
-        plot(tiny.BATCH, tiny.BEST, to=tmp_path / name, lower_bound=6.34)
-    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.HTML").read_bytes()
-    tags = Parts(tmp_path / "one.html").tags
-    assert [tag for tag, attributes in tags if {"src", "href"} & attributes.keys()] == []
-    assert "link" not in {tag for tag, _ in tags}
-
-
-@needs_bokeh
 def test_titles_and_names_are_no_markup(tmp_path: Path) -> None:
     batch, schedule = top_down("A30", ["</script><img src=x>"])
     plot(batch, schedule, to=tmp_path / "plan.html", title="<b>&</b>")

@@ -42,21 +42,6 @@ def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count
     assert_labels_inside(figure)
 
 
-def test_eight_gpus_stay_readable() -> None:
-    batch, schedule = top_down("A100", [f"task-{index}" for index in range(32)], gpus=8)
-    figure = plot(batch, schedule)
-    assert len(figure.axes) == 8
-    assert 10 < figure.get_figheight() < 26
-    assert all(len(axes.get_yticklabels()) == 8 for axes in figure.axes)
-    assert_texts_apart(figure)
-    assert_labels_inside(figure)
-
-
-def test_the_height_has_a_limit() -> None:
-    batch, schedule = top_down("A100", ["only"], gpus=60)
-    assert plot(batch, schedule).get_figheight() < 26
-
-
 def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
     names = [f"{name}-{index}" for index in range(2) for name in MISO_NAMES]
     batch = Batch(tuple(Task(name, {1: 1.0}) for name in names), get_gpu("A100"))
@@ -88,12 +73,6 @@ def test_the_key_has_an_end() -> None:
     assert len(entries) == 240
     assert entries[-1].startswith("and ")
     assert int(entries[-1].split()[1]) + len(entries) - 1 == 260
-
-
-def test_a_short_run_shows_its_name_when_that_fits_sideways() -> None:
-    batch = a30_batch()
-    label = artists(plot(batch, a30_schedule(batch)), "label:")["label:lud"]
-    assert (label.get_text(), label.get_rotation()) == ("lud", 90)
 
 
 def test_names_are_text_not_commands(tmp_path: Path) -> None:

@@ -71,6 +71,26 @@ def paths(batch: Batch, schedule: Schedule, certificate: Certificate) -> set[str
 # ------------------------------------------------------------------------------------------------------------ prove
 
 
+def test_rodinia() -> None:
+    """Its ticks are finer than floating-point numbers allow for: a proof within hundredths of a millisecond."""
+    batch = load_instance("rodinia-a30")
+    schedule = solve(batch, "milp").schedule
+    assert schedule is not None
+    found = prove(batch, schedule, "milp-cbc", within=1e-5, time_limit=60)
+    assert found.claim is Claim.PROVED
+    assert found.makespan - 1e-5 <= found.lower_bound <= found.makespan
+    assert check(batch, schedule, found).holds
+    far_schedule = solve(batch, "far").schedule
+    assert far_schedule is not None
+    assert prove(batch, far_schedule, time_limit=60).claim is Claim.REFUTED
+
+
+def test_within(far: Schedule) -> None:
+    """What is shorter by no more than that does not count: FAR is 0.12 s above the optimum."""
+    assert prove(tiny.BATCH, far, within=0.12).claim is Claim.PROVED
+    assert prove(tiny.BATCH, far, within=0.11).claim is Claim.REFUTED
+
+
 def test_open_when_there_is_no_time(far: Schedule) -> None:
     batch = load_instance("miso-a100-32")
     schedule = solve(batch, "far").schedule

@@ -11,11 +11,9 @@ from command_line import Command, refuses
 
 from mig_opt import FleetState, HeldInstance, InputError, get_gpu
 from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.batch.schedules import read_schedule
 from mig_opt.files.fleet.states import write_state
 from mig_opt.fleet.segments import deployment_in
 from mig_opt.instances.bundled import load_demand
-from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100-80GB")
 HELD = HeldInstance(0, "1g.6gb", 3, idle=True), HeldInstance(1, "2g.12gb", 0, "job 7", owner="ada")
@@ -27,17 +25,6 @@ def state_file(tmp_path: Path) -> Path:
     path = tmp_path / "state.json"
     write_state(STATE, path)
     return path
-
-
-def test_solve_starts_from_a_state(run: Command, batch_file: Path, state_file: Path, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.json"
-    ended = run("solve", batch_file, "--from", state_file, "--busy-until", 2, "-o", plan, "--method", "far", "--json")
-    assert ended.code == 0
-    batch = read_batch(batch_file).replace(gpus=2, initial=STATE.live_instances(2))
-    assert validate(batch, read_schedule(plan)).valid
-    assert "--save-batch" not in ended.out
-    alone = run("solve", batch_file, "--gpus", 2, "--method", "far", "--json")
-    assert ended.json["makespan"] != alone.json["makespan"]
 
 
 def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_file: Path, tmp_path: Path) -> None:
@@ -90,22 +77,6 @@ def test_how_long_instances_are_in_use_must_be_known(run: Command, batch_file: P
     assert run("solve", batch_file, "--from", state_file, "--busy-until", -1).code == 2
 
 
-def test_deploy_starts_from_a_state(run: Command, tmp_path: Path) -> None:
-    held = (
-        HeldInstance(0, "2g.20gb", 0, "shop/densenet121-1", owner="shop/densenet121"),
-        HeldInstance(1, "1g.10gb", 4, "inceptionv3"),
-        HeldInstance(1, "1g.10gb", 0, idle=True),
-    )
-    path = tmp_path / "state.json"
-    write_state(FleetState(A100, 2, held), path)
-    ended = run("deploy", "parvagpu-s1", "--from", path, "--json")
-    assert ended.code == 0
-    document = ended.json
-    kept = [(s["service"], s["gpu"], s["profile"], s["start"]) for s in document["deployment"]["segments"]]
-    assert ("densenet121", 0, "2g.20gb", 0) in kept
-    assert document["gpus"] == 2
-
-
 def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) -> None:
     path, plan, out = tmp_path / "state.json", tmp_path / "plan.json", tmp_path / "plan.sh"
     held = (HeldInstance(0, "2g.20gb", 0, "densenet121"), HeldInstance(1, "1g.10gb", 4, "inceptionv3"))
@@ -135,12 +106,3 @@ def test_instances_of_others_are_named() -> None:
     assert second.startswith("instances[1]: is in use by nobody that the state names")
     with pytest.raises(InputError, match=r"no figures of bert on 2g\.10gb of A100-40GB"):
         deployment_in(FleetState(get_gpu("A100"), 1, (HeldInstance(0, "2g.10gb", 0, "bert"),)), demand)
-
-
-def test_the_state_of_a_deployment_is_that_deployment() -> None:
-    demand = load_demand("parvagpu-s1")
-    held = tuple(HeldInstance(0, "1g.10gb", start, name) for start, name in enumerate(("bert", "resnet50", "vgg19")))
-    found = deployment_in(FleetState(A100, 3, held), demand)
-    assert found.gpus == ("A100-80GB",) * 3
-    assert [segment.service for segment in found.segments] == ["bert", "resnet50", "vgg19"]
-    assert all(segment.throughput > 0 for segment in found.segments)

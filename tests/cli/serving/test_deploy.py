@@ -97,16 +97,6 @@ def test_a_demand_for_too_many_segments(run, tmp_path):
 # --- no deployment ---------------------------------------------------------------------------------------------------
 
 
-def test_pools_that_are_too_small(run, tmp_path):
-    many = [{**SEARCH, "name": f"s{index}", "rate": 200.0} for index in range(3)]
-    path = services(tmp_path, gpu=None, pools=[{"gpu": "A30", "count": 2}], services=many)
-    for method in ("exact", "parvagpu"):
-        outcome = run("deploy", path, "--method", method)
-        assert (outcome.code, outcome.err) == (1, "")
-        assert "the services need at least 3 GPUs" in outcome.out
-        assert "there are 2 A30-24GB" in " ".join(outcome.out.split())
-
-
 def test_a_heuristic_that_finds_nothing_says_who_can_tell(run, services_file, monkeypatch):
     method_that(monkeypatch, lambda demand, control: None)
     outcome = run("deploy", services_file, "--method", "first-fit")

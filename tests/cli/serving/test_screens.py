@@ -17,7 +17,7 @@ from serving_files import names
 
 from mig_opt.api.change import align, plan_change
 from mig_opt.cli.figures import rate
-from mig_opt.cli.screens import shortened, show_report
+from mig_opt.cli.screens import show_report
 from mig_opt.cli.serving.reports import change_report, deployment_table, services_table
 from mig_opt.method.report import Part, Report
 from mig_opt.serving.demand import Demand, GpuPool, Service
@@ -78,12 +78,6 @@ def test_any_names_at_any_width(services: list[str], width: int) -> None:
         assert max(map(cell_len, shown)) <= width
 
 
-def test_few_gpus_are_shown_one_by_one_without_those_that_are_idle() -> None:
-    deployment = Deployment(("A100-80GB",) * 3, (segment("b", 2, start=1), segment("a", 2), segment("a", 0)))
-    rows = [line.split()[:3] for line in lines([deployment_table(deployment)])[2:]]
-    assert rows == [["0", "1g.10gb@0", "a"], ["2", "1g.10gb@0", "a"], ["1g.10gb@1", "b", "8"]]
-
-
 def test_many_gpus_that_are_alike_stand_together() -> None:
     held = [segment("a", gpu, start=start) for gpu in range(30) for start in (0, 1)]
     held = [s for s in held if s.gpu != 7] + [segment("b", 7)]
@@ -98,13 +92,6 @@ def test_many_gpus_that_are_alike_stand_together() -> None:
     assert [line.split()[:3] for line in lines([deployment_table(odd)])[2:4]] == [["0", "+", "49"], ["1", "+", "48"]]
 
 
-def test_kinds_of_gpus_are_shown_where_there_are_several() -> None:
-    one = Deployment(("A100-80GB", "A30"), (segment("a", 0), segment("a", 1, "1g.6gb")))
-    shown = lines([deployment_table(one)])
-    assert [line.split()[1] for line in shown[2:]] == ["A100-80GB", "A30"]
-    assert "kind" not in lines([deployment_table(one.replace(gpus=("A100-80GB",), segments=one.segments[:1]))])[0]
-
-
 def test_very_many_groups_are_cut_off_with_a_remark() -> None:
     held = tuple(segment(f"s{gpu}", gpu, start=start) for gpu in range(50) for start in (0, 1, 3))
     shown = lines([deployment_table(Deployment(("A100-80GB",) * 50, held))], 120)
@@ -113,11 +100,6 @@ def test_very_many_groups_are_cut_off_with_a_remark() -> None:
     names = [f"s{index}" for index in range(50)]
     table = lines([services_table(demand(*names), Deployment(("A100-80GB",) * 50, held))], 120)
     assert table[-1] == "The first 40 of 50 services are shown."
-
-
-def test_a_service_without_segments() -> None:
-    shown = lines([services_table(demand("a", "b"), Deployment(("A100-80GB",), (segment("a", 0),)))])
-    assert shown[-1].split() == ["b", "5.0", "0.0", "-", "0", "-", "0.500"]
 
 
 def test_what_a_switch_does() -> None:
@@ -143,12 +125,3 @@ def test_steps_beyond_the_first_are_counted() -> None:
 )
 def test_rates_of_any_magnitude_stay_short(value: float, text: str) -> None:
     assert rate(value) == text
-
-
-def test_shortened() -> None:
-    assert [shortened(text, 5) for text in ("abcde", "abcdef", "日本語", "\x1b")] == [
-        "abcde",
-        "abcd…",
-        "日本…",
-        "\\x1b",
-    ]

@@ -148,13 +148,6 @@ def test_optional_keys_have_defaults() -> None:
     assert result_from_json(changed(RESULT, *((key, DELETE) for key in optional))).trajectory == ()
 
 
-def test_the_gpu_can_be_replaced(tmp_path: Path) -> None:
-    document = changed(BATCH, ("operations", DELETE), ("initial", DELETE), ("gpu", "no such"))
-    assert batch_from_json(document, gpu="a100").gpu.name == "A100-40GB"
-    (tmp_path / "x.json").write_text(json.dumps(changed(document, ("gpu", DELETE))))
-    assert read_batch(tmp_path / "x.json", gpu="H100").gpu.name == "H100-80GB"
-
-
 def test_infinite_bound_is_null() -> None:
     text = result_to_json(ScheduleResult(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
     assert json.loads(text)["lower_bound"] is None

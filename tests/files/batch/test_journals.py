@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,8 @@ from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import (
     JournalFile,
-    commands_from_json,
-    commands_to_json,
     is_journal,
-    read_commands,
     read_journal,
-    write_commands,
 )
 from mig_opt.validation import validate
 
@@ -130,22 +125,6 @@ def test_files_that_are_there_or_not(path: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no line that is complete"):
         read_journal(tmp_path / "empty")
     assert not is_journal(tmp_path / "empty")
-
-
-def test_commands(tmp_path: Path) -> None:
-    write_commands(COMMANDS, tmp_path / "commands.json")
-    assert read_commands(tmp_path / "commands.json") == COMMANDS
-    assert commands_from_json(commands_to_json(COMMANDS)) == COMMANDS
-    assert [problem.message for problem in Commands({"big": ("x",)}).missing(tiny.BATCH)] == [
-        "has no command for the task 'left'; add it",
-        "has no command for the task 'right'; add it",
-    ]
-    document = {"schema": "mig-opt/commands/1", "tasks": {"b": "./b"}}
-    with pytest.raises(InputError) as error:
-        commands_from_json(json.dumps(document))
-    assert 'tasks.b: must be a list [...], is "./b"' in str(error.value)
-    with pytest.raises(InputError, match=r"tasks\.a: needs a program"):
-        commands_from_json(json.dumps({"schema": "mig-opt/commands/1", "tasks": {"a": []}}))
 
 
 def test_a_last_line_that_ends_within_a_letter_is_left_out(path: Path) -> None:

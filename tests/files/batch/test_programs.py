@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import tiny_batches
 
-from mig_opt import Batch, InputError, Task, get_gpu, solve
+from mig_opt import Batch, solve
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.batch.programs import check_model_path, export_model
+from mig_opt.files.batch.programs import export_model
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.models.solvers.backend import solve_program
@@ -92,23 +92,3 @@ def test_an_existing_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, m
     assert path.read_text(encoding="utf-8") == "mine"
     export_model(tiny.BATCH, path)
     assert "Minimize" in path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("name", "message"), [("a.json", r"not as '\.json'"), ("a", "has no suffix")])
-def test_other_formats_are_refused(name: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
-        export_model(tiny.BATCH, tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
-def test_every_problem_of_a_path_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        check_model_path(tmp_path / "no" / "a.txt")
-    assert len(caught.value.problems) == 2
-
-
-def test_a_batch_without_a_schedule_has_no_program(tmp_path: Path) -> None:
-    batch = Batch((Task("fits", {1: 1.0}), Task("big", {1: 3.0}, memory_gb=20)), get_gpu("A30"))
-    with pytest.raises(InputError, match="task 'big' can run nowhere") as caught:
-        export_model(batch, tmp_path / "a.lp")
-    assert [problem.path for problem in caught.value.problems] == ["tasks[1]"]

@@ -54,15 +54,6 @@ def test_smallest_profiles(path: Path) -> None:
     assert (trace.gpu.name, trace.gpus, trace.name) == ("H100-80GB", 8, "small-trace")
 
 
-def test_any_size(path: Path) -> None:
-    jobs = import_migbench(path, sizes="any", gpus=3).jobs
-    assert jobs[0] == Job("j1", 0.0, {1: 200.0, 2: 100.0, 3: 200 / 3, 7: 28.0}, memory_gb=10.0)
-    assert sorted(jobs[1].times) == [2, 3, 7]
-    assert jobs[3] == Job("j4", 2.5, {7: 5.0}, memory_gb=80.0)
-    assert sorted(jobs[4].times) == [3, 7]
-    assert jobs[5] == Job("j6", 4.0, {2: 7.0}, "2g.20gb")  # it asks for a profile
-
-
 def test_a_job_takes_its_work_divided_by_the_percent(path: Path) -> None:
     """In all sizes the work is the same: seconds x percent."""
     for job in import_migbench(path, sizes="any").jobs[:4]:

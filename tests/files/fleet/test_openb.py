@@ -10,7 +10,6 @@ from documents import complaints
 from places import SHARED
 
 from mig_opt.files.fleet.openb import import_trace
-from mig_opt.files.fleet.traces import read_trace, write_trace
 from mig_opt.fleet.trace import Job
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
@@ -48,13 +47,6 @@ def test_a_small_list(pods: Path) -> None:
     assert found.left_out == {"ask for no GPU": 1, "were never scheduled": 1, "took no time": 1}
 
 
-def test_memory_may_have_to_be_covered_too(pods: Path) -> None:
-    """4g.20gb has 4/7 of the compute slices and half of the memory: not 0.55 of it."""
-    jobs = {job.name: job.profile for job in import_trace(pods, cover="both").trace.jobs}
-    assert jobs["p5"] == "7g.40gb"
-    assert jobs["p2"] == "2g.10gb"
-
-
 def test_a_window(pods: Path) -> None:
     found = import_trace(pods, first_s=120, last_s=170)
     assert [(job.name, job.arrival) for job in found.trace.jobs] == [("p1", 0.0), ("p2", 30.0), ("p5", 50.0)]
@@ -72,13 +64,6 @@ def test_the_nodes_say_how_many_gpus(pods: Path, tmp_path: Path) -> None:
     assert import_trace(pods, nodes=nodes, gpus=4).trace.gpus == 4
     nodes.write_text("sn,gpu\nn0,x\n")
     assert complaints(import_trace, pods, nodes=nodes) == ['line 2, gpu: must be a finite number >= 0, is "x"']
-
-
-def test_what_is_imported_can_be_written(pods: Path, tmp_path: Path) -> None:
-    trace = import_trace(pods, gpus=3).trace
-    for name in ("openb.json", "openb.csv"):
-        write_trace(trace, tmp_path / name)
-        assert read_trace(tmp_path / name, gpu="A100", gpus=3) == trace
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published data are not there")

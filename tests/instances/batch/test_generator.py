@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Task
 from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.catalogue import catalogue
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, VARIANTS, generate_batch, scaling_shares, task_counts
 
 SIZES = (1, 2, 3, 4, 7)
@@ -64,22 +63,6 @@ def test_a_seed_gives_the_same_batch_everywhere() -> None:
 # Counts
 
 
-@pytest.mark.parametrize(
-    ("n", "given_shares", "expected"),
-    [
-        (10, {1: 0.1, 2: 0.1, 3: 0.2, 4: 0.3, 7: 0.3}, {1: 1, 2: 1, 3: 2, 4: 3, 7: 3}),  # the paper's Figure 11
-        (100, {1: 0.29, 2: 0.71}, {1: 29, 2: 71}),  # 0.29 * 100 is 28.999999999999996 in floating point
-        (12, dict.fromkeys(SIZES, 0.2), {1: 3, 2: 3, 3: 2, 4: 2, 7: 2}),  # ties go to the smallest size
-        (3, {2: 0.5, 1: 0.5}, {1: 2, 2: 1}),
-        (5, {1: 0.15, 4: 0.55, 7: 0.3}, {1: 1, 4: 3, 7: 1}),  # 0.75, 2.75, 1.5: two go to the deficits of 0.75
-        (1, {7: 0.6, 1: 0.4}, {1: 0, 7: 1}),
-        (0, {1: 1.0}, {1: 0}),
-    ],
-)
-def test_task_counts(n: int, given_shares: dict[int, float], expected: dict[int, int]) -> None:
-    assert task_counts(n, given_shares) == expected
-
-
 @given(st.integers(0, 500), shares)
 def test_task_counts_are_the_exact_shares_within_one(n: int, given_shares: dict[int, float]) -> None:
     counts = task_counts(n, given_shares)
@@ -96,12 +79,6 @@ def test_memory_bound_tasks_are_counted_by_rounding_up(p_sup: float, n: int, mem
     drawn = [[r_of(tasks[index], 1) for tasks in batches] for index in range(n)]
     assert [min(rs) < -0.1 for rs in drawn] == [True] * memory_bound + [False] * (n - memory_bound)
     assert [max(rs) > 0.1 for rs in drawn] == [False] * memory_bound + [True] * (n - memory_bound)
-
-
-def test_classes_come_in_order_with_exact_counts() -> None:
-    tasks = generate_batch(100, p_sup=0.0, decimals=None).tasks
-    exploited = [next((size for size in (1, 2, 3) if r_of(task, size) > 0.3), 4) for task in tasks]
-    assert exploited == [1] * 20 + [2] * 20 + [3] * 20 + [4] * 40
 
 
 # Speedups
@@ -245,32 +222,10 @@ def test_batches_for_every_gpu(n, gpu, scaling, times, p_sup, variant, seed, dec
 # Configurations
 
 
-def test_time_ranges() -> None:
-    assert dict(TIME_RANGES) == {"WideTimes": (1.0, 100.0), "NarrowTimes": (90.0, 100.0)}
-    for name, (low, high) in TIME_RANGES.items():
-        first = [task.times[1] for task in generate_batch(2000, times=name, gpu="A30").tasks]
-        assert min(first) < low + 0.01 * (high - low) < high - 0.01 * (high - low) < max(first)
-        assert math.fsum(first) / 2000 == pytest.approx((low + high) / 2, abs=0.03 * (high - low))
-
-
-def test_own_shares_and_times() -> None:
-    batch = generate_batch(4, scaling={7: 1.0}, times=(5, 5), p_sup=0)
-    assert [task.times[1] for task in batch.tasks] == [5.0] * 4
-    assert all(task.times[7] < 5 * 0.25 for task in batch.tasks)
-
-
 def test_scalings_of_the_paper() -> None:
     assert scaling_shares("PoorScaling") == {1: 0.5, 2: 0.5, 3: 0, 4: 0, 7: 0}
     assert scaling_shares("MixedScaling") == dict.fromkeys(SIZES, 0.2)
     assert scaling_shares("GoodScaling") == {1: 0, 2: 0, 3: 0, 4: 0.5, 7: 0.5}
-
-
-def test_scalings_of_other_gpus() -> None:
-    assert scaling_shares("GoodScaling", "A30") == {1: 0, 2: 0.5, 4: 0.5}
-    whole = Profile("1g.8gb", 0, 1, 1, 8.0, 1, (0,))
-    single = GpuModel("single", "", 8.0, 1, 1, (whole,), get_gpu("A30").operation_costs)
-    for name in SCALINGS:
-        assert scaling_shares(name, single) == {1: 1.0}
 
 
 def test_times_are_never_rounded_to_zero() -> None:
@@ -304,26 +259,6 @@ def test_all_problems_at_once() -> None:
     assert paths(caught.value) == expected
     assert "did you mean paper?" in str(caught.value)
     assert "sum to 0.8" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "path"),
-    [
-        ({"p_sup": -0.1}, "p_sup"),
-        ({"p_sup": math.nan}, "p_sup"),
-        ({"times": (0.0, 1.0)}, "times.t_min"),
-        ({"times": (1.0, math.inf)}, "times.t_max"),
-        ({"scaling": {}}, "scaling"),
-        ({"scaling": {1: 20.0, 7: 80.0}}, "scaling.1"),
-        ({"scaling": {1: -0.5, 2: 1.0, 4: 0.5}}, "scaling.1"),
-        ({"scaling": {1: math.nan, 2: 1.0}}, "scaling.1"),
-        ({"scaling": {3: 1.0}, "gpu": "A30"}, "scaling.3"),
-    ],
-)
-def test_a_single_problem(options: dict[str, object], path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        generate_batch(5, **options)
-    assert paths(caught.value)[0] == path
 
 
 def test_task_counts_rejects_what_it_cannot_share_out() -> None:

@@ -137,24 +137,6 @@ def test_memory_mixes(name: str, counts: dict[str, int]) -> None:
     assert {job.arrival for job in trace.jobs} == {0.0}
 
 
-def test_seven_at_once_share_the_link() -> None:
-    trace = generate_trace("migm-nw", pcie=1.0)
-    job = trace.jobs[0]
-    assert len(trace.jobs) == 21
-    slowdown = 7 * job.sensitivity * job.pcie_gbps / trace.pcie_limit
-    assert slowdown == pytest.approx(1_171_507 / 523_406, abs=1e-3)
-    assert slowdown * job.times[1] == pytest.approx(1.171507, abs=2e-3), "the printed seconds of one of seven"
-    assert all(not job.pcie_gbps for job in generate_trace("migm-ml2").jobs)
-
-
-def test_the_classes_of_ht1_have_equal_seconds() -> None:
-    trace = generate_trace("migm-ht1", seed=3)
-    totals: Counter[float] = Counter()
-    for job in trace.jobs:
-        totals[job.memory_gb or 0] += job.times[7]  # type: ignore[assignment]
-    assert max(totals.values()) == pytest.approx(min(totals.values()), abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("name", "jobs", "fails_at"), [("flan-t5-train", 4, 41), ("flan-t5", 6, 27), ("qwen2", 1, 94), ("llama3", 1, 72)]
 )

@@ -13,7 +13,6 @@ from mig_opt.batch.loads.layout_bounds import subgradient_prices
 from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.local_search import LoadSearch
-from mig_opt.batch.loads.subset_tables import SubsetTables
 from mig_opt.batch.loads.task_sets import TaskSets
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control

@@ -19,7 +19,6 @@ LINES = [
 TABLE = next(at for at, line in enumerate(LINES) if "GPU instances:" in line) - 1
 SCREEN, PLACES = LINES[:TABLE], LINES[TABLE:]
 DEVICES = next(at for at, line in enumerate(SCREEN) if "MIG devices:" in line)
-PROCESSES = next(at for at, line in enumerate(SCREEN) if "Processes:" in line)
 
 
 def read(*lines: str) -> StateImport:
@@ -53,12 +52,6 @@ def test_a_screen_alone_suffices_where_there_is_one_way_to_place_its_instances()
     (found,) = complaints(*without)
     assert "the places of its instances are not in the text" in found
     assert "add the output of nvidia-smi mig -lgi" in found
-
-
-def test_the_table_of_devices_can_stand_alone() -> None:
-    found = read(*SCREEN[DEVICES : PROCESSES - 1], *PLACES)
-    assert not found.state.idle
-    assert any("all count as busy" in note for note in found.notes)
 
 
 def test_processes_that_a_container_does_not_show_do_not_make_instances_idle() -> None:

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 from command_line import Command
-from state_forms import FILES, FORMS, LGI, TEXTS, complaints
+from state_forms import FILES, LGI, TEXTS, complaints
 
-from mig_opt import Device, FleetState, InputError
+from mig_opt import Device, FleetState
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import profile_named
 from mig_opt.operations.observe.state_import import import_state, state_from_text
 
 BUSY = [(0, "3g.20gb", 0), (0, "3g.20gb", 4), (2, "4g.20gb", 0), (2, "2g.10gb", 4)]
 IDLE = [(1, "3g.20gb", 0), (1, "3g.20gb", 4), (2, "1g.5gb", 6)]
-USERS = {"shop": ["shop/train-0", "shop/train-0", "shop/web-6d5f-a", "shop/web-6d5f-b"]}
 
 
 def places(state: FleetState, *, idle: bool | None = None) -> list[tuple[int, str, int]]:
@@ -41,35 +40,6 @@ def test_one_fleet_in_every_form_is_the_same_state(file: Path) -> None:
     else:
         assert found.format == "hami" or any("all count as busy" in note for note in found.notes)
     assert state.manager == ("" if found.format == "nvidia-smi" else found.format)
-
-
-@pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith(("dra", "hami"))])
-def test_kubernetes_tells_pods_owners_and_budgets(name: str) -> None:
-    state = import_state(FORMS / name).state
-    busy = state.busy().instances
-    assert [held.name for held in busy] == USERS["shop"]
-    assert [held.owner for held in busy] == ["shop/train", "shop/train", "shop/web", "shop/web"]
-    assert state.budgets == {"shop/web": 1}
-    assert all(uuid.startswith("GPU-") for uuid in state.uuids)
-    assert len(state.uuids) == 3
-
-
-def test_slurm_tells_jobs_and_users() -> None:
-    for name in ("slurm-21.08.txt", "slurm-24.05.txt"):
-        busy = import_state(FORMS / name).state.busy().instances
-        assert [(held.name, held.owner) for held in busy] == [
-            *[("job 41", "ada")] * 2,
-            ("job 42", "bob"),
-            ("job 43", "bob"),
-        ]
-
-
-def test_texts_of_nvidia_smi_are_joined_by_instance() -> None:
-    states = [import_state(FORMS / f"nvidia-smi-{version}.txt").state for version in ("450", "550")]
-    for state in states:
-        assert all(held.uuid.startswith("MIG-") for held in state.instances)
-        assert [held.name for held in state.busy().instances] == ["pid 4007", "pid 4014"] * 2
-    assert states[0].uuids == states[1].uuids
 
 
 def _xml_gpu(index: int) -> str:
@@ -208,17 +178,6 @@ def test_a_table_alone_does_not_tell_the_kind() -> None:
     (found,) = complaints(f"{LGI}\n{row}")
     assert found.startswith("gpu: the text does not tell the kind of GPU, which may be A100-80GB or H100-80GB")
     assert state_from_text(f"{LGI}\n{row}", gpu="H100").state.gpu.name == "H100-80GB"
-
-
-def test_several_files_are_several_nodes(tmp_path: Path) -> None:
-    table = f"{LGI}\n|   0  MIG 3g.20gb  9  1  4:4     |"
-    for name in ("b10", "b9"):
-        (tmp_path / f"{name}.txt").write_text(table)
-    found = import_state(tmp_path / "b10.txt", tmp_path / "b9.txt").state
-    assert (found.nodes, found.gpus) == (("b9", "b10"), 2)
-    (tmp_path / "b9.txt").write_text(table.replace("4:4", "4:2"))
-    with pytest.raises(InputError, match=r"b9\.txt, line 2: 3g\.20gb has 4 memory slices, not 2"):
-        import_state(tmp_path / "b10.txt", tmp_path / "b9.txt", gpu="A100")
 
 
 def test_what_autodetect_finds_is_counted_only() -> None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 import yaml
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
-from mig_opt.operations.rollout.layouts import count_layouts, creation_order, may_get_stuck, profile_counts
 from mig_opt.serving.deployment import Deployment, Segment
-
-NAMES = ["A100-40GB", "A30-24GB", "RTX-PRO-6000-96GB"]
 
 
 def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
@@ -39,19 +35,6 @@ def stuck(gpu: GpuModel, order: Sequence[Profile], held: Sequence[Placement]) ->
     places = [gpu.placement(order[0].name, start) for start in order[0].starts]
     free = [place for place in places if not any(map(place.conflicts, held))]
     return not free or any(stuck(gpu, order[1:], [*held, place]) for place in free)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_layouts_are_counted_as_the_geometry_has_them(name: str) -> None:
-    gpu = get_gpu(name)
-    found = Counter(tuple(sorted(profile_counts(state).items())) for state in gpu.placed_states("double-memory"))
-    assert max(found.values()) > 1
-    for counts, several in found.items():
-        assert count_layouts(gpu, dict(counts)) == several
-    many = [counts for counts in found if sum(count for _, count in counts) <= 4]
-    for counts in many:
-        order = sorted((gpu.profile(name) for name, count in counts for _ in range(count)), key=creation_order)
-        assert may_get_stuck(gpu, dict(counts)) == stuck(gpu, order, [])
 
 
 # mig-parted

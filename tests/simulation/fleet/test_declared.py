@@ -51,18 +51,6 @@ def test_the_order_of_the_planner_follows_what_is_declared() -> None:
         assert [jobs[run.job].name for run in done.log.runs()] == names
 
 
-def test_what_is_planned_behind_a_job_that_overruns_goes_elsewhere() -> None:
-    """The third job is planned behind the one that is said to end first, and goes where there is room before that."""
-    jobs = [
-        job("late", 0.0, "7g.40gb", 500.0, declared={7: 10.0}),
-        job("on time", 0.0, "7g.40gb", 40.0),
-        job("next", 1.0, "7g.40gb", 5.0),
-    ]
-    done = simulate(trace(*jobs, gpus=2, costs=NO_COSTS), "planner", **QUICK)
-    begins = {jobs[run.job].name: (run.gpu, run.begin) for run in done.log.runs()}
-    assert begins["next"] == (begins["on time"][0], 40.0)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=12, deadline=None)
 @given(traces(max_jobs=8))

@@ -22,73 +22,6 @@ def run(
 # Instances and the driver
 
 
-def test_a_job_waits_for_its_instance() -> None:
-    done = run(trace(job("a", 2, "2g.10gb", 10)), {"a": (0, "2g.10gb@4")})
-    # Created from 2 to 3, then 10 s.
-    assert rows(done.log) == [("a", 0, "2g.10gb@4", 3, 13, "FINISHED")]
-    assert operations(done.log) == [("create", 0, "2g.10gb@4", 2, 3)]
-    assert (done.log.scheduled[0], done.log.finished[0]) == (2, 13)
-    assert done.unfinished == ()
-
-
-def test_an_idle_instance_is_used_again() -> None:
-    done = run(trace(job("a", 0, "1g.5gb", 4), job("b", 7, "1g.5gb", 4)), {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@0")})
-    assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 5, "FINISHED"), ("b", 0, "1g.5gb@0", 7, 11, "FINISHED")]
-    assert len(operations(done.log)) == 1
-
-
-def test_idle_instances_in_the_way_are_destroyed_first() -> None:
-    done = run(
-        trace(job("a", 0, "1g.5gb", 2), job("b", 0, "1g.5gb", 2), job("c", 10, "4g.20gb", 5)),
-        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@3"), "c": (0, "4g.20gb@0")},
-    )
-    # Two creations one after the other; at 10 two destructions of 0.5 s and a creation: c begins at 12.
-    assert operations(done.log) == [
-        ("create", 0, "1g.5gb@0", 0, 1),
-        ("create", 0, "1g.5gb@3", 1, 2),
-        ("destroy", 0, "1g.5gb@0", 10, 10.5),
-        ("destroy", 0, "1g.5gb@3", 10.5, 11),
-        ("create", 0, "4g.20gb@0", 11, 12),
-    ]
-    assert [row[3:5] for row in rows(done.log)] == [(1, 3), (2, 4), (12, 17)]
-
-
-def test_each_gpu_has_a_driver_and_jobs_run_on_meanwhile() -> None:
-    done = run(
-        trace(*(job(name, 0, "1g.5gb", 3) for name in "abc"), gpus=2),
-        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1"), "c": (1, "1g.5gb@0")},
-    )
-    # GPU 0: a from 1, b from 2 while a runs; GPU 1 does not wait.
-    assert rows(done.log) == [
-        ("a", 0, "1g.5gb@0", 1, 4, "FINISHED"),
-        ("c", 1, "1g.5gb@0", 1, 4, "FINISHED"),
-        ("b", 0, "1g.5gb@1", 2, 5, "FINISHED"),
-    ]
-
-
-def test_instances_without_a_job_can_be_made_and_destroyed() -> None:
-    done = run(
-        trace(job("a", 3, "3g.20gb", 2)),
-        {"a": (0, "3g.20gb@4")},
-        (1, lambda cluster: cluster.create(0, place("3g.20gb@4"))),
-        (1.5, lambda cluster: cluster.create(0, place("1g.5gb@0"))),
-        (1.6, lambda cluster: cluster.destroy(0, place("1g.5gb@0"))),
-    )
-    # The destruction waits until the instance is there: 1-2, 2-3, 3-3.5. The job finds its instance.
-    assert [row[3:] for row in operations(done.log)] == [(1, 2), (2, 3), (3, 3.5)]
-    assert rows(done.log) == [("a", 0, "3g.20gb@4", 3, 5, "FINISHED")]
-
-
-def test_a_job_started_on_an_instance_that_is_being_created() -> None:
-    done = run(
-        trace(job("a", 0.25, "1g.5gb", 2)),
-        {},
-        (0.125, lambda cluster: cluster.create(0, place("1g.5gb@6"))),
-        (0.5, lambda cluster: cluster.start(0, 0, place("1g.5gb@6"))),
-    )
-    assert rows(done.log) == [("a", 0, "1g.5gb@6", 1.125, 3.125, "FINISHED")]
-
-
 def test_in_the_same_moment_room_is_made_before_it_is_asked_for() -> None:
     wanted = trace(job("a", 0, "7g.40gb", 5), job("b", 5, "7g.40gb", 5), costs=NO_COSTS)
     done = run(wanted, {"a": (0, "7g.40gb@0"), "b": (0, "7g.40gb@0")})
@@ -113,13 +46,6 @@ def test_pcie_bound_jobs_slow_each_other_down() -> None:
         {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")},
     )
     assert rows(done.log) == [("b", 0, "1g.5gb@1", 3, 11, "FINISHED"), ("a", 0, "1g.5gb@0", 0, 12, "FINISHED")]
-
-
-def test_a_neighbour_counts_from_when_it_runs() -> None:
-    """As above, but b is created from 2 to 3."""
-    done = run(trace(bound("a", 0, 10, 20), bound("b", 3, 6, 20)), {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")})
-    # a: created 0-1, alone until 4 (3 s done); b from 4 to 12; a ends at 13.
-    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("b", 4, 12), ("a", 1, 13)]
 
 
 def test_whom_contention_spares() -> None:
@@ -214,27 +140,6 @@ def test_a_job_that_is_done_before_its_replica_is_ready() -> None:
     assert rows(done.log) == [("a", 0, "2g.10gb@0", 1, 6, "FINISHED"), ("b", 1, "2g.10gb@4", 8, 9, "FINISHED")]
 
 
-def test_rates_change_when_a_neighbour_leaves() -> None:
-    """Together 4/3: a and b have done 3 of 9 s at 4, when b leaves; then both are alone: 10."""
-    done = run(
-        trace(bound("a", 0, 9, 20), bound("b", 0, 9, 20), gpus=2, costs=NO_COSTS),
-        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")},
-        (4, lambda cluster: cluster.migrate(1, 1, place("1g.5gb@0"))),
-    )
-    assert rows(done.log) == [
-        ("b", 0, "1g.5gb@1", 0, 4, "MIGRATED"),
-        ("a", 0, "1g.5gb@0", 0, 10, "FINISHED"),
-        ("b", 1, "1g.5gb@0", 4, 10, "FINISHED"),
-    ]
-
-
-def test_a_job_keeps_its_share_of_work_on_another_size() -> None:
-    """A quarter of 8 s is done at 2; three quarters of 4 s are left."""
-    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0}), costs=NO_COSTS)
-    done = run(wanted, {"a": (0, "1g.5gb@0")}, (2, lambda cluster: cluster.migrate(0, 0, place("2g.10gb@4"))))
-    assert [row[3:5] for row in rows(done.log)] == [(0, 2), (2, 5)]
-
-
 # Memory, stops
 
 
@@ -280,18 +185,6 @@ def test_a_job_that_fails_too_often_is_given_up() -> None:
     done = simulate(trace(job("a", 0, "1g.5gb", 8, memory_gb=6.0)), policy, failure_limit=3)
     assert [row[5] for row in rows(done.log)] == ["OUT_OF_MEMORY"] * 3
     assert (done.unfinished, policy.heard) == (("a",), [("gave up", 0, 1)])
-
-
-def test_a_stopped_job_starts_from_zero() -> None:
-    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0}))
-
-    def restart(cluster: Cluster) -> None:
-        cluster.stop(0)
-        cluster.start(0, 0, place("2g.10gb@0"))
-
-    done = run(wanted, {"a": (0, "1g.5gb@0")}, (3, restart))
-    # Runs from 1; at 3 its instance is idle and in the way: 0.5 s, then 1 s.
-    assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 3, "STOPPED"), ("a", 0, "2g.10gb@0", 4.5, 8.5, "FINISHED")]
 
 
 def test_a_job_that_is_stopped_before_it_begins_leaves_no_run() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from charts import artists, assert_texts_apart, key
-from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 
@@ -18,10 +17,6 @@ from mig_opt.simulation import Policy, Simulation, simulate
 from mig_opt.views import plot
 from mig_opt.views.fleet.fleets import (
     StepFunction,
-    busy_shares,
-    fragmentation_steps,
-    hops,
-    migration_times,
     wait_steps,
 )
 
@@ -67,14 +62,6 @@ def test_many_steps_become_fewer_with_the_same_mean() -> None:
     assert thin.levels.mean() == pytest.approx(levels.mean())
 
 
-def test_waits_are_shares_of_all_jobs() -> None:
-    """a waits 0 s, b 3 s."""
-    steps = wait_steps(simulate(two_jobs(), "first-fit").log)
-    assert (list(steps.moments), list(steps.levels)) == ([0.0, 3.0], [50.0, 100.0])
-    steps = wait_steps(simulate(two_jobs(), Lazy()).log)
-    assert (list(steps.moments), list(steps.levels)) == ([0.0], [50.0])
-
-
 def test_waits_of_many_jobs_keep_their_ends() -> None:
     log = simulate(generate_trace("long-25", jobs=3000, mean_gap=5.0), "first-fit").log
     waits = sorted(at - each.arrival for at, each in zip(log.scheduled, log.trace.jobs, strict=True))
@@ -85,30 +72,7 @@ def test_waits_of_many_jobs_keep_their_ends() -> None:
     assert steps.at(np.array([waits[1500]]))[0] == pytest.approx(50.0, abs=0.5)
 
 
-def test_busy_shares() -> None:
-    """4 of 7 slices until second 6."""
-    shares = busy_shares(simulate(two_jobs(), "first-fit").log, np.array([0.0, 3.0, 6.0, 12.0]))
-    assert list(shares) == ["4g.20gb"]
-    assert shares["4g.20gb"] == pytest.approx([400 / 7, 400 / 7, 0.0], abs=1e-9)
-
-
-def test_migrations_are_found() -> None:
-    done = moved()
-    assert list(migration_times(done.log)) == [3.0]
-    ((moment, source, target),) = hops(done.log)
-    runs = list(done.log.runs())
-    assert (moment, runs[source].gpu, runs[target].gpu) == (3.0, 0, 1)
-
-
 # The picture
-
-
-def test_migrations_are_marked_on_the_fragmentation() -> None:
-    done = moved()
-    (marks,) = artists(plot(done), "migrations:").values()
-    assert isinstance(marks, PathCollection)
-    (level,) = fragmentation_steps(done.log).at(np.array([3.0]))
-    assert marks.get_offsets().tolist() == [[3.0, pytest.approx(level)]]
 
 
 def test_many_migrations_are_counted() -> None:

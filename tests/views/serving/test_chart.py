@@ -113,25 +113,6 @@ def slices(figure: Figure, prefix: str, of: int = 8) -> dict[str, tuple[int, int
     return found
 
 
-def test_what_is_wasted_adds_up_to_the_fragmentation() -> None:
-    deployment = Deployment(
-        ("A100-80GB",),
-        (segment("a", 0, "3g.40gb", 0), segment("b", 0, "1g.20gb", 4)),
-    )
-    figure = plot(deployment)
-    assert slices(figure, "segment:") == {"segment:0": (0, 4), "segment:1": (4, 6)}
-    assert slices(figure, "lost:") == {"lost:0": (3, 4), "lost:1": (5, 6)}
-    assert slices(figure, "unused:") == {"unused:0:6": (6, 7)}
-    assert key(figure)[:2] == ["unused compute slice", "compute slice lost to the segment beside it"]
-    # Slice 7 has memory only: nothing is lost beside a 3g at 4, or a 1g with double memory at 6.
-    whole = Deployment(("A100-80GB",), (segment("a", 0, "4g.40gb", 0), segment("b", 0, "3g.40gb", 4)))
-    assert not artists(plot(whole), "lost:")
-    assert not artists(plot(whole), "unused:")
-    last = plot(Deployment(("A100-80GB",), (segment("a", 0, "1g.20gb", 6),)))
-    assert not artists(last, "lost:")
-    assert len(artists(last, "unused:")) == 6
-
-
 @pytest.mark.parametrize("kind", ["A100-40GB", "A30", "RTX-PRO-6000-96GB"])
 def test_waste_is_that_of_the_deployment_for_every_partition(kind: str) -> None:
     model = get_gpu(kind)
