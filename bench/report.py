@@ -169,18 +169,9 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]], texts: Colle
 
 
 class Page:
-    """A page of results, with the date, the machine and the versions of some packages at its top.
+    """A page of results, saved as ``name`` in a folder; at its top are date, machine and versions of the packages.
 
-    Parameters
-    ----------
-    name : str
-        Name of the file, without its ending.
-    title : str
-        Heading.
-    *packages : str
-        Those whose versions matter; none for a page that is made of other results.
-    folder : Path
-        Where it is saved.
+    A page that is made of other results names no packages.
     """
 
     def __init__(self, name: str, title: str, *packages: str, folder: Path = RESULTS) -> None:

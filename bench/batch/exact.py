@@ -9,6 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from bench.batch.exact_plan import GIB, SECTIONS, Group, exact_methods, overrun, plan
 from bench.batch.runs import (
@@ -22,7 +23,7 @@ from bench.batch.runs import (
     pairs_of_optima,
     perform,
 )
-from bench.report import Page, foreign_rows, markdown, resumable, some_of, start
+from bench.report import Page, foreign_rows, markdown, resumable, some_of, start, tell
 from mig_opt.instances.batch import SCALINGS
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Outcome, pack
@@ -185,20 +186,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs = [run for groups in wanted.values() for group in groups for run in group.runs]
         missing = [run for run in runs if find(run) is None]
         most = timedelta(seconds=round(sum(run.time_limit or 0 for run in missing)))
-        print(f"{len(missing)} of {len(runs)} runs to do, {most} at most", flush=True)
+        tell(f"{len(missing)} of {len(runs)} runs to do, {most} at most")
         numbers = itertools.count(1)
 
         def told(row: Row) -> None:
-            print(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}", flush=True)
+            tell(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}")
 
-        run_missing(
-            missing,
-            perform,
-            records,
-            fingerprints=lambda run: _of_method(current, run),
-            now=lambda run: fingerprint(run.method),
-            told=told,
-        )
+        prints = {"fingerprints": partial(_of_method, current), "now": lambda run: fingerprint(run.method)}
+        run_missing(missing, perform, records, told=told, **prints)  # type: ignore[arg-type]
     # The tables show all that is known of this cut, not just what was asked for now.
     sections = {
         name: groups for name, groups in plan(options, ()).items() if any(_rows(group, find) for group in groups)
@@ -245,12 +240,7 @@ def parser() -> argparse.ArgumentParser:
         "--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
     )
     found.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
-    found.add_argument(
-        "--scalings",
-        type=some_of(SCALINGS),
-        default=SCALINGS,
-        help=f"some of {','.join(SCALINGS)}",
-    )
+    found.add_argument("--scalings", type=some_of(SCALINGS), default=SCALINGS, help=f"some of {','.join(SCALINGS)}")
     found.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
     found.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
     found.add_argument(

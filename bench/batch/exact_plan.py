@@ -213,8 +213,7 @@ def plan(options: Options, only: Sequence[str]) -> dict[str, list[Group]]:
         groups = SECTIONS[name][1](options)
         wanted = [
             replace(
-                group,
-                runs=tuple(run for run in group.runs if not options.sizes or run.instance.n in options.sizes),
+                group, runs=tuple(run for run in group.runs if not options.sizes or run.instance.n in options.sizes)
             )
             for group in groups
         ]

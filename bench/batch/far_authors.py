@@ -156,11 +156,12 @@ def compare(program: ModuleType, batch: Batch, kind: str, methods: Sequence[str]
     return Outcome(batch, kind, ours, printed, timed, valid)
 
 
-def batches(first: int = 0, *, cut: bool = False) -> Iterator[tuple[str, Batch]]:
-    """Yield the batches with their kind; ``first`` is the first seed."""
+def batches(*, cut: bool = False) -> Iterator[tuple[str, Batch]]:
+    """Yield the batches with their kind."""
+    sizes = SIZES[: 1 if cut else None]
     for kind, (seeds, parameters) in KINDS.items():
-        drawn = range(first, first + (1 if cut else seeds))
-        for scaling, times, n, seed in itertools.product(SCALINGS, TIME_RANGES, SIZES[: 1 if cut else None], drawn):
+        drawn = range(1 if cut else seeds)
+        for scaling, times, n, seed in itertools.product(SCALINGS, TIME_RANGES, sizes, drawn):
             yield kind, generate_batch(n, scaling=scaling, times=times, seed=seed, **parameters)
 
 
@@ -318,7 +319,7 @@ def write(page: Page, figures: Mapping[str, Any]) -> None:
     page.table(list(own["rows"][0]), (list(row.values()) for row in own["rows"]), range(2))
 
 
-def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> dict[str, Any]:
+def measured(part: str, program: ModuleType, *, cut: bool) -> dict[str, Any]:
     """Return the figures of one of :data:`PARTS`."""
     count = 3 if cut else PAIRS
     if part == "joins":
@@ -326,7 +327,7 @@ def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> d
     if part == "studies":
         return {"batches": count, "rows": studies(program, count)}
     found: list[Outcome] = []
-    for kind, batch in batches(first_seed, cut=cut):
+    for kind, batch in batches(cut=cut):
         found.append(compare(program, batch, kind, METHODS))
         if len(found) % 100 == 0:
             tell(f"{len(found)} batches")
@@ -338,7 +339,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__, "far_authors.md and far_authors.json", "one batch of each kind and 10 tasks")
     parser.add_argument("program", type=Path, help="folder with a copy of github.com/artecs-group/RL_MIG_scheduler")
     parser.add_argument("--commit", default="", help="what commit it is, for the page")
-    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first batch of each kind (0)")
     parser.add_argument("--only", choices=PARTS, help="measure this part again; the others stay as they are stored")
     options = parser.parse_args(arguments)
     program = load(options.program)
@@ -347,7 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures["commit"] = options.commit or figures.get("commit", "")
     for part in PARTS:
         if part == options.only or options.only is None or part not in figures:
-            figures[part] = measured(part, program, options.first_seed, cut=options.cut)
+            figures[part] = measured(part, program, cut=options.cut)
     options.results.mkdir(parents=True, exist_ok=True)
     stored.write_text(json.dumps(figures) + "\n", encoding="utf-8")
     page = Page("far_authors", "FAR beside its authors' program", "mig-opt", folder=options.results)

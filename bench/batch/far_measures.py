@@ -43,16 +43,9 @@ GENERATORS: Mapping[str, Callable[..., Batch]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Batches of one kind.
+    """Batches of one of :data:`GENERATORS`, as many as ``batches``, with the seeds 0, 1, ...
 
-    Attributes
-    ----------
-    generator : str
-        One of :data:`GENERATORS`.
-    scaling, times, n, gpu
-        As :func:`mig_opt.generate_batch` takes them.
-    batches : int
-        How many, with the seeds 0, 1, ...
+    The rest is as :func:`mig_opt.generate_batch` takes it.
     """
 
     generator: str

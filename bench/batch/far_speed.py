@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from bench.batch.far_measures import milliseconds
+from bench.batch.far_measures import milliseconds, schedule
 from bench.report import Page, parser_of, start, timed
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.heuristics.batch.far import best_plans, far
@@ -18,15 +18,9 @@ from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 from mig_opt.method.control import Control
 
+_far = partial(schedule, method=far)
 KINDS = list(itertools.product(SCALINGS, TIME_RANGES))
 HEADS = [*JOINS, "FAR from the handover"]
-
-
-def scheduled(batch: Batch) -> Schedule:
-    """Return FAR's schedule."""
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    return schedule
 
 
 def _planned(method: Callable[[Batch, Control[Schedule]], object], batch: Batch) -> None:
@@ -45,7 +39,7 @@ def two_batches(n: int, repeats: int) -> Iterator[list[str]]:
     """Measure joining two schedules, alone and with three runs of the validator (both, and the whole)."""
     for scaling, times in KINDS:
         batches = (generate_batch(n, scaling=scaling, times=times, seed=seed) for seed in (1, 2))
-        plans = [(batch, scheduled(batch)) for batch in batches]
+        plans = [(batch, _far(batch)) for batch in batches]
 
         def alone(plans: list[tuple[Batch, Schedule]] = plans) -> object:
             state = EndState().after(plans[0][0].gpu, plans[0][1])
@@ -60,7 +54,7 @@ def stream(batches: int) -> Iterator[list[str]]:
     for scaling in SCALINGS:
         coming = [generate_batch(30, scaling=scaling, seed=seed) for seed in range(batches)]
         plan, seconds = timed(partial(plan_stream, coming))
-        trivial = concatenate([(batch, scheduled(batch)) for batch in coming], join="trivial")
+        trivial = concatenate([(batch, _far(batch)) for batch in coming], join="trivial")
         yield [scaling, f"{seconds:.1f} s", "< 60 s", f"{trivial.makespan / plan.makespan - 1:.2%} better"]
 
 
@@ -71,7 +65,7 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> It
         proven = 0
         for seed in range(seeds):
             first, second = (generate_batch(n, gpu=gpu, scaling=scaling, seed=2 * seed + at) for at in (0, 1))
-            plans = [(first, scheduled(first)), (second, scheduled(second))]
+            plans = [(first, _far(first)), (second, _far(second))]
             following, begin = handover(*plans[0], second)
             best = solve(following, time_limit=limit)
             assert best.makespan is not None
@@ -80,7 +74,7 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> It
             last = plans[0][1].makespan
             exact = max(last, begin + best.makespan)
             ends: dict[str, float] = {join: concatenate(plans, join=join).makespan for join in JOINS}
-            ends[HEADS[-1]] = max(last, begin + scheduled(following).makespan)
+            ends[HEADS[-1]] = max(last, begin + _far(following).makespan)
             for head, end in ends.items():
                 gaps[head].append(end / exact - 1)
         means = [f"{statistics.mean(gaps[head]):.1%}" for head in HEADS]

@@ -197,8 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         thousand = generate_batch(1000, seed=1)
         write_batch(thousand, shell.folder / "thousand.json")
         page.section(
-            "Proofs",
-            f"`mig-opt solve BATCH --method cp --time-limit {LIMIT:g}`, batches of an A100 of three scalings.",
+            "Proofs", f"`mig-opt solve BATCH --method cp --time-limit {LIMIT:g}`, batches of an A100 of three scalings."
         )
         head = ["tasks", "run", "proven", "median", "worst", "goal", "met"]
         page.table(head, proofs(shell, goals, most), texts=(0, 1, 6))

@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from bench.batch.far_measures import schedule
 from bench.report import Page, parser_of, start, timed
-from mig_opt import Batch, generate_batch, solve
-from mig_opt.batch.schedule import Schedule
+from mig_opt import generate_batch, solve
 from mig_opt.heuristics.batch.far import far
 from mig_opt.instances.batch import SCALINGS
 from mig_opt.instances.bundled import load_instance
-from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
 REPEATS = 7
@@ -48,12 +47,8 @@ def far_speed(sizes: Sequence[tuple[int, float, int]]) -> Iterator[list[str]]:
     """Measure FAR on large batches, worst of the three scalings; sizes are tasks, goal in seconds, and repeats."""
     for n, goal, repeats in sizes:
         batches = [generate_batch(n, scaling=scaling, seed=1) for scaling in SCALINGS]
-        worst = max(median(partial(_planned, batch), repeats) for batch in batches)
+        worst = max(median(partial(schedule, batch, far), repeats) for batch in batches)
         yield [f"FAR, n = {n}, worst scaling", f"{worst:.3f} s", f"< {goal:g} s"]
-
-
-def _planned(batch: Batch) -> None:
-    far(batch, Control[Schedule]())
 
 
 def proofs(sizes: Sequence[int], seeds: int) -> Iterator[list[str]]:

@@ -24,7 +24,6 @@ from mig_opt.studies.summary import Figures, Judged
 
 STUDIES = Path(__file__).with_name("gaps")
 PARTS = {"small": "6 to 15 tasks", "medium": "20 to 50 tasks", "large": "100 and 1000 tasks"}
-_PERCENT = 100
 
 
 def planned(part: str, *, cut: bool = False) -> Study:
@@ -71,7 +70,7 @@ def gaps(runs: Sequence[Judged]) -> dict[str, list[float]]:
     """Return the gaps in percent by method."""
     found: dict[str, list[float]] = {}
     for run in runs:
-        found.setdefault(run.run.column, []).append(_PERCENT * (run.gap or 0.0))
+        found.setdefault(run.run.column, []).append(100 * (run.gap or 0.0))
     return found
 
 

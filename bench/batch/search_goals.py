@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from bench.report import Page, completed, foreign_rows, markdown, resumable, some_of, start
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
@@ -141,6 +142,9 @@ _FIGURES = (
 """Columns behind those that name the batches; the last one is the verdict."""
 
 
+_gap, _above_best = attrgetter("gap"), attrgetter("above_best")
+
+
 def _figures(cell: Cell, limit: float) -> list[str]:
     return [
         str(cell.proven),
@@ -198,14 +202,6 @@ def verdict(cells: Sequence[Cell], goal: float) -> str:
     if reasons:
         return f"**missed**: {'; '.join(reasons)}"
     return "met, to the best known" if doubtful else "met"
-
-
-def _gap(run: Judged) -> float | None:
-    return run.gap
-
-
-def _above_best(run: Judged) -> float | None:
-    return run.above_best
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_declared.jsonl")
     for seed, kind in itertools.product(options.seeds or SEEDS[: 1 if options.cut else None], KINDS):
-        kept.get(f"{kind}, seed {seed}", partial(_measured, kind, seed, options.cut))
+        trace = KINDS[kind](seed, options.cut)
+        kept.get(f"{kind}, seed {seed}", partial(measured, trace, seed))
     simple = ", ".join(f"`{name}`" for name in BETTER)
     seeds = sorted({name.rpartition(" ")[2] for name in kept.known})
     page = Page("online_declared", "The planner without exact run times", "mig-opt", folder=options.results)
@@ -91,10 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page.section(heading)
         table(page, kept.known, measure)
     page.save()
-
-
-def _measured(kind: str, seed: int, cut: bool) -> dict[str, Any]:
-    return measured(KINDS[kind](seed, cut), seed)
 
 
 if __name__ == "__main__":

@@ -47,18 +47,10 @@ def random_fleet(gpus: int, load: float, seed: int) -> FleetState:
 
 @dataclass(frozen=True)
 class Case:
-    """Results for one fleet.
+    """Results for one fleet: fragmentation, what the greedy rules leave of it, and their migrations.
 
-    Attributes
-    ----------
-    before, greedy_after : float
-        Fragmentation, and what the greedy rules leave of it.
-    greedy : int
-        Their migrations.
-    same, least, room : DefragmentationResult
-        Exact: as little fragmentation as the greedy rules leave, the least, and room for whole GPUs.
-    seconds : tuple of float
-        Of the three.
+    Then the exact ones, with their seconds: as little fragmentation as the greedy rules leave, the least, and room for
+    whole GPUs.
     """
 
     before: float

@@ -31,20 +31,10 @@ from mig_opt.studies.summary import GOALS, Goal, best, grouped
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """A simulation after which nothing was left to do, or one after which something was.
+    """A simulation: ``trace`` tells its trace from all others, ``draw`` is the seed or the file.
 
-    Attributes
-    ----------
-    regime, family, trace, draw, policy : str
-        Which: ``trace`` tells it from all others, ``draw`` is its seed or its file.
-    values : mapping of str to float
-        Seconds by goal; empty if jobs were left waiting for ever, or the run failed.
-    ratios : mapping of str to float
-        The same, as multiples of the lower bound.
-    wait : float
-        Mean seconds from arrival to start.
-    seconds : float
-        What the simulation took.
+    ``values`` are seconds by goal, ``ratios`` the same as multiples of the lower bound: empty if jobs were left waiting
+    for ever, or the run failed. ``wait`` is from arrival to start, in the mean; the simulation took ``seconds``.
     """
 
     regime: str
@@ -61,17 +51,16 @@ class PolicyResult:
     def of(cls, row: Row[StudyRun]) -> PolicyResult:
         """Return what a row says."""
         run, figures, source = row.run, row.outcome.figures, row.run.source
-        family = source.get("family", "openb")
-        draw = str(source.get("seed", source.get("file")))
-        if row.outcome.error or figures["unfinished"]:
-            return cls(run.cell, family, run.batch_key, draw, run.column, {}, {}, 0.0, row.outcome.seconds)
-        values: dict[Goal, float] = {
-            "mean_completion": figures["completion"]["mean"],
-            "makespan": figures["makespan"],
-        }
-        ratios = {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()}
-        seconds = row.outcome.seconds
-        return cls(run.cell, family, run.batch_key, draw, run.column, values, ratios, figures["wait"]["mean"], seconds)
+        values: dict[Goal, float] = {}
+        if not row.outcome.error and not figures["unfinished"]:
+            values = {"mean_completion": figures["completion"]["mean"], "makespan": figures["makespan"]}
+        return cls(
+            *(run.cell, source.get("family", "openb"), run.batch_key),
+            *(str(source.get("seed", source.get("file"))), run.column, values),
+            {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()},
+            figures["wait"]["mean"] if values else 0.0,
+            row.outcome.seconds,
+        )
 
 
 def winning(results: Iterable[PolicyResult], goal: Goal) -> tuple[str, ...]:
@@ -163,7 +152,8 @@ def write(page: Page, results: Sequence[PolicyResult]) -> None:
         head = ["policy", "all jobs done", "flow time / bound", "wait s", "makespan / bound", "seconds of a simulation"]
         page.table(head, regime_rows(own))
     page.section("By family")
-    names = list(dict.fromkeys(result.policy for own in regimes.values() for result in own))
+    results = [result for own in regimes.values() for result in own]
+    names = list(dict.fromkeys(result.policy for result in results))
     for goal, title in GOALS.items():
         means = f"Mean {title}, as a multiple of the lower bound"
         page.add(f"{means}; bold: the best and those that tie with it, unless all do; empty: jobs were left.")

@@ -7,6 +7,7 @@ Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -66,27 +67,17 @@ def figures(trace: Trace) -> dict[str, Any]:
 
 def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Callable[[], Trace]]]:
     """Yield the name of each trace, and a function that makes it."""
-    for free in (False, True):
-        sizes: Literal["any", "smallest"] = "any" if free else "smallest"
+    both: tuple[Literal["smallest", "any"], ...] = ("smallest", "any")
+    for sizes in both:
         if migbench:
-            path = migbench[0]
-            yield f"MIGBench, {sizes}", functools.partial(import_migbench, path, sizes=sizes)
-    for family in trace_families():
-        for seed in FAMILY_SEEDS[: 1 if cut else None]:
-            few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
-            yield (
-                f"{family.name}, {seed}",
-                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few),
-            )
-    for seed in SEEDS[: 1 if cut else None]:
-        for free in (False, True):
-            name = f"saturated {seed}, {'any' if free else 'smallest'}"
-            yield name, functools.partial(saturated, seed, free, jobs=60 if cut else 500)
-
-
-def simple_best(row: Mapping[str, Any], at: int) -> tuple[float, str]:
-    """Return the least figure of the simple schedulers, and whose it is."""
-    return min((row[name][at], name) for name in SIMPLE if name in row)
+            yield f"MIGBench, {sizes}", functools.partial(import_migbench, migbench[0], sizes=sizes)
+    for family, seed in itertools.product(trace_families(), FAMILY_SEEDS[: 1 if cut else None]):
+        few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
+        make = functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few)
+        yield f"{family.name}, {seed}", make
+    for seed, sizes in itertools.product(SEEDS[: 1 if cut else None], both):
+        own = functools.partial(saturated, seed, sizes == "any", jobs=60 if cut else 500)
+        yield f"saturated {seed}, {sizes}", own
 
 
 def comparison(page: Page, rows: Mapping[str, Mapping[str, Any]]) -> None:
@@ -95,7 +86,7 @@ def comparison(page: Page, rows: Mapping[str, Mapping[str, Any]]) -> None:
     for name, row in rows.items():
         cells = [name]
         for at in (0, 1):
-            least, who = simple_best(row, at)
+            least, who = min((row[rival][at], rival) for rival in SIMPLE if rival in row)
             ratio = row["planner"][at] / least
             worst[at] = max(worst[at], ratio)
             cells += [f"{ratio:.3f}", f"`{who}`"]

@@ -5,11 +5,9 @@ Run: python -m bench.fleet.speed. It takes about a quarter of an hour; with --cu
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import resource
-import shlex
 import subprocess
 import sys
 import time
@@ -28,24 +26,24 @@ BOUND = 0.5
 LOAD = 0.85
 
 
-def make_trace(jobs: int, gpus: int, seed: int, bound: float) -> Trace:
+def make_trace(jobs: int, gpus: int) -> Trace:
     """Return Poisson arrivals of jobs of 20 to 100 s on four sizes that keep 85 % of the fleet's slices busy."""
-    draw = random.Random(seed)
+    draw = random.Random(1)
     rate = LOAD * gpus * 7 / (2.5 * 60.0)
     now, made = 0.0, []
     for number in range(jobs):
         now += draw.expovariate(rate)
         profile = draw.choice(list(SIZES))
-        pcie = 9.0 if draw.random() < bound else 0.0
+        pcie = 9.0 if draw.random() < BOUND else 0.0
         made.append(
             Job(f"j{number}", now, {SIZES[profile]: draw.uniform(20, 100)}, profile, pcie_gbps=pcie, sensitivity=0.9)
         )
     return Trace(tuple(made), get_gpu("A100"), gpus)
 
 
-def measure(jobs: int, gpus: int, policy: str, bound: float) -> dict[str, float]:
+def measure(jobs: int, gpus: int, policy: str) -> dict[str, float]:
     """Return the seconds for one simulation and for its metrics, and the memory of the process."""
-    trace = make_trace(jobs, gpus, 1, bound)
+    trace = make_trace(jobs, gpus)
     done, processor = timed(lambda: simulate(trace, policy))
     metrics, seconds = timed(lambda: done.metrics, time.perf_counter)
     return {
@@ -58,21 +56,19 @@ def measure(jobs: int, gpus: int, policy: str, bound: float) -> dict[str, float]
     }
 
 
-def in_a_process_of_its_own(
-    jobs: int, gpus: int, policy: str, bound: float, through: Sequence[str] = ()
-) -> dict[str, float]:
+def in_a_process_of_its_own(jobs: int, gpus: int, policy: str) -> dict[str, float]:
     """Measure where no other trace is in memory."""
-    command = [*through, sys.executable, "-m", "bench.fleet.speed", "--one", str(jobs), str(gpus), policy, str(bound)]
+    command = [sys.executable, "-m", "bench.fleet.speed", "--one", str(jobs), str(gpus), policy]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, float] = json.loads(answer.stdout)
     return result
 
 
-def measured(cases: Iterable[tuple[int, int, str]], options: argparse.Namespace) -> Iterator[list[str]]:
+def measured(cases: Iterable[tuple[int, int, str]], cut: int) -> Iterator[list[str]]:
     """Measure simulations, each of so many GPUs, jobs and a scheduler."""
     for gpus, jobs, policy in cases:
-        many = jobs // options.cut
-        found = in_a_process_of_its_own(many, gpus, policy, BOUND, shlex.split(options.through))
+        many = jobs // cut
+        found = in_a_process_of_its_own(many, gpus, policy)
         assert not found["unfinished"]
         yield [
             *(f"{gpus:,}", f"{many:,}", f"`{policy}`", f"{found['seconds']:.1f} s", f"{found['processor']:.1f} s"),
@@ -85,12 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_speed.md")
     parser.add_argument("--cut", type=int, default=1, help="divide the numbers of jobs by this (1)")
-    parser.add_argument("--through", default="", help="run each measurement through this command, such as nice -n -5")
-    parser.add_argument("--one", nargs=4, metavar=("JOBS", "GPUS", "POLICY", "BOUND"), help="measure one, as JSON")
+    parser.add_argument("--one", nargs=3, metavar=("JOBS", "GPUS", "POLICY"), help="measure one, as JSON")
     options = parser.parse_args(arguments)
     if options.one:
-        jobs, gpus, policy, bound = options.one
-        print(json.dumps(measure(int(jobs), int(gpus), policy, float(bound))))
+        jobs, gpus, policy = options.one
+        print(json.dumps(measure(int(jobs), int(gpus), policy)))
         return
     names = [entry.name for entry in methods("simulate") if entry.name != "planner"]
     growing = [(gpus, MOST_JOBS // 10, policy) for policy in ("first-fit", "fragmentation-aware") for gpus in GROWTH]
@@ -107,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("Growth with the fleet", growing),
     ):
         page.section(heading)
-        page.table(heads, measured(cases, options), texts=(2,))
+        page.table(heads, measured(cases, options.cut), texts=(2,))
     page.save()
 
 

@@ -148,6 +148,11 @@ def held(what: str, printed: str, measured: str, holds: bool, note: str = "", *,
     return Claim(what, printed, measured, verdict, note)
 
 
+def same(what: str, printed: str, measured: str) -> Claim:
+    """Return a claim whose two texts should be the same."""
+    return held(what, printed, measured, printed == measured)
+
+
 class Store:
     """The measured groups of one paper, in a file."""
 

@@ -126,8 +126,7 @@ def rodinia_a30(_cut: bool) -> Group:
         "0.4 s earlier than ours of eight, so its times are not quite the published ones.",
         readings=tuple(
             Reading(
-                f"`{method.__name__.replace('_', '-')}`",
-                ", ".join(f"{name} {others[name]:.2f}" for name in printed),
+                f"`{method.__name__.replace('_', '-')}`", ", ".join(f"{name} {others[name]:.2f}" for name in printed)
             )
             for method in (far, far_printed, far_unrefined)
             for others in ({run.task: run.end for run in schedule(load_instance("rodinia-a30"), method).runs},)

@@ -10,7 +10,7 @@ import statistics
 from bench.fleet import memory as study
 from bench.fleet import memory_tables
 from bench.fleet.memory import PRINTED
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held, same
 from bench.papers.migm_figures import MIXES, energy, language, memory, networks, rodinia
 from mig_opt import generate_trace, get_gpu
 from mig_opt.gpu.reachability import reachable_configurations
@@ -60,7 +60,7 @@ def architecture(_cut: bool) -> Group:
         "Section 4.1",
         "What an A100 can be cut into",
         (
-            held("sizes", printed, sizes, sizes == printed),
+            same("sizes", printed, sizes),
             held(
                 "place of 20 GB beside 5, 5",
                 "after 10 GB more, not at once",
@@ -93,12 +93,7 @@ def reachability(_cut: bool) -> Group:
             Claim("second slice", *compare(7, full[1], within=0, digits=0)),
             Claim("last slice", *compare(9, full[6], within=0, digits=0)),
             Claim("slice that is taken", "the last: most configurations", f"slice {best}, the last", Verdict.AGREES),
-            held(
-                "full configurations of an A100 (its Figure 3)",
-                "19",
-                str(len(reachable_configurations(gpu, []))),
-                len(reachable_configurations(gpu, [])) == 19,
-            ),
+            same("full configurations of an A100 (its Figure 3)", "19", str(len(reachable_configurations(gpu, [])))),
         ),
         assumed='The definition of the text: valid fully configured states that can be reached. The text takes "the'
         ' second slice" in its last sentence, which we understand as the last one.',
@@ -118,9 +113,7 @@ def inputs(_cut: bool) -> Group:
         "Tables 1 to 3, the last table",
         "Printed figures that the families of traces take over",
         (
-            Claim(
-                "jobs of Hm1 to Hm4, Ht1 to Ht3, Ml1 to Ml3, four language models", sizes, found, _same(sizes, found)
-            ),
+            same("jobs of Hm1 to Hm4, Ht1 to Ht3, Ml1 to Ml3, four language models", sizes, found),
             Claim("Table 3: sums of the stages in s, 1g.5gb", *compare(4.4875, stages[1], within=0.001, digits=4)),
             Claim("the same, whole GPU", *compare(3.6163, stages[7], within=0.001, digits=4)),
             Claim('last table against the "~2.2x" of the text', *compare(2.2, alone[1] / alone[7], within=0.05)),
@@ -130,10 +123,6 @@ def inputs(_cut: bool) -> Group:
         " says Hm3. The last table names no benchmark, but has the ratio that the text reports of Needleman-Wunsch.",
         readings=(Reading("defaults of the families", "as in the table"),),
     )
-
-
-def _same(printed: str, found: str) -> Verdict:
-    return Verdict.AGREES if printed == found else Verdict.DOES_NOT
 
 
 def forecasts(cut: bool) -> Group:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.papers.claims import Group, Paper, Reading, held
+from bench.papers.claims import Group, Paper, Reading, held, same
 from bench.papers.parvagpu_fleets import (
     PROGRAM,
     figure5,
@@ -21,7 +21,6 @@ from bench.papers.parvagpu_fleets import (
     listed,
     planned,
     program,
-    same,
     scenario,
     scenarios,
 )
@@ -116,11 +115,7 @@ def demand_matching(cut: bool) -> Group:
         "Slices of demand matching",
         (
             held(
-                "services that get the fewest slices",
-                "all",
-                f"{fewest} of {services}",
-                fewest == services,
-                "S1 to S6",
+                "services that get the fewest slices", "all", f"{fewest} of {services}", fewest == services, "S1 to S6"
             ),
         ),
         assumed="The fewest slices of any set of segments that serves the rate, which `exact` computes for its bound.",

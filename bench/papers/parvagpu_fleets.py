@@ -89,11 +89,6 @@ def percent(what: str, printed: float, measured: float, note: str = "", *, unit:
     return Claim(what, f"{pair[0]} {unit}", f"{pair[1]} {unit}", pair[2], note)
 
 
-def same(what: str, printed: str, measured: str) -> Claim:
-    """Return a claim whose two texts should be the same."""
-    return held(what, printed, measured, printed == measured)
-
-
 def program(cut: bool) -> Group:
     """Return the counts of the published files and of the authors' program."""
     rows = tomllib.loads(PRINTED.read_text(encoding="utf-8"))["rows"]

@@ -130,10 +130,7 @@ def figure10(cut: bool) -> Group:
                 "gpulet with batches of 32 at most, as in its program",
                 f"{listed(batches)} GPUs, {saving(ours, batches):.1f} %",
             ),
-            Reading(
-                "MIG-serving with the stronger score (`mig-serving`)",
-                f"{saving(ours, found['stronger']):.1f} %",
-            ),
+            Reading("MIG-serving with the stronger score (`mig-serving`)", f"{saving(ours, found['stronger']):.1f} %"),
         ),
     )
 
