@@ -36,11 +36,6 @@ def test_links_of_results_on_their_pages() -> None:
     )
 
 
-def test_blocks_of_code_have_no_links() -> None:
-    text = "```python\ncall[0](bench/README.md)\n```\n"
-    assert generated.with_links(text, Path(), Path("docs/index.md")) == text
-
-
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
 def test_generated_parts_have_a_function(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -7,9 +7,6 @@ import dataclasses
 import importlib.util
 import json
 import lzma
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,24 +85,6 @@ def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> N
     assert f"{len(found)} runs" in text
 
 
-@pytest.mark.deep
-def test_ctrl_c_reaches_python_after_pyjobshop() -> None:
-    pytest.importorskip("pyjobshop")
-    script = """
-import os, signal
-from bench.batch.runs import Instance, Run, perform
-perform(Run(Instance(2, variant="no operation costs"), "pyjobshop", time_limit=10))
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-    bench = str(Path(runs.__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([bench, os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
-
-
 def test_pyjobshop_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert exact_plan.plan(options(), ["pyjobshop"]) == {"pyjobshop": []}
@@ -125,29 +104,6 @@ def test_runs_may_end_at_a_gap(until: str, gaps: set[float]) -> None:
     runs = [run for group in chosen["medium"] for run in group.runs]
     assert {run.gap for run in runs if run.instance.n == 30} == {0.0}
     assert {run.gap for run in runs if run.instance.n > 30} == gaps
-
-
-def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
-    plain, after = (Instance(6, gpu="A30", variant=variant).batch() for variant in ("plain", "handover"))
-    assert after.tasks == plain.tasks
-    assert any(live.free > 0 for live in after.initial)
-    assert after == Instance(6, gpu="A30", variant="handover").batch()
-
-
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--only=small,samll", "there is no samll; there are small, 15"),
-        ("--limit-scale=0", "must be a finite number > 0"),
-        ("--until=2", "must be `goal` or a share"),
-        ("--sizes=six", "invalid"),
-    ],
-)
-def test_wrong_arguments(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        exact.main([argument])
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 # Records

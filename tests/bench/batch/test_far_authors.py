@@ -76,15 +76,3 @@ def test_the_tables_are_made_from_the_stored_figures() -> None:
     far_authors.write(page, json.loads(STORED.read_text(encoding="utf-8")))
     stored = STORED.with_suffix(".md").read_text(encoding="utf-8").splitlines()
     assert [line for line in page.lines if line[:1] == "|"] == [line for line in stored if line[:1] == "|"]
-
-
-def test_one_part_is_measured_again_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "far_authors.json").write_text(STORED.read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(far_authors, "load", lambda folder: None)
-    monkeypatch.setattr(far_authors, "pairs", lambda program, count: {name: [0.5, 1.0] for name in far_authors.JOINS})
-    far_authors.main([str(tmp_path), "--only", "joins", "--results", str(tmp_path)])
-    before, after = (
-        json.loads((folder / "far_authors.json").read_text(encoding="utf-8")) for folder in (STORED.parent, tmp_path)
-    )
-    assert after.pop("joins")["same"] == {"pairs": 2, "mean": 0.75, "worst": 1.0, "best": 0.5, "above": 0}
-    assert {**after, "joins": before["joins"]} == before

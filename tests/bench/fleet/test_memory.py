@@ -7,7 +7,6 @@ from statistics import fmean
 import pytest
 
 from bench.fleet import memory as online_memory
-from bench.fleet import memory_tables
 from mig_opt import generate_trace
 
 
@@ -28,13 +27,3 @@ def test_the_energy_of_jobs_is_the_formula_of_the_printed_pairs() -> None:
     measured = online_memory.outcomes("ml2", 1, "A")[0].throughput
     wanted = 1 / (0.29 / measured + 0.71)
     assert online_memory.own_energy("ml2", "A", 1, 0.29) == pytest.approx(wanted, rel=1e-3)
-
-
-def test_the_first_experiment() -> None:
-    """lavaMD runs on 2g and 4g only; tight jobs ask for 1g or 2g, the others for the next size."""
-    sizes = {
-        tight: {next(iter(job.times)) for job in memory_tables.first_trace(0, tight=tight).jobs} for tight in (0, 1)
-    }
-    assert sizes == {1: {1, 2}, 0: {2, 4}}
-    faster, saved = memory_tables.first_experiment("memory-aware-b", {}, 3)
-    assert all(value > 0 for value in (*faster, *saved))

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from places import SHARED
 
 from bench.fleet import policies as online_policies
-from bench.fleet.policies import FOLDER, PolicyResult, ratio, regime_rows, side_by_side, winning
-from mig_opt.files.fleet.traces import read_trace
+from bench.fleet.policies import PolicyResult, ratio, regime_rows, side_by_side, winning
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.method.registry import Method, methods
-from mig_opt.studies import GeneratedTraces, TraceFromFile
-
-PODS = SHARED / "alibaba_openb" / "openb_pod_list_default.csv"
+from mig_opt.studies import GeneratedTraces
 
 
 def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,20 +73,3 @@ def test_the_figure_shows_all_of_them() -> None:
     assert [float(line.get_xdata()[0]) for line in points] == pytest.approx([1.2, 1.44])  # type: ignore[arg-type, index]
     assert [line.get_markerfacecolor() != "white" for line in points] == [True, False]
     assert all(first.get_xlim()[0] < 1 < line.get_xdata()[0] < first.get_xlim()[1] for line in points)  # type: ignore[index, operator]
-
-
-@pytest.mark.deep
-def test_the_days_are_those_of_the_trace(tmp_path: Path) -> None:
-    files = [source.file for source in online_policies.planned().traces if isinstance(source, TraceFromFile)]
-    for name in files:
-        trace = read_trace(FOLDER / name, gpu="A100", gpus=8)
-        assert 150 <= len(trace.jobs) <= 200
-        assert 0 <= trace.jobs[0].arrival <= trace.jobs[-1].arrival < 86_400
-        seconds = sum(job.work * trace.gpu.profile(job.profile or "").compute_slices for job in trace.jobs)
-        assert 4 <= seconds / trace.gpu.compute_slices / 86_400 <= 9
-    if not PODS.is_file():
-        pytest.skip("the data of the trace are not there")
-    online_policies.write_days(PODS, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == set(files)
-    for name in files:
-        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
