@@ -17,9 +17,8 @@ from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
-from mig_opt.rules import wrong_share
+from mig_opt.rules.vocabulary import Number, Share
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import above
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,11 +56,11 @@ class Baskets(QueueingPolicy):
     ('b',)
     """
 
-    quota: Annotated[float, wrong_share] = 0.3
-    small_quota: Annotated[float, wrong_share] = 1.0
-    large: Annotated[float, wrong_share] = 1.0
+    quota: Share = 0.3
+    small_quota: Share = 1.0
+    large: Share = 1.0
     defragmentation: bool = True
-    consolidate_s: Annotated[float, above(0, "seconds > 0, or None for never")] | None = 3600.0
+    consolidate_s: Annotated[float, Number(above=0, words="seconds > 0, or None for never")] | None = 3600.0
     dynamic_partitioning: bool = field(default=True, init=False)
     partition: None = field(default=None, init=False)
 

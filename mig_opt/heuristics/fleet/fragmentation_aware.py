@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mig_opt.gpu.geometry import GpuState, Option, members
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
-from mig_opt.rules import wrong_share
+from mig_opt.rules.vocabulary import Share
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import GpuStates
 
@@ -48,7 +48,7 @@ class FragmentationAware(QueueingPolicy):
         ``after`` it has left, or ``before``. The paper's sentence can be read both ways.
     """
 
-    threshold: Annotated[float, wrong_share] = 0.4
+    threshold: Share = 0.4
     load_balancing: bool = True
     migration: bool = True
     source_load: Literal["after", "before"] = "after"

@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar, Literal
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
+from mig_opt.rules.vocabulary import Number, Seconds
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import above, at_least
 
 # Observations of a job in the time it has left: a job that runs for years is not observed every second.
 _MOST_OBSERVATIONS = 1000
@@ -60,10 +60,10 @@ class MemoryAware(QueueScheduler):
     prediction: bool = True
     folding: bool = True
     warps: bool = False
-    slowdown_limit: Annotated[float, at_least(1, "a finite number >= 1")] | None = None
-    start_gb: Annotated[float, at_least(0, "a finite number of GB >= 0")] = 0.0
-    sample_s: Annotated[float, above(0, "a finite number of seconds > 0")] = 1.0
-    tolerance: Annotated[float, at_least(0, "a finite number >= 0")] = 0.05
+    slowdown_limit: Annotated[float, Number(at_least=1)] | None = None
+    start_gb: Annotated[float, Number("GB", at_least=0)] = 0.0
+    sample_s: Seconds = 1.0
+    tolerance: Annotated[float, Number(at_least=0)] = 0.05
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue and no knowledge of jobs that grow."""

@@ -5,7 +5,7 @@ From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,19 +13,8 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.reconfiguration import GpuView, ReconfiguringPolicy
-from mig_opt.rules import wrong_number, wrong_type
+from mig_opt.rules.vocabulary import Number
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import at_least
-
-
-def _wrong_sensitivities(path: str, values: object) -> Iterator[Problem]:
-    if not isinstance(values, Mapping):
-        yield wrong_type(path, values, "a mapping of names of jobs to their sensitivities")
-        return
-    for name, value in values.items():
-        if not isinstance(name, str):
-            yield Problem(path, f"must be a mapping whose keys are names of jobs, one of them is {name!r:.60}")
-        yield from wrong_number(f"{path}[{name!r}]", value, "a finite number >= 0", at_least=0)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -53,14 +42,16 @@ class PcieAware(ReconfiguringPolicy):
         As of :class:`~mig_opt.heuristics.fleet.reconfiguration.ReconfiguringPolicy`.
     """
 
-    delay_threshold: Annotated[float, at_least(1, "a slowdown from 1 on, or None for no threshold")] | None = 1.5
-    sensitivities: Annotated[Mapping[str, float], _wrong_sensitivities] | None = None
+    delay_threshold: (
+        Annotated[float, Number(at_least=1, words="a slowdown from 1 on, or None for no threshold")] | None
+    ) = 1.5
+    sensitivities: Mapping[str, Annotated[float, Number(at_least=0)]] | None = None
 
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
         known = dict.fromkeys(job.name for job in cluster.trace.jobs)
         problems = [
-            Problem(f"sensitivities[{name!r}]", f"the trace has no job of that name; {nearest(name, known)}")
+            Problem(f"sensitivities.{name}", f"the trace has no job of that name; {nearest(str(name), known)}")
             for name in self.sensitivities or ()
             if name not in known
         ]

@@ -8,7 +8,6 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 from mig_opt.errors import Problem
@@ -21,9 +20,9 @@ from mig_opt.heuristics.fleet.plans.problem import PlanningProblem, WaitingJob, 
 from mig_opt.heuristics.fleet.plans.search import Effort, PlanSearch, PriorityList
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
-from mig_opt.rules import wrong_integer, wrong_share
+from mig_opt.rules.vocabulary import Moment, Number, Seconds, Share, Whole
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import ConfigurablePolicy, above, at_least
+from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
 _MOST_GPUS = 64  # on larger fleets a plan uses only so many GPUs: some that have room, and those that are free first
 _ROOMY_GPUS = 8  # number of GPUs with room for each profile, on larger fleets
@@ -33,9 +32,6 @@ _MOST_EXPECTED = 1e6  # largest number of expected jobs: the first gaps may be a
 _PAUSE_GAPS = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
 _UNEXPECTED_SHARE = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
 _LEAST_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
-_AT_LEAST_0 = at_least(0, "a finite number >= 0")
-_SECONDS = at_least(0, "a finite number of seconds >= 0")
-
 _WINDOW = -1  # tag of the wake-up at the end of a window; other tags are jobs that should have ended
 
 
@@ -95,17 +91,17 @@ class Planner(ConfigurablePolicy):
     [('c', '4g.24gb@0', 1.13), ('a', '2g.12gb@0', 13.35), ('b', '2g.12gb@2', 13.47)]
     """
 
-    balance: Annotated[float, wrong_share] = 0.5
-    tardiness: Annotated[float, _AT_LEAST_0] = 1.0
-    overtaken: Annotated[float, _AT_LEAST_0] = 20.0
-    overtaken_s: Annotated[float, _SECONDS] = 3600.0
-    think: Annotated[float, above(0, "a finite number of seconds > 0, or None")] | None = None
+    balance: Share = 0.5
+    tardiness: Annotated[float, Number(at_least=0)] = 1.0
+    overtaken: Annotated[float, Number(at_least=0)] = 20.0
+    overtaken_s: Moment = 3600.0
+    think: Annotated[float, Number("seconds", above=0, hint=", or None")] | None = None
     method: str | None = None
-    window: Annotated[float, _SECONDS] = 0.0
-    most: Annotated[int, partial(wrong_integer, least=1, most=10_000)] = 48
-    patience: Annotated[float, above(0, "a finite number > 0")] = 10.0
-    rounds: Annotated[int, partial(wrong_integer, least=0, most=10**9)] = 3000
-    work: Annotated[float, above(0, "a finite number of seconds > 0")] = 0.05
+    window: Moment = 0.0
+    most: Annotated[int, Whole(1, 10_000)] = 48
+    patience: Annotated[float, Number(above=0)] = 10.0
+    rounds: Annotated[int, Whole(0, 10**9)] = 3000
+    work: Seconds = 0.05
     seed: int = 0
 
     def __post_init__(self) -> None:

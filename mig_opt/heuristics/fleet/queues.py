@@ -17,8 +17,8 @@ from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler, free_slices
 from mig_opt.heuristics.fleet.partitions import create_partitions, profile_for
+from mig_opt.rules.vocabulary import Number
 from mig_opt.simulation.fleet.cluster import Cluster
-from mig_opt.simulation.fleet.options import at_least
 
 PATIENCE_S = 600.0
 """Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""
@@ -50,7 +50,7 @@ class QueueingPolicy(QueueScheduler):
     """
 
     backfill: bool = False
-    patience: Annotated[float, at_least(0, "seconds from 0 on, or None for no limit")] | None = PATIENCE_S
+    patience: Annotated[float, Number(at_least=0, words="seconds from 0 on, or None for no limit")] | None = PATIENCE_S
     dynamic_partitioning: bool = True
     partition: str | Sequence[str] | None = None
 

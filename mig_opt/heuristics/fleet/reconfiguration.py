@@ -21,9 +21,9 @@ from mig_opt.heuristics.fleet.partitions import (
     repartition,
     smallest_instances,
 )
+from mig_opt.rules.vocabulary import Number
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import Ranking
-from mig_opt.simulation.fleet.options import at_least
 
 
 def predicted_slowdown(factor: float | None, bound: int) -> float:
@@ -121,7 +121,9 @@ class ReconfiguringPolicy(QueueScheduler):
 
     partitions_gpus: ClassVar = True
 
-    wait_threshold: Annotated[float, at_least(0, "seconds from 0 on, or None for no threshold")] | None = 60.0
+    wait_threshold: Annotated[float, Number(at_least=0, words="seconds from 0 on, or None for no threshold")] | None = (
+        60.0
+    )
     partition: str | Sequence[str] | None = None
 
     def factor(self, cluster: Cluster, job: Job) -> float | None:

@@ -1,36 +1,18 @@
-"""Options of schedulers: the fields of their dataclasses, whose types say which values are allowed.
-
-What a type cannot say is a check in its annotation: ``Annotated[float, wrong_share]`` is a share, and
-``Annotated[float, above(0, "seconds > 0, or None")] | None`` a number of seconds, or None.
-"""
+"""Options of schedulers: the fields of their dataclasses, whose types say which values are allowed."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.registry import Method
-from mig_opt.rules import wrong_choice, wrong_flag, wrong_number
+from mig_opt.rules import wrong_choice, wrong_flag
+from mig_opt.rules.checks import Hint, checked_value, hints_of, parts_of
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.texts import number_in
-
-Check = Callable[[str, object], Iterable[Problem]]
-"""Check of an option: yields a problem, under the given name, unless the value is allowed."""
-
-
-def at_least(least: float, wanted: str) -> Check:
-    """Return the check of numbers that are not less than ``least``; ``wanted`` describes them."""
-    return partial(wrong_number, wanted=wanted, at_least=least)
-
-
-def above(least: float, wanted: str) -> Check:
-    """Return the check of numbers that are greater than ``least``; ``wanted`` describes them."""
-    return partial(wrong_number, wanted=wanted, above=least)
 
 
 class ConfigurablePolicy(Policy):
@@ -52,31 +34,29 @@ class ConfigurablePolicy(Policy):
 
     def option_problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the options."""
-        for option, kinds in _kinds(type(self)).items():
-            value = getattr(self, option)
-            for kind in kinds if value is not None or types.NoneType not in kinds else ():
-                if kind is bool:
-                    yield from wrong_flag(option, value)
-                elif get_origin(kind) is Literal:
-                    yield from wrong_choice(option, value, get_args(kind))
-                elif get_origin(kind) is Annotated:
-                    yield from kind.__metadata__[0](option, value)
+        for option in _options(type(self)):
+            value, problems = getattr(self, option), list[Problem]()
+            hint = hints_of(type(self))[option]
+            checked_value(hint, value, option, problems)
+            yield from problems
+            if parts_of(hint).bare is bool:
+                yield from wrong_flag(option, value)
+            elif get_origin(hint) is Literal:
+                yield from wrong_choice(option, value, get_args(hint))
 
 
 @cache
-def _kinds(policy: Callable[..., Any]) -> Mapping[str, tuple[Any, ...]]:
-    """Return the types of each option of a scheduler; those that its bases have as well come last."""
+def _options(policy: Callable[..., Any]) -> Mapping[str, Hint]:
+    """Return the types of the options of a scheduler; those that its bases have as well come last."""
     assert isinstance(policy, type)
-    hints = get_type_hints(policy, include_extras=True)
-    offered = {field.name for field in dataclasses.fields(policy) if field.init}
-    names = dict.fromkeys(name for cls in policy.__mro__ for name in inspect.get_annotations(cls) if name in offered)
-    unions = (Union, types.UnionType)
-    return {name: get_args(hints[name]) if get_origin(hints[name]) in unions else (hints[name],) for name in names}
+    hints = hints_of(policy)
+    names = dict.fromkeys(name for cls in policy.__mro__ for name in inspect.get_annotations(cls) if name in hints)
+    return {name: parts_of(hints[name]) for name in names}
 
 
 def policy_options(policy: Method) -> tuple[str, ...]:
     """Return the names of the options of a registered policy."""
-    return tuple(_kinds(policy.load()))
+    return tuple(_options(policy.load()))
 
 
 def option_problems(policy: Method, options: Mapping[str, object]) -> Iterator[Problem]:
@@ -93,10 +73,10 @@ def read_option(policy: Method, option: str, text: str) -> object:
     Where the option takes texts, numbers stay texts: a partition may be called ``7``. Where it may be None, that is
     ``none``.
     """
-    kinds = _kinds(policy.load()).get(option, ())
-    if types.NoneType in kinds and text.casefold() == "none":
+    hint = _options(policy.load()).get(option)
+    if hint and hint.optional and text.casefold() == "none":
         return None
-    if str in kinds:
+    if hint and (hint.bare is str or str in get_args(hint.bare)):
         return tuple(text.split("/")) if "/" in text else text
     if text.casefold() in ("true", "false"):
         return text.casefold() == "true"

@@ -269,15 +269,15 @@ def test_all_wrong_options_at_once() -> None:
         simulate(wanted, "pcie-aware", delay_threshold=0.9, wait_threshold=-1, sensitivities={"a": -0.1, "b": math.nan})
     assert [problem.path for problem in refused.value.problems] == [
         "delay_threshold",
-        "sensitivities['a']",
-        "sensitivities['b']",
+        "sensitivities.a",
+        "sensitivities.b",
         "wait_threshold",
     ]
     assert "a slowdown from 1 on, or None for no threshold, is 0.9" in str(refused.value)
     for wrong in ({"delay_threshold": "2"}, {"wait_threshold": math.inf}, {"sensitivities": [1.0]}, {"partition": "9"}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             simulate(wanted, "pcie-aware", **wrong)
-    with pytest.raises(InputError, match=r"sensitivities\['training'\]: the trace has no job of that name"):
+    with pytest.raises(InputError, match=r"sensitivities.training: the trace has no job of that name"):
         simulate(wanted, "pcie-aware", sensitivities={"training": 1.0})
     with pytest.raises(InputError, match="delay_threshold: is no option of the policy 'pcie-unaware'"):
         simulate(wanted, "pcie-unaware", delay_threshold=2.0)
@@ -329,7 +329,5 @@ def test_a_partition_of_another_kind(policy: str) -> None:
 
 
 def test_keys_of_sensitivities_are_names() -> None:
-    with pytest.raises(
-        InputError, match="sensitivities: must be a mapping whose keys are names of jobs, one of them is 1"
-    ):
+    with pytest.raises(InputError, match=r"sensitivities.1: the trace has no job of that name"):
         aware(quiet("a", 0, 1), sensitivities={1: 1.0})
