@@ -9,6 +9,7 @@ what is ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from mig_opt.gpu.geometry import Geometry, GpuState, Option
@@ -44,7 +45,6 @@ class FragmentationGrowth(QueueingPolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""
-        self._known: dict[int, int] = {}
         self._most = cluster.geometry.unit
         if self.metric == "blocked":
             self._most = sum(place.profile.memory_slices for place in cluster.geometry.placements)
@@ -56,14 +56,10 @@ class FragmentationGrowth(QueueingPolicy):
         return self._most + after - self._fragmentation(state.geometry, state.busy)
 
     def _fragmentation(self, geometry: Geometry, busy: int) -> int:
-        if self.metric == "unavailable":
-            return geometry.usage(busy).cost
-        found = self._known.get(busy)
-        if found is None:
-            found = self._known[busy] = blocked_slices(geometry, busy)
-        return found
+        return blocked_slices(geometry, busy) if self.metric == "blocked" else geometry.usage(busy).cost
 
 
+@cache
 def blocked_slices(geometry: Geometry, busy: int) -> int:
     """Return the memory slices of the placements of plain profiles that busy ones overlap, while they would be free.
 
