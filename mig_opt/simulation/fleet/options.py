@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.registry import Method
 from mig_opt.rules import wrong_choice, wrong_flag
-from mig_opt.rules.checks import Hint, checked_value, hints_of, parts_of
+from mig_opt.rules.checks import checked_value, hints_of, parts_of
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.texts import number_in
 
@@ -34,9 +34,8 @@ class ConfigurablePolicy(Policy):
 
     def option_problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the options."""
-        for option in _options(type(self)):
+        for option, hint in _options(type(self)).items():
             value, problems = getattr(self, option), list[Problem]()
-            hint = hints_of(type(self))[option]
             checked_value(hint, value, option, problems)
             yield from problems
             if parts_of(hint).bare is bool:
@@ -46,12 +45,12 @@ class ConfigurablePolicy(Policy):
 
 
 @cache
-def _options(policy: Callable[..., Any]) -> Mapping[str, Hint]:
+def _options(policy: Callable[..., Any]) -> Mapping[str, Any]:
     """Return the types of the options of a scheduler; those that its bases have as well come last."""
     assert isinstance(policy, type)
     hints = hints_of(policy)
     names = dict.fromkeys(name for cls in policy.__mro__ for name in inspect.get_annotations(cls) if name in hints)
-    return {name: parts_of(hints[name]) for name in names}
+    return {name: hints[name] for name in names}
 
 
 def policy_options(policy: Method) -> tuple[str, ...]:
@@ -73,10 +72,10 @@ def read_option(policy: Method, option: str, text: str) -> object:
     Where the option takes texts, numbers stay texts: a partition may be called ``7``. Where it may be None, that is
     ``none``.
     """
-    hint = _options(policy.load()).get(option)
-    if hint and hint.optional and text.casefold() == "none":
+    bare, _, optional = parts_of(_options(policy.load()).get(option))
+    if optional and text.casefold() == "none":
         return None
-    if hint and (hint.bare is str or str in get_args(hint.bare)):
+    if bare is str or str in get_args(bare):
         return tuple(text.split("/")) if "/" in text else text
     if text.casefold() in ("true", "false"):
         return text.casefold() == "true"
