@@ -67,21 +67,11 @@ class Method:
 
 @dataclass(slots=True)
 class Registry:
-    """Methods or policies, to be found by name.
+    """Methods or policies, to be found by name."""
 
-    Attributes
-    ----------
-    what : str
-        ``method`` or ``policy``: the argument that takes the name.
-    entries : tuple of Method
-        All of them.
-    auto : str
-        Name of the entry that ``auto`` stands for; empty if there is none.
-    """
-
-    what: str
+    what: str  # ``method`` or ``policy``: the argument that takes the name
     entries: tuple[Method, ...]
-    auto: str = ""
+    auto: str = ""  # name of the entry that ``auto`` stands for, if there is one
 
     def find(self, name: object) -> Method:
         """Return the entry called ``name``.

@@ -84,19 +84,7 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
 
 
 class Relaxation:
-    """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds.
-
-    Attributes
-    ----------
-    kinds : InstanceTypes
-        The kinds of instances that some service can use.
-    covers : Covers
-        Finds cheap covers of every service.
-    bounds : tuple of FleetBound
-        Lower bounds on the number of GPUs, the best one first.
-    dual_prices : numpy.ndarray
-        The dual prices of instances of the best bound, for each kind.
-    """
+    """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds."""
 
     def __init__(self, demand: Demand) -> None:
         if nowhere := demand.unservable():
@@ -110,8 +98,9 @@ class Relaxation:
         if len(demand.services) > _SAMPLE:
             rows = np.random.default_rng(0).choice(len(demand.services), _SAMPLE, replace=False)
             self._sample = self.covers.some(rows)
-        dual, self.dual_prices = self._dual_bound()
+        dual, self.dual_prices = self._dual_bound()  # the prices of instances of each kind
         bounds = (self._compute_slices(), dual)
+        # on the number of GPUs, the best one first
         self.bounds = tuple(sorted(bounds, key=lambda bound: (-bound.gpus, -bound.value)))
 
     def _compute_slices(self) -> FleetBound:

@@ -63,10 +63,8 @@ def explain(
     time_limit : float, optional
         Wall-clock seconds. When they are over, the set is still impossible, but ``open`` requirements in it may be
         superfluous. With None the work goes on until all is proven, which may take very long.
-    seed : int
-        Seed for whatever is random, at least 0.
-    workers : int, optional
-        Threads; by default one for each core.
+    seed, workers
+        As for :func:`mig_opt.solve`.
 
     Returns
     -------

@@ -73,14 +73,8 @@ class Requirement:
 class Requirements:
     """The requirements of a batch, and a target in seconds.
 
-    What is left of the batch depends on the target only where the number of GPUs is dropped.
-
-    Attributes
-    ----------
-    all : frozenset of Requirement
-        Every requirement but the target.
-    gpus, operations, live, tasks, details
-        Those about the number of GPUs, operations, live instances, tasks that must run, and their sizes and memory.
+    What is left of the batch depends on the target only where the number of GPUs is dropped. ``details`` are what the
+    sizes and the memory of tasks require, and ``all`` is every requirement but the target.
     """
 
     def __init__(self, batch: Batch, target: float) -> None:

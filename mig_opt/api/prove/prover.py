@@ -112,12 +112,8 @@ def prove(
     within : float
         Seconds: schedules that are shorter by no more than that do not count. Methods that compute in floating-point
         numbers (``milp``) can be some millionths of a second short of a proof to the tick.
-    seed : int
-        For whatever is random in the method.
-    workers : int, optional
-        Threads; by default one for each core.
-    callbacks : Callbacks or sequence of Callbacks
-        Told about the progress of the method.
+    seed, workers, callbacks
+        As for :func:`mig_opt.solve`.
 
     Returns
     -------

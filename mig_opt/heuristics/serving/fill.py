@@ -214,6 +214,17 @@ def fit(gpus: FilledGpus, segment: PlannedSegment) -> bool:
     return gpus.put(segment, order.preferred + order.avoided)
 
 
+def put_all(gpus: FilledGpus, segments: Collection[PlannedSegment], *, avoiding: bool = False) -> None:
+    """Put every segment, the largest first, on the first GPU with room, or on a new one.
+
+    With ``avoiding``, a further GPU is begun rather than that a segment starts where starts are avoided.
+    """
+    for segment in largest_first(segments):
+        order = start_order(gpus.gpu, segment.profile)
+        if not gpus.put(segment, order.preferred + (() if avoiding else order.avoided)):
+            gpus.put_new(segment, order.preferred)
+
+
 Planner = Callable[[FilledGpus, Sequence[Need]], None]
 """Puts segments for all needs on GPUs of one kind, on further ones where it takes more."""
 

@@ -12,14 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mig_opt.heuristics.serving.demand_match import Need, match
-from mig_opt.heuristics.serving.fill import (
-    FilledGpus,
-    PlannedSegment,
-    fit,
-    largest_first,
-    offer_plans,
-    start_order,
-)
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans, put_all
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
@@ -38,10 +31,7 @@ def igniter(demand: Demand, control: Control[Deployment]) -> None:
 
 
 def _planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:
-    segments = [PlannedSegment(need.service, option) for need in needs for option in match(need, whole(need))]
-    for segment in largest_first(segments):
-        if not fit(gpus, segment):
-            gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
+    put_all(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need, whole(need))])
 
 
 def whole(need: Need) -> Option:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from mig_opt.heuristics.serving.demand_match import SMALL, Need, match, small_segments
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans, put_all
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -59,10 +59,7 @@ def relocate(gpus: FilledGpus, segments: Collection[PlannedSegment]) -> None:
     No segment starts where starts are avoided: that a further GPU is begun instead is what makes the published counts
     without optimisation what they are (each 3g there has a GPU of its own), and what the optimisation mends.
     """
-    for segment in largest_first(segments):
-        preferred = start_order(gpus.gpu, segment.profile).preferred
-        if not gpus.put(segment, preferred):
-            gpus.put_new(segment, preferred)
+    put_all(gpus, segments, avoiding=True)
 
 
 def optimize(
@@ -114,9 +111,7 @@ class _Optimization:
             self._released[segment.service] += segment.option.point.throughput
         for service in divided:
             queue += self._replacements(self._needs[service])
-        for segment in largest_first(queue):
-            if not fit(self._rack, segment):
-                self._rack.put_new(segment, start_order(self._rack.gpu, segment.profile).preferred)
+        put_all(self._rack, queue)
 
     def _replacements(self, need: Need) -> list[PlannedSegment]:
         service = need.service
