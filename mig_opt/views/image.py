@@ -42,84 +42,81 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _MARKERS = {"circle": "o", "x": "x", "square": "s", "cross": "X"}
 
 
-class MarksImage:
-    """The marks of a panel in an image."""
+def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:
+    """Draw a mark, and yield what a legend has to explain."""
+    match mark:
+        case Boxes():
+            yield from _draw_boxes(panel, mark)
+        case Line():
+            yield mark.legend, _draw_line(panel, mark)
+        case Area():
+            style: dict[str, Any] = {"step": "post", "facecolor": mark.colour, "linewidth": 0, "zorder": 2}
+            low, high = (np.append(level, level[-1]) for level in (mark.low, mark.high))
+            panel.parts[0].fill_between(mark.edges, low, high, gid=mark.gid, **style)
+            yield mark.legend, sign(mark.colour)
+        case Dots():
+            yield mark.legend, _draw_dots(panel, mark)
+        case Links():
+            axes, style = panel.parts[0], {"color": INK, "zorder": 6}
+            for link in mark.links:
+                axes.plot([link.x, link.x], [link.begin, link.end], linewidth=0.7, gid=link.gid, **style)
+                yield mark.legend, axes.plot(link.x, link.end, ls="none", marker="o", markersize=2.6, **style)[0]
+        case Rule():
+            draw = panel.parts[0].axhline if mark.level else panel.parts[0].axvline
+            dashes = "--" if mark.dashed else "-"
+            rule = draw(mark.at, color=mark.colour, linestyle=dashes, linewidth=1.2, gid=mark.gid, zorder=4)
+            yield mark.name if mark.keyed else "", rule
 
-    def __init__(self, panel: PanelImage) -> None:
-        self.panel = panel
 
-    def draw(self, mark: Mark) -> Iterable[tuple[str, Artist]]:
-        """Draw a mark, and yield what a legend has to explain."""
-        match mark:
-            case Boxes():
-                yield from self.draw_boxes(mark)
-            case Line():
-                yield mark.legend, self.draw_line(mark)
-            case Area():
-                style: dict[str, Any] = {"step": "post", "facecolor": mark.colour, "linewidth": 0, "zorder": 2}
-                low, high = (np.append(level, level[-1]) for level in (mark.low, mark.high))
-                self.panel.parts[0].fill_between(mark.edges, low, high, gid=mark.gid, **style)
-                yield mark.legend, sign(mark.colour)
-            case Dots():
-                yield mark.legend, self.draw_dots(mark)
-            case Links():
-                axes, style = self.panel.parts[0], {"color": INK, "zorder": 6}
-                for link in mark.links:
-                    axes.plot([link.x, link.x], [link.begin, link.end], linewidth=0.7, gid=link.gid, **style)
-                    yield mark.legend, axes.plot(link.x, link.end, ls="none", marker="o", markersize=2.6, **style)[0]
-            case Rule():
-                draw = self.panel.parts[0].axhline if mark.level else self.panel.parts[0].axvline
-                dashes = "--" if mark.dashed else "-"
-                rule = draw(mark.at, color=mark.colour, linestyle=dashes, linewidth=1.2, gid=mark.gid, zorder=4)
-                yield mark.name if mark.keyed else "", rule
+def _draw_line(panel: PanelImage, line: Line) -> Artist:
+    """Draw a line and return it; matplotlib takes dashes in widths of the line."""
+    dashes: Any = (0, tuple(length / line.width for length in line.dashes)) if line.dashes else "-"
+    style: dict[str, Any] = {"color": line.colour, "linewidth": line.width, "linestyle": dashes}
+    drawn = "steps-post" if line.steps else "default"
+    return panel.parts[0].plot(line.x, line.y, drawstyle=drawn, gid=line.gid, zorder=2, **style)[0]
 
-    def draw_line(self, line: Line) -> Artist:
-        """Draw a line and return it; matplotlib takes dashes in widths of the line."""
-        dashes: Any = (0, tuple(length / line.width for length in line.dashes)) if line.dashes else "-"
-        style: dict[str, Any] = {"color": line.colour, "linewidth": line.width, "linestyle": dashes}
-        drawn = "steps-post" if line.steps else "default"
-        return self.panel.parts[0].plot(line.x, line.y, drawstyle=drawn, gid=line.gid, zorder=2, **style)[0]
 
-    def draw_dots(self, dots: Dots) -> Artist:
-        """Draw markers and return them."""
-        hollow: dict[str, Any] = {"facecolor": "white", "edgecolor": dots.colour}
-        face = hollow if dots.hollow else {"color": dots.colour}
-        return self.panel.parts[0].scatter(
-            dots.x, dots.y, s=np.square(dots.sizes), marker=_MARKERS[dots.marker], linewidths=1.0, clip_on=False,
-            zorder=4, gid=dots.gid, **face,
-        )  # fmt: skip
+def _draw_dots(panel: PanelImage, dots: Dots) -> Artist:
+    """Draw markers and return them."""
+    hollow: dict[str, Any] = {"facecolor": "white", "edgecolor": dots.colour}
+    face = hollow if dots.hollow else {"color": dots.colour}
+    return panel.parts[0].scatter(
+        dots.x, dots.y, s=np.square(dots.sizes), marker=_MARKERS[dots.marker], linewidths=1.0, clip_on=False,
+        zorder=4, gid=dots.gid, **face,
+    )  # fmt: skip
 
-    def draw_boxes(self, group: Boxes) -> Iterable[tuple[str, Artist]]:
-        """Draw boxes and what is written in them."""
-        across = self.panel.points_across()
-        boxes, legend = list(group.boxes), group.legend
-        if group.role in {"create", "destroy"}:
-            least = _LEAST_OPERATION / across
-            legend += " (not to scale)" if any(box.right - box.left < least for box in boxes) else ""
-            boxes = [_widened(box, least, at_left=group.role == "destroy") for box in boxes]
-        if group.role in {"create", "destroy", "lost"}:
-            self.panel.covers += boxes
-        style = _LOOKS.get(group.role)
-        for box in boxes:
-            place = self.panel.place_of(box)
-            if place is None or style is None:
-                continue
-            axes, higher = place
-            face = "white" if group.role == "lost" else box.colour
-            look = {"facecolor": face, "edgecolor": box.colour, **style}
-            if (box.right - box.left) * across < 3 and style.get("edgecolor") == "white":
-                # A white edge would hide a box that is not wider than the edge.
-                look |= {"edgecolor": box.colour, "linewidth": 0.3}
-            patch = Rectangle((box.left, box.top - higher), box.right - box.left, box.bottom - box.top, **look)
-            axes.add_patch(patch).set_gid(box.gid)
-            # Those that are lost have many colours.
-            yield legend, sign("white", **{**style, "edgecolor": LINES}) if group.role == "lost" else patch
-            if box.beside:
-                axes.annotate(
-                    box.beside, (box.right, box.middle - higher), (4, 0), textcoords="offset points", va="center",
-                    fontsize=SMALL_FONT, color=INK, gid=box.gid.replace("bar", "value", 1), zorder=5,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-                )  # fmt: skip
+
+def _draw_boxes(panel: PanelImage, group: Boxes) -> Iterable[tuple[str, Artist]]:
+    """Draw boxes and what is written in them."""
+    across = panel.points_across()
+    boxes, legend = list(group.boxes), group.legend
+    if group.role in {"create", "destroy"}:
+        least = _LEAST_OPERATION / across
+        legend += " (not to scale)" if any(box.right - box.left < least for box in boxes) else ""
+        boxes = [_widened(box, least, at_left=group.role == "destroy") for box in boxes]
+    if group.role in {"create", "destroy", "lost"}:
+        panel.covers += boxes
+    style = _LOOKS.get(group.role)
+    for box in boxes:
+        place = panel.place_of(box)
+        if place is None or style is None:
+            continue
+        axes, higher = place
+        face = "white" if group.role == "lost" else box.colour
+        look = {"facecolor": face, "edgecolor": box.colour, **style}
+        if (box.right - box.left) * across < 3 and style.get("edgecolor") == "white":
+            # A white edge would hide a box that is not wider than the edge.
+            look |= {"edgecolor": box.colour, "linewidth": 0.3}
+        patch = Rectangle((box.left, box.top - higher), box.right - box.left, box.bottom - box.top, **look)
+        axes.add_patch(patch).set_gid(box.gid)
+        # Those that are lost have many colours.
+        yield legend, sign("white", **{**style, "edgecolor": LINES}) if group.role == "lost" else patch
+        if box.beside:
+            axes.annotate(
+                box.beside, (box.right, box.middle - higher), (4, 0), textcoords="offset points", va="center",
+                fontsize=SMALL_FONT, color=INK, gid=box.gid.replace("bar", "value", 1), zorder=5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+            )  # fmt: skip
 
 
 def _widened(box: Box, least: float, *, at_left: bool) -> Box:
@@ -152,12 +149,12 @@ class Image(Sheet):
         labelled = 0.0
         for panel in self.panels:
             panel.dress()
-            marks, drawn = panel.panel.marks, MarksImage(panel)
+            marks = panel.panel.marks
             rules = [mark for mark in marks if isinstance(mark, Rule) and mark.labelled]
             for mark in marks:
                 if mark not in rules:
                     explained = lines if isinstance(mark, Line) and self.scene.own_key else signs
-                    explained |= {legend: artist for legend, artist in drawn.draw(mark) if legend}
+                    explained |= {legend: artist for legend, artist in draw_mark(panel, mark) if legend}
             names = Names(panel)
             signs |= names.draw([mark for mark in marks if isinstance(mark, Boxes)])
             missing |= dict.fromkeys(names.missing)

@@ -143,8 +143,7 @@ class Boxes:
     boxes: Sequence[Box]
     legend: str = ""
     beneath: bool = False
-    unkeyed: str = ""
-    """Texts that explain numbers, where they are too many for a key."""
+    unkeyed: str = ""  # explains numbers, where they are too many for a key
     only: Only = ""
 
 
@@ -160,8 +159,7 @@ class Line:
     dashes: Sequence[float] = ()
     width: float = 1.4
     steps: bool = True
-    hover: Sequence[tuple[str, str]] = ()
-    """Words of a page about it: names, and texts with ``@x`` and ``@y``."""
+    hover: Sequence[tuple[str, str]] = ()  # words of a page about it: names, and texts with @x and @y
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +187,7 @@ class Dots:
     sizes: float | Sequence[float] = 4.5
     hollow: bool = False
     legend: str = ""
-    hover: Sequence[tuple[str, Sequence[object]]] = ()
-    """Words of a page about each: names, and a column of values."""
+    hover: Sequence[tuple[str, Sequence[object]]] = ()  # words of a page about each: names, and a column of values
     only: Only = ""
 
 
@@ -252,10 +249,8 @@ class Panel:
     height: float = 1.0
     pixels: float = 0.0
     grid: Literal["", "x", "y", "both"] = ""
-    beside: bool = False
-    """In an image it stands beside the panel before, and shares its width."""
-    joined: bool = False
-    """In an image the panel below has the same axis, and its labels are there."""
+    beside: bool = False  # in an image it stands beside the panel before, and shares its width
+    joined: bool = False  # in an image the panel below has the same axis, and its labels are there
     zoom: Literal["", "x", "y", "both"] = "x"
     only: Only = ""
 
@@ -275,10 +270,8 @@ class Scene:
     beyond: float = 0.2
     key: Sequence[tuple[str, str]] = ()
     many: str = ""
-    remarks: Sequence[str] = ()
-    """Further words of the legend of an image."""
-    own_key: bool = False
-    """In an image lines are explained apart from other marks."""
+    remarks: Sequence[str] = ()  # further words of the legend of an image
+    own_key: bool = False  # in an image lines are explained apart from other marks
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", elide(self.title, LONGEST_TITLE))

@@ -125,13 +125,7 @@ class Nvml:
         return Device(_text(nvml.nvmlDeviceGetUUID(handle)), index, _text(nvml.nvmlDeviceGetName(handle)), bus, *mig)
 
     def device(self, identifier: str) -> Device:
-        """Return the GPU with a number, UUID or PCI address.
-
-        Raises
-        ------
-        DriverError
-            If there is none; the message lists those that there are.
-        """
+        """Return the GPU with a number, UUID or PCI address; without one the DriverError lists those that there are."""
         there = self.devices()
         for each in there:
             names = {str(each.index), each.uuid.lower(), each.bus.lower(), each.bus.lower()[4:]}
@@ -146,13 +140,7 @@ class Nvml:
     # Instances
 
     def instances(self, gpu: str) -> tuple[MigInstance, ...]:
-        """Return the instances on the GPU with UUID ``gpu``, by first slice.
-
-        Raises
-        ------
-        DriverError
-            Without permission, without MIG mode, and if the GPU does not answer.
-        """
+        """Return the instances on the GPU with UUID ``gpu``, by first slice."""
         nvml = self._nvml
         with self._told(gpu):
             handle = self._handle(gpu)
@@ -247,14 +235,9 @@ class Nvml:
     # Operations
 
     def create(self, gpu: str, placement: Placement) -> MigInstance:
-        """Create an instance at a place, with one compute instance that fills it.
+        """Create an instance at a place, with one compute instance that fills it; without that it is destroyed again.
 
-        A GPU instance that gets no compute instance is destroyed again.
-
-        Raises
-        ------
-        DriverError
-            If the driver still refuses when patience ends; what is in the way is left alone and named.
+        If the driver still refuses when patience ends, the DriverError names what is in the way, which is left alone.
         """
         return self._patiently(
             lambda: self._create_once(gpu, placement), lambda error: self._why_not(gpu, placement, error)
@@ -301,10 +284,7 @@ class Nvml:
     def destroy(self, gpu: str, number: int) -> None:
         """Destroy a GPU instance, by its number, with its compute instances, and wait until it is gone.
 
-        Raises
-        ------
-        DriverError
-            If it is still there when patience ends; programs that keep GPUs open are named.
+        If it is still there when patience ends, the DriverError names the programs that keep GPUs open.
         """
         self._patiently(lambda: self._destroy_once(gpu, number), lambda error: self._why_still(gpu, number, error))
         waits = self._patience.waits()

@@ -164,10 +164,7 @@ class Executor:
     def execute(self) -> bool:
         """Go on until nothing can be done any more; return True if all of the plan has been done.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C: tasks have been ended then, and instances stay.
+        After Ctrl-C tasks have been ended, and instances stay.
         """
         self._note("resume" if self._journal.began else "begin")
         try:

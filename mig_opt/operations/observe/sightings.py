@@ -11,6 +11,7 @@ from mig_opt.files.values import Findings
 from mig_opt.gpu.model import Profile
 from mig_opt.texts import plural
 
+_MOST_LISTED = 4
 Home = tuple[str, int]
 """Node, and index of a GPU in it."""
 
@@ -167,6 +168,7 @@ def gpu_name(node: str, index: int) -> str:
     return f"GPU {index} of {node}" if node else f"GPU {index}"
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return a list of names, with the number of those beyond the first ones."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return ", ".join(names[:_MOST_LISTED]) + more

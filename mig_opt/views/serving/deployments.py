@@ -65,14 +65,10 @@ class Row:
 
     model: GpuModel
     gpus: tuple[int, ...]
-    names: str
-    """What these GPUs are called, after the word GPU."""
-    segments: tuple[tuple[int, Segment], ...]
-    """Those of the first GPU, with their indices in the deployment."""
-    position: int
-    """From the top."""
-    scale: float
-    """Width of a slice: all rows are as wide as each other."""
+    names: str  # of these GPUs, after the word GPU
+    segments: tuple[tuple[int, Segment], ...]  # of the first GPU, with their indices in the deployment
+    position: int  # from the top
+    scale: float  # width of a slice: all rows are as wide as each other
 
     def label(self, *, kind: bool) -> str:
         """Return what stands beside it, with the ``kind`` of GPU if there are several."""
