@@ -38,7 +38,6 @@ class Names:
         self.missing: list[tuple[int, str, str]] = []
         """What the key has to explain: order, colour and wording."""
         self.counted = 0
-        self.found: dict[object, tuple[str, float] | None] = {}
 
     def draw(self, groups: Sequence[Boxes]) -> dict[str, Artist]:
         """Write the names; return what a legend has to explain, and how."""
@@ -78,10 +77,7 @@ class Names:
         place = self.panel.place_of(box)
         if place is None:
             return True
-        key = tuple(wordings), round(width), round(height)
-        if key not in self.found:
-            self.found[key] = self.sheet.fitted(wordings, width, height - padding, _FONTS[role])
-        found = self.found[key]
+        found = self.sheet.fitted(wordings, width, height - padding, _FONTS[role])
         if found is not None:
             axes, higher = place
             style: dict[str, Any] = {
