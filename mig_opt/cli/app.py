@@ -190,10 +190,24 @@ def _parameters(command: Callable[..., Any], hints: dict[str, Any], common: list
         kind = _COMMON[name]
         default = False if name == "as_json" else None
         found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    found = list(map(_declared, found))
     for parameter in found:
         _read_plainly(parameter)
     # What is said about the progress stands last.
     return sorted(found, key=lambda parameter: parameter.name == "quiet")
+
+
+def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter with the option that the texts of its annotation stand for: metavar, names, help."""
+    kind, *texts, explanation = get_args(parameter.annotation)
+    if not isinstance(explanation, str):
+        return parameter
+    names = [text for text in texts if text.startswith("-")]
+    # Without a name typer would add the opposite of a flag.
+    flag = [f"--{parameter.name.replace('_', '-')}"] if kind is bool and not names else []
+    metavar = next((text for text in texts if not text.startswith("-")), None)
+    option = typer.Option(*names, *flag, metavar=metavar, help=explanation)
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 def _read_plainly(parameter: inspect.Parameter) -> None:

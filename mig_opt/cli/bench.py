@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of, contradicting
 
@@ -15,19 +13,15 @@ def bench(
     call: Call,
     study: Annotated[Path, options.needed("STUDY", "JSON or TOML file.")],
     *,
-    output: Annotated[Path | None, options.output("Rows, one line of JSON each.  [default: STUDY with .jsonl]")] = None,
-    jobs: Annotated[
-        int | None, Option(metavar="N", help="Runs at the same time.  [default: 1, or all threads of the cluster]")
+    output: Annotated[
+        Path | None, "FILE", "--output", "-o", "Rows, one line of JSON each.  [default: STUDY with .jsonl]"
     ] = None,
-    scheduler: Annotated[
-        str | None, Option(metavar="ADDRESS", help="Dask scheduler whose workers do the runs, tcp://HOST:PORT.")
-    ] = None,
-    keep: Annotated[
-        bool, Option("--keep", help="Let rows count that other versions of mig-opt or its solvers made.")
-    ] = False,
-    retry: Annotated[bool, Option("--retry", help="Do runs again that ended with an error.")] = False,
-    table: Annotated[bool, Option("--table", help="Run nothing, only show what is known.")] = False,
-    quiet: Annotated[bool, options.quiet("No progress.")] = False,
+    jobs: Annotated[int | None, "N", "Runs at the same time.  [default: 1, or all threads of the cluster]"] = None,
+    scheduler: Annotated[str | None, "ADDRESS", "Dask scheduler whose workers do the runs, tcp://HOST:PORT."] = None,
+    keep: Annotated[bool, "Let rows count that other versions of mig-opt or its solvers made."] = False,
+    retry: Annotated[bool, "Do runs again that ended with an error."] = False,
+    table: Annotated[bool, "Run nothing, only show what is known."] = False,
+    quiet: Annotated[bool, "--quiet", "-q", "No progress."] = False,
 ) -> Answer:
     """Do the runs of a study that are missing; show its tables.
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import File, Product
@@ -24,7 +24,7 @@ def init(
         Argument(metavar="FILE", help="Where to write it, - for standard output.  [default: KIND.json, .csv or .toml]"),
     ] = None,
     *,
-    force: Annotated[bool, Option("--force", help="Replace a file that exists.")] = False,
+    force: Annotated[bool, "Replace a file that exists."] = False,
 ) -> Product:
     """Write an example of a kind of file, with comments.
 

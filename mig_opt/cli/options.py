@@ -62,53 +62,45 @@ Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
 Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]
 TraceGpu = Annotated[str | None, in_place_of_gpu("GPU that TRACE")]
 TraceGpus = Annotated[int | None, in_place_of_gpus("TRACE")]
-TraceOutput = Annotated[Path | None, output("Write to a .json or .csv file, not to standard output.")]
-CostFree = Annotated[bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")]
+TraceOutput = Annotated[Path | None, "FILE", "--output", "-o", "Write to a .json or .csv file, not to standard output."]
+CostFree = Annotated[bool, "--cost-free", "Creations and destructions take no time, whatever BATCH says."]
 Costs = Annotated[
     str | None,
-    Option(
-        "--costs",
-        metavar="NAME|FILE",
-        help="Seconds of creations and destructions: nvml, nvidia-smi or kubernetes (see: mig-opt gpus GPU), or a file "
-        "of mig-opt run --measured-costs.",
+    "NAME|FILE",
+    "--costs",
+    (
+        "Seconds of creations and destructions: nvml, nvidia-smi or kubernetes (see: mig-opt gpus GPU), or a file "
+        "of mig-opt run --measured-costs."
     ),
 ]
-Start = Annotated[
-    str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
-]
+Start = Annotated[str | None, "STATE", "--from", "Instances that there are: a file of mig-opt state import."]
 
 Method = Annotated[
     str, Option(metavar="NAME", help="One of: mig-opt methods.", autocompletion=completion.methods_of_command)
 ]
-Partition = Annotated[str | None, Option(metavar="P", help="For --method fixpart: instances in order, such as 4+2+1.")]
-TimeLimit = Annotated[float, Option(metavar="S", help="Seconds.")]
-ExactTimeLimit = Annotated[
-    float | None, Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]")
-]
-Seed = Annotated[int, Option(metavar="N", help="For what is random.")]
-Workers = Annotated[int | None, Option(metavar="N", help="Threads.  [default: one per core]")]
+Partition = Annotated[str | None, "P", "For --method fixpart: instances in order, such as 4+2+1."]
+TimeLimit = Annotated[float, "S", "Seconds."]
+ExactTimeLimit = Annotated[float | None, "S", f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]"]
+Seed = Annotated[int, "N", "For what is random."]
+Workers = Annotated[int | None, "N", "Threads.  [default: one per core]"]
 Devices = Annotated[
     str | None,
-    Option(
-        "--devices",
-        metavar="LIST",
-        help="What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
-    ),
+    "LIST",
+    "--devices",
+    "What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
 ]
 
 Profiles = Annotated[
-    list[Path] | None,
-    Option("--profiles", metavar="FILE", help="Profile tables, or a folder of them; may be given repeatedly."),
+    list[Path] | None, "FILE", "--profiles", "Profile tables, or a folder of them; may be given repeatedly."
 ]
-Scenario = Annotated[str | None, Option(metavar="NAME", help="Which rows of a CSV file with such a column.")]
-SloShare = Annotated[float | None, Option(metavar="S", help="Share of the SLO that latency may take.  [default: 0.5]")]
+Scenario = Annotated[str | None, "NAME", "Which rows of a CSV file with such a column."]
+SloShare = Annotated[float | None, "S", "Share of the SLO that latency may take.  [default: 0.5]"]
 WholeMs = Annotated[
     bool | None,
-    Option(
-        "--whole-ms/--no-whole-ms", help="SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45)."
-    ),
+    "--whole-ms/--no-whole-ms",
+    "SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45).",
 ]
-MaxProcesses = Annotated[int | None, Option(metavar="N", help="Most processes that share an instance.")]
+MaxProcesses = Annotated[int | None, "N", "Most processes that share an instance."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +148,11 @@ class ProblemOptions(CostOptions):
     services have commands of their own.
     """
 
-    profiles: Annotated[list[Path] | None, Option("--profiles", metavar="FILE", hidden=True)] = None
-    scenario: Annotated[str | None, Option("--scenario", hidden=True)] = None
-    slo_share: Annotated[float | None, Option("--slo-share", hidden=True)] = None
+    profiles: Annotated[list[Path] | None, Option(metavar="FILE", hidden=True)] = None
+    scenario: Annotated[str | None, Option(hidden=True)] = None
+    slo_share: Annotated[float | None, Option(hidden=True)] = None
     whole_ms: Annotated[bool | None, Option("--whole-ms/--no-whole-ms", hidden=True)] = None
-    max_processes: Annotated[int | None, Option("--max-processes", hidden=True)] = None
+    max_processes: Annotated[int | None, Option(hidden=True)] = None
 
     def for_services(self) -> ServicesOptions:
         """Return those that services have."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, chart_of
 from mig_opt.cli.errors import say
@@ -21,7 +19,7 @@ def plot(
     out: options.PictureArgument,
     *,
     given: options.ProblemOptions,
-    lower_bound: Annotated[float | None, Option(metavar="S", help="Seconds, drawn as a line.")] = None,
+    lower_bound: Annotated[float | None, "S", "Seconds, drawn as a line."] = None,
 ) -> Product:
     """Draw a schedule as a Gantt chart.
 

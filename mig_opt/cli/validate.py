@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.problems import Given, given_problem, given_services
@@ -20,10 +18,10 @@ def validate(
     schedule: options.ScheduleArgument,
     *,
     given: options.ProblemOptions,
-    tolerance: Annotated[
-        float | None, Option(metavar="S", help="Seconds by which times may differ.  [default: 1e-6]")
+    tolerance: Annotated[float | None, "S", "Seconds by which times may differ.  [default: 1e-6]"] = None,
+    output: Annotated[
+        Path | None, "FILE", "--output", "-o", "Write the schedule with the operations that were found."
     ] = None,
-    output: Annotated[Path | None, options.output("Write the schedule with the operations that were found.")] = None,
 ) -> Answer:
     """Check a schedule of a batch against every rule.
 
@@ -45,9 +43,7 @@ def services_validate(
     deployment: options.DeploymentArgument,
     *,
     given: options.ServicesOptions,
-    tolerance: Annotated[
-        float | None, Option(metavar="S", help="Share by which figures may differ.  [default: 1e-9]")
-    ] = None,
+    tolerance: Annotated[float | None, "S", "Share by which figures may differ.  [default: 1e-9]"] = None,
 ) -> Answer:
     """Check a deployment of services against every rule.
 

@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
-
 from mig_opt.api.prove import Check, check_proof_options
 from mig_opt.api.prove import check as check_certificate
 from mig_opt.api.prove.prover import DEFAULT_METHOD
@@ -32,10 +30,8 @@ def check(
     certificate: Annotated[Path, options.needed("CERTIFICATE", "JSON file.")],
     *,
     given: options.BatchOptions,
-    rerun: Annotated[bool, Option("--rerun", help="Ask a method again where something rests on one.")] = False,
-    method: Annotated[
-        str | None, Option(metavar="NAME", help="For --rerun.  [default: that of the certificate]")
-    ] = None,
+    rerun: Annotated[bool, "Ask a method again where something rests on one."] = False,
+    method: Annotated[str | None, "NAME", "For --rerun.  [default: that of the certificate]"] = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     workers: options.Workers = None,
 ) -> Answer:

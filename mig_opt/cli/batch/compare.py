@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
@@ -27,19 +27,13 @@ def compare(
     call: Call,
     batches: Annotated[list[str], Argument(metavar="BATCH", help="JSON or CSV files, bundled instances, or -.")],
     *,
-    methods: Annotated[
-        str | None, Option(metavar="NAMES", help="Some of: mig-opt methods.  [default: cp and every heuristic]")
-    ] = None,
-    partition: Annotated[
-        str | None, Option(metavar="P", help="For fixpart among the methods: instances in order, such as 4+2+1.")
-    ] = None,
-    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each method on each batch.")] = (
-        COMPARISON_TIME_LIMIT
-    ),
+    methods: Annotated[str | None, "NAMES", "Some of: mig-opt methods.  [default: cp and every heuristic]"] = None,
+    partition: Annotated[str | None, "P", "For fixpart among the methods: instances in order, such as 4+2+1."] = None,
+    time_limit: Annotated[float, "S", "Seconds for each method on each batch."] = (COMPARISON_TIME_LIMIT),
     seed: options.Seed = 0,
     workers: options.Workers = None,
     given: options.BatchOptions,
-    output: Annotated[Path | None, options.output("Write a line for each run as CSV.")] = None,
+    output: Annotated[Path | None, "FILE", "--output", "-o", "Write a line for each run as CSV."] = None,
 ) -> Answer:
     """Run several methods on several batches, side by side.
 

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from typer import Option
-
 from mig_opt.api.explain import Conflict, Explanation, Remedy, RequirementKind, Verdict
 from mig_opt.api.explain import explain as find_explanation
 from mig_opt.api.explain.explainer import DEFAULT_TIME_LIMIT, check_question
@@ -45,8 +43,7 @@ def explain(
     batch: options.BatchArgument,
     *,
     target: Annotated[
-        float | None,
-        Option(metavar="S", help="Seconds that the makespan should not exceed.  [default: just below the bound]"),
+        float | None, "S", "Seconds that the makespan should not exceed.  [default: just below the bound]"
     ] = None,
     given: options.BatchOptions,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,

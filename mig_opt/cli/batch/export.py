@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call, File, Product, check_outputs
 from mig_opt.cli.inputs import load_batch
@@ -19,9 +17,7 @@ def export(
     out: Annotated[Path, options.needed("OUT", ".lp or .mps file.")],
     *,
     given: options.BatchOptions,
-    strict: Annotated[
-        bool, Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
-    ] = False,
+    strict: Annotated[bool, "Only schedules without re-creations; else a bound for all schedules."] = False,
 ) -> Product:
     """Write the mixed-integer program of a batch, for any solver.
 

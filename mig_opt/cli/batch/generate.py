@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from typer import Option
 
-from mig_opt.cli import completion, options
+from mig_opt.cli import completion
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.inputs import check_number_of_gpus
 
@@ -16,28 +16,18 @@ def generate(
     call: Call,
     *,
     n: Annotated[int, Option("-n", metavar="N", help="Number of tasks.", show_default=False)],
-    scaling: Annotated[str, Option(metavar="NAME", help="PoorScaling, MixedScaling or GoodScaling.")] = (
-        "MixedScaling"
-    ),
-    times: Annotated[
-        str, Option(metavar="NAME", help="WideTimes (1 to 100 s on one slice) or NarrowTimes (90 to 100 s).")
-    ] = "WideTimes",
-    p_sup: Annotated[
-        float, Option("--p-sup", metavar="P", help="Share of super-linear tasks among those that can be.")
-    ] = 0.5,
+    scaling: Annotated[str, "NAME", "PoorScaling, MixedScaling or GoodScaling."] = ("MixedScaling"),
+    times: Annotated[str, "NAME", "WideTimes (1 to 100 s on one slice) or NarrowTimes (90 to 100 s)."] = "WideTimes",
+    p_sup: Annotated[float, "P", "Share of super-linear tasks among those that can be."] = 0.5,
     gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.", autocompletion=completion.gpus)] = "A100",
-    gpus: Annotated[int, Option(metavar="N", help="How many.")] = 1,
-    seed: Annotated[int, Option(metavar="N", help="Same options and seed, same batch.")] = 0,
-    decimals: Annotated[int, Option(metavar="N", help="Of the seconds.")] = 3,
-    variant: Annotated[str, Option(metavar="NAME", help="paper or published-program.")] = "paper",
-    memory_bound: Annotated[
-        float, Option("--memory-bound", metavar="P", help="Share of memory-bound tasks of published-program.")
-    ] = 0.0,
-    shuffle: Annotated[bool, Option("--shuffle", help="Tasks in random order.")] = False,
-    decided_by: Annotated[
-        str, Option(metavar="NAME", help="Where tasks become compute-bound: slice or size.")
-    ] = "slice",
-    output: Annotated[Path | None, options.output("Write to a file, not to standard output.")] = None,
+    gpus: Annotated[int, "N", "How many."] = 1,
+    seed: Annotated[int, "N", "Same options and seed, same batch."] = 0,
+    decimals: Annotated[int, "N", "Of the seconds."] = 3,
+    variant: Annotated[str, "NAME", "paper or published-program."] = "paper",
+    memory_bound: Annotated[float, "P", "Share of memory-bound tasks of published-program."] = 0.0,
+    shuffle: Annotated[bool, "Tasks in random order."] = False,
+    decided_by: Annotated[str, "NAME", "Where tasks become compute-bound: slice or size."] = "slice",
+    output: Annotated[Path | None, "FILE", "--output", "-o", "Write to a file, not to standard output."] = None,
 ) -> Product:
     """Make a synthetic batch as in the FAR paper (section 6.3).
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands
-from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.checks import refuse
@@ -23,20 +20,18 @@ from mig_opt.verbs.files import read
 def profile(
     call: Call,
     *,
-    commands: Annotated[Path, options.file("Programs: mig-opt schema commands.", "--commands")],
-    gpu: Annotated[str, Option("--gpu", metavar="NAME", help="The kind of GPU: mig-opt gpus.")],
-    output: Annotated[Path, options.output("Write the batch of the tasks; of models, the profiles.")],
-    device: Annotated[str, Option("--device", metavar="GPU", help="Index, UUID or PCI address of the GPU.")] = "0",
-    sizes: Annotated[str, Option(metavar="LIST", help="Compute slices, such as 1,2,7.  [default: all]")] = "",
-    repetitions: Annotated[int, Option(metavar="N", help="Runs that count.")] = 3,
-    warm_up: Annotated[int, Option(metavar="N", help="Runs before them.")] = 1,
-    isolated: Annotated[bool, Option("--isolated", help="One run at a time, nothing beside it.")] = False,
-    batches: Annotated[str, Option(metavar="LIST", help="Batch sizes of models.")] = "1,2,4,8,16,32,64,128",
-    processes: Annotated[str, Option(metavar="LIST", help="Processes of models.")] = "1,2,3",
-    journal: Annotated[
-        Path | None, Option(metavar="FILE", help="File for everything that happens.  [default: OUTPUT.journal]")
-    ] = None,
-    quiet: Annotated[bool, options.quiet("No progress.")] = False,
+    commands: Annotated[Path, "FILE", "Programs: mig-opt schema commands."],
+    gpu: Annotated[str, "NAME", "The kind of GPU: mig-opt gpus."],
+    output: Annotated[Path, "FILE", "--output", "-o", "Write the batch of the tasks; of models, the profiles."],
+    device: Annotated[str, "GPU", "Index, UUID or PCI address of the GPU."] = "0",
+    sizes: Annotated[str, "LIST", "Compute slices, such as 1,2,7.  [default: all]"] = "",
+    repetitions: Annotated[int, "N", "Runs that count."] = 3,
+    warm_up: Annotated[int, "N", "Runs before them."] = 1,
+    isolated: Annotated[bool, "One run at a time, nothing beside it."] = False,
+    batches: Annotated[str, "LIST", "Batch sizes of models."] = "1,2,4,8,16,32,64,128",
+    processes: Annotated[str, "LIST", "Processes of models."] = "1,2,3",
+    journal: Annotated[Path | None, "FILE", "File for everything that happens.  [default: OUTPUT.journal]"] = None,
+    quiet: Annotated[bool, "--quiet", "-q", "No progress."] = False,
 ) -> Answer:
     """Measure each task on each size of instance of a GPU.
 

@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
-
 from mig_opt.api.prove import check_proof_options
 from mig_opt.api.prove import prove as find_proof
 from mig_opt.api.prove.prover import DEFAULT_METHOD
@@ -30,17 +28,13 @@ def prove(
     schedule: options.ScheduleArgument,
     *,
     given: options.BatchOptions,
-    method: Annotated[str, Option(metavar="NAME", help="An exact one of: mig-opt methods.")] = DEFAULT_METHOD,
+    method: Annotated[str, "NAME", "An exact one of: mig-opt methods."] = DEFAULT_METHOD,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
-    within: Annotated[
-        float, Option(metavar="S", help="Seconds by which a schedule may be shorter without counting.")
-    ] = 0.0,
+    within: Annotated[float, "S", "Seconds by which a schedule may be shorter without counting."] = 0.0,
     seed: options.Seed = 0,
     workers: options.Workers = None,
-    output: Annotated[Path | None, options.output("Write the certificate as JSON.")] = None,
-    save_better: Annotated[
-        Path | None, options.file("Write the shorter schedule, if any.", "--save-better", "-b")
-    ] = None,
+    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the certificate as JSON."] = None,
+    save_better: Annotated[Path | None, "FILE", "--save-better", "-b", "Write the shorter schedule, if any."] = None,
 ) -> Answer:
     """Prove a second time that no schedule is shorter by a tick.
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Journal
@@ -41,33 +41,20 @@ def run(
     ] = None,
     *,
     given: options.BatchOptions,
-    commands: Annotated[
-        Path | None, options.file("The command of each task: mig-opt schema commands.", "--commands")
-    ] = None,
+    commands: Annotated[Path | None, "FILE", "The command of each task: mig-opt schema commands."] = None,
     devices: Annotated[
         str | None,
-        Option(
-            "--devices",
-            metavar="LIST",
-            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
-        ),
+        "LIST",
+        "Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
     ] = None,
-    journal: Annotated[
-        Path | None, options.file(f"New file for everything that happens.  [default: {_JOURNAL}]", "--journal")
-    ] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Check everything and show the steps; change nothing.")] = False,
-    resume: Annotated[Path | None, Option("--resume", metavar="JOURNAL", help="Go on with an execution.")] = None,
-    undo: Annotated[
-        Path | None, Option("--undo", metavar="JOURNAL", help="End its tasks; destroy the instances that it made.")
-    ] = None,
-    measured: Annotated[
-        Path | None, options.file("Write the batch with the times and costs as measured.", "--measured")
-    ] = None,
-    measured_costs: Annotated[
-        Path | None, options.file("Write the costs of operations as measured, for --costs.", "--measured-costs")
-    ] = None,
+    journal: Annotated[Path | None, "FILE", f"New file for everything that happens.  [default: {_JOURNAL}]"] = None,
+    dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,
+    resume: Annotated[Path | None, "JOURNAL", "Go on with an execution."] = None,
+    undo: Annotated[Path | None, "JOURNAL", "End its tasks; destroy the instances that it made."] = None,
+    measured: Annotated[Path | None, "FILE", "Write the batch with the times and costs as measured."] = None,
+    measured_costs: Annotated[Path | None, "FILE", "Write the costs of operations as measured, for --costs."] = None,
     chart: Annotated[Path | None, options.plot("plan and execution")] = None,
-    quiet: Annotated[bool, options.quiet("No progress, and no table of the steps.")] = False,
+    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no table of the steps."] = False,
 ) -> Answer:
     """Run a schedule on the GPUs of this machine.
 

@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.api.solve import partition_problems
 from mig_opt.api.solve import solve as run_method
 from mig_opt.batch.batch import Batch
@@ -28,27 +26,23 @@ def solve(
     *,
     given: options.CostOptions,
     start: options.Start = None,
-    busy_until: Annotated[
-        float | None, Option(metavar="S", help="For --from: seconds after which instances in use are free.")
-    ] = None,
+    busy_until: Annotated[float | None, "S", "For --from: seconds after which instances in use are free."] = None,
     initial: Annotated[
-        Path | None, options.file("Schedule to begin with; if its times do not fit, its places are kept.")
+        Path | None, "FILE", "Schedule to begin with; if its times do not fit, its places are kept."
     ] = None,
     method: options.Method = AUTO,
     partition: options.Partition = None,
     time_limit: options.ExactTimeLimit = None,
     seed: options.Seed = 0,
     workers: options.Workers = None,
-    gap: Annotated[str, Option(metavar="SHARE", help="End as soon as the gap is so small, e.g. 0.3% or 0.003.")] = "0",
-    deterministic: Annotated[
-        bool, Option("--deterministic", help="Same plan on every run; S counts work, in one thread.")
-    ] = False,
-    output: Annotated[Path | None, options.output("Write the schedule as JSON.")] = None,
+    gap: Annotated[str, "SHARE", "End as soon as the gap is so small, e.g. 0.3% or 0.003."] = "0",
+    deterministic: Annotated[bool, "Same plan on every run; S counts work, in one thread."] = False,
+    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the schedule as JSON."] = None,
     save_batch: Annotated[
-        Path | None, options.file("Write the batch as planned, with --from: for validate, plot, script and run.")
+        Path | None, "FILE", "Write the batch as planned, with --from: for validate, plot, script and run."
     ] = None,
     chart: Annotated[Path | None, options.plot("the schedule")] = None,
-    quiet: Annotated[bool, options.quiet("No progress, and no table of the plan.")] = False,
+    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no table of the plan."] = False,
 ) -> Answer:
     """Find a schedule of least makespan.
 

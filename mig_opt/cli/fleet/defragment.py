@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
@@ -33,32 +31,23 @@ def defragment(
     state: options.StateArgument,
     *,
     wanted: Annotated[
-        str | None,
-        Option(
-            "--for", metavar="PROFILES", help="Make room for these, e.g. 3g.20gb or 2x3g.20gb,1g.5gb: all together."
-        ),
+        str | None, "PROFILES", "--for", "Make room for these, e.g. 3g.20gb or 2x3g.20gb,1g.5gb: all together."
     ] = None,
-    fragmentation: Annotated[
-        str | None, Option(metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%.")
-    ] = None,
-    free: Annotated[
-        str | None, Option(metavar="WHAT", help="gpus or nodes: as many of them as possible are to be free.")
-    ] = None,
-    within_gpus: Annotated[bool, Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
-    most_migrations: Annotated[int | None, Option(metavar="K", help="How many migrations there may be.")] = None,
-    per_owner: Annotated[
-        int | None, Option(metavar="N", help="How many instances of one owner may migrate at a time.")
-    ] = None,
+    fragmentation: Annotated[str | None, "SHARE", "Mean fragmentation that is enough, e.g. 0.05 or 5%."] = None,
+    free: Annotated[str | None, "WHAT", "gpus or nodes: as many of them as possible are to be free."] = None,
+    within_gpus: Annotated[bool, "Instances stay on their GPUs."] = False,
+    most_migrations: Annotated[int | None, "K", "How many migrations there may be."] = None,
+    per_owner: Annotated[int | None, "N", "How many instances of one owner may migrate at a time."] = None,
     gpu: Annotated[str | None, options.in_place_of_gpu("GPU that STATE")] = None,
     gpus: Annotated[int | None, options.in_place_of_gpus("STATE")] = None,
     costs: options.Costs = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     seed: options.Seed = 0,
-    output: Annotated[Path | None, options.output("Write the state afterwards as JSON.")] = None,
-    script: Annotated[Path | None, options.file("Write the migrations as a script for bash.")] = None,
+    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the state afterwards as JSON."] = None,
+    script: Annotated[Path | None, "FILE", "Write the migrations as a script for bash."] = None,
     devices: options.Devices = None,
     slurm: Annotated[
-        Path | None, options.file("Write Slurm's gres.conf lines before and after, with drain and resume.")
+        Path | None, "FILE", "Write Slurm's gres.conf lines before and after, with drain and resume."
     ] = None,
 ) -> Answer:
     """Move instances to make room, with the fewest migrations.

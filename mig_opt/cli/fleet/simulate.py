@@ -56,33 +56,28 @@ def simulate(
     gpus: options.TraceGpus = None,
     costs: options.Costs = None,
     start: options.Start = None,
-    busy_until: Annotated[
-        float | None, Option(metavar="S", help="For --from: seconds after which the instances in use are free.")
-    ] = None,
+    busy_until: Annotated[float | None, "S", "For --from: seconds after which the instances in use are free."] = None,
     declared: Annotated[
         str | None,
-        Option(
-            metavar="HOW",
-            help="Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
-            "jobs that ask for the same), or one (the same for all).",
+        "HOW",
+        (
+            "Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
+            "jobs that ask for the same), or one (the same for all)."
         ),
     ] = None,
-    seed: Annotated[int | None, Option(metavar="N", help="For --declared.  [default: 0]")] = None,
+    seed: Annotated[int | None, "N", "For --declared.  [default: 0]"] = None,
     optimum: Annotated[
         bool,
-        Option(
-            "--optimum",
-            help=f"Find the best in hindsight too; for up to {QueueReferences.most_optimal} jobs, "
-            f"{AdmissionReferences.most_optimal} with --reject.",
+        (
+            f"Find the best in hindsight too; for up to {QueueReferences.most_optimal} jobs, "
+            f"{AdmissionReferences.most_optimal} with --reject."
         ),
     ] = False,
-    reject: Annotated[
-        bool, Option("--reject", help="Turn jobs away that find no place when they arrive: no job waits.")
-    ] = False,
-    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each goal of --optimum.")] = 30.0,
+    reject: Annotated[bool, "Turn jobs away that find no place when they arrive: no job waits."] = False,
+    time_limit: Annotated[float, "S", "Seconds for each goal of --optimum."] = 30.0,
     chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
     log: Annotated[
-        Path | None, options.file("Write every run and operation, one JSON object on a line.", "--save-log")
+        Path | None, "FILE", "--save-log", "Write every run and operation, one JSON object on a line."
     ] = None,
 ) -> Answer:
     """Simulate schedulers on the jobs of a trace.

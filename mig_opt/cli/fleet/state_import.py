@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option
 
-from mig_opt.cli import options
 from mig_opt.cli.answers import Call, File, Product
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
@@ -37,12 +36,12 @@ def state_import(
             show_default="guessed",
         ),
     ] = None,
-    nvml: Annotated[bool, Option("--nvml", help="Ask the GPUs of this machine: short for --format nvml.")] = False,
-    gpu: Annotated[str | None, Option(metavar="GPU", help="Kind of GPU: the others are left out.")] = None,
-    assume_places: Annotated[
-        bool, Option("--assume-places", help="Take any places for instances whose places SOURCE does not tell.")
-    ] = False,
-    output: Annotated[Path | None, options.output("Write the state to a file, not to standard output.")] = None,
+    nvml: Annotated[bool, "Ask the GPUs of this machine: short for --format nvml."] = False,
+    gpu: Annotated[str | None, "GPU", "Kind of GPU: the others are left out."] = None,
+    assume_places: Annotated[bool, "Take any places for instances whose places SOURCE does not tell."] = False,
+    output: Annotated[
+        Path | None, "FILE", "--output", "-o", "Write the state to a file, not to standard output."
+    ] = None,
 ) -> Product:
     """Make a state of what a GPU, a node or a cluster says about its instances.
 

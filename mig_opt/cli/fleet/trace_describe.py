@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.figures import bounds_table, seconds
@@ -25,7 +23,7 @@ def trace_describe(
     *,
     gpu: options.TraceGpu = None,
     gpus: options.TraceGpus = None,
-    bounds: Annotated[bool, Option("--bounds", help="Show what no schedule can fall below.")] = False,
+    bounds: Annotated[bool, "Show what no schedule can fall below."] = False,
 ) -> Answer:
     """Show what a trace asks of its fleet.
 

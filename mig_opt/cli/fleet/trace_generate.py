@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named
@@ -18,13 +16,12 @@ def trace_generate(
     call: Call,
     family: Annotated[str, options.needed("FAMILY", "One of: mig-opt trace families.")],
     *,
-    jobs: Annotated[int | None, Option("-n", metavar="N", help="Number of jobs; short for --set jobs=N.")] = None,
-    gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")] = "A100",
-    gpus: Annotated[int | None, Option(metavar="N", help="How many; default: those of the family.")] = None,
+    jobs: Annotated[int | None, "N", "-n", "Number of jobs; short for --set jobs=N."] = None,
+    gpu: Annotated[str, "GPU", "One of: mig-opt gpus."] = "A100",
+    gpus: Annotated[int | None, "N", "How many; default: those of the family."] = None,
     seed: options.Seed = 0,
     settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help="Change a parameter of the family; may be repeated."),
+        list[str] | None, "NAME=VALUE", "--set", "Change a parameter of the family; may be repeated."
     ] = None,
     output: options.TraceOutput = None,
 ) -> Product:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import refuse
@@ -21,27 +19,20 @@ def trace_import(
     file: Annotated[Path, options.needed("FILE", "openb_pod_list_*.csv or *-trace.jsonl.")],
     *,
     layout: Annotated[
-        str | None,
-        Option("--format", metavar="NAME", help="openb or migbench; default: migbench if FILE ends in .jsonl."),
+        str | None, "NAME", "--format", "openb or migbench; default: migbench if FILE ends in .jsonl."
     ] = None,
-    gpu: Annotated[str | None, Option(metavar="GPU", help="Default: A100 for openb, H100 for migbench.")] = None,
-    gpus: Annotated[
-        int | None, Option(metavar="N", help="How many; default: those of --nodes or 1 for openb, 8 for migbench.")
-    ] = None,
-    nodes: Annotated[Path | None, options.file("openb: openb_node_list_gpu_node.csv, for the number of GPUs.")] = None,
+    gpu: Annotated[str | None, "GPU", "Default: A100 for openb, H100 for migbench."] = None,
+    gpus: Annotated[int | None, "N", "How many; default: those of --nodes or 1 for openb, 8 for migbench."] = None,
+    nodes: Annotated[Path | None, "FILE", "openb: openb_node_list_gpu_node.csv, for the number of GPUs."] = None,
     cover: Annotated[
-        str | None,
-        Option(
-            metavar="NAME", help="openb: what the smallest profile covers of a fraction, compute (default) or both."
-        ),
+        str | None, "NAME", "openb: what the smallest profile covers of a fraction, compute (default) or both."
     ] = None,
-    first_s: Annotated[float | None, Option(metavar="S", help="openb: leave out pods that arrive before.")] = None,
-    last_s: Annotated[float | None, Option(metavar="S", help="openb: leave out pods that arrive later.")] = None,
+    first_s: Annotated[float | None, "S", "openb: leave out pods that arrive before."] = None,
+    last_s: Annotated[float | None, "S", "openb: leave out pods that arrive later."] = None,
     sizes: Annotated[
-        str | None,
-        Option(metavar="NAME", help="migbench: the smallest profile with the memory of a job (default), or any."),
+        str | None, "NAME", "migbench: the smallest profile with the memory of a job (default), or any."
     ] = None,
-    published: Annotated[Path | None, options.file("migbench: *-summary.csv, shown on standard error.")] = None,
+    published: Annotated[Path | None, "FILE", "migbench: *-summary.csv, shown on standard error."] = None,
     output: options.TraceOutput = None,
 ) -> Product:
     """Make a trace of a list of pods in the layout of Alibaba's openb traces, or of a trace of MIGBench.

@@ -8,9 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
-from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
@@ -38,22 +35,17 @@ class DayOptions:
     """Options of ``deploy`` about rates that change over time; None (or False) where they were not given."""
 
     rates: Annotated[
-        Path | None,
-        options.file("CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."),
+        Path | None, "FILE", "CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."
     ] = None
-    margin: Annotated[
-        str | None, Option(metavar="SHARE", help="With --rates: forecast error by which rates may be higher, e.g. 10%.")
-    ] = None
+    margin: Annotated[str | None, "SHARE", "With --rates: forecast error by which rates may be higher, e.g. 10%."] = (
+        None
+    )
     prices: Annotated[
         str | None,
-        Option(
-            metavar="NEW,CUT",
-            help="With --rates: GPU-hours for each segment that is created, and interrupted.  [default: 0.01,1]",
-        ),
+        "NEW,CUT",
+        "With --rates: GPU-hours for each segment that is created, and interrupted.  [default: 0.01,1]",
     ] = None
-    step_by_step: Annotated[
-        bool, Option("--step-by-step", help="With --rates: plan each step for itself, without lookahead.")
-    ] = False
+    step_by_step: Annotated[bool, "With --rates: plan each step for itself, without lookahead."] = False
 
     def check(self, others: Mapping[str, object]) -> None:
         """Refuse options that need a table of rates where there is none, and ``others`` that do not go with one."""

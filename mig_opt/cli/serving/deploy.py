@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
 from mig_opt.cli.checks import options_named
@@ -52,28 +50,22 @@ def deploy(
     time_limit: options.ExactTimeLimit = None,
     seed: options.Seed = 0,
     running: Annotated[
-        Path | None,
-        Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
+        Path | None, "OLD", "--from", "What is running: as much as possible stays, the steps are shown."
     ] = None,
-    initial: Annotated[
-        Path | None, options.file("Deployment to begin with; the result is no worse.", "--initial")
-    ] = None,
+    initial: Annotated[Path | None, "FILE", "Deployment to begin with; the result is no worse."] = None,
     only: Annotated[
         list[str] | None,
-        Option(
-            "--only",
-            metavar="SERVICE",
-            help="With --from: only its segments change, by ParvaGPU's way to update a service; may be repeated.",
-        ),
+        "SERVICE",
+        "With --from: only its segments change, by ParvaGPU's way to update a service; may be repeated.",
     ] = None,
     costs: options.Costs = None,
-    export: Annotated[
-        str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
-    ] = None,
+    export: Annotated[str | None, "FORMAT", f"{', '.join(FORMATS)}; to -o FILE or standard output."] = None,
     devices: options.Devices = None,
-    output: Annotated[Path | None, options.output("Write the deployment (.json or .csv), or what is exported.")] = None,
+    output: Annotated[
+        Path | None, "FILE", "--output", "-o", "Write the deployment (.json or .csv), or what is exported."
+    ] = None,
     chart: Annotated[Path | None, options.plot("the deployment")] = None,
-    quiet: Annotated[bool, options.quiet("No progress, and no tables.")] = False,
+    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no tables."] = False,
 ) -> Answer:
     """Find the fewest GPUs that serve all services in time.
 

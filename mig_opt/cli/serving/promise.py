@@ -6,8 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
 from mig_opt.cli.checks import Checks, refuse
 from mig_opt.cli.figures import percent
 from mig_opt.cli.inputs import share_in
@@ -26,13 +24,10 @@ class PromiseOptions:
     """Options of ``deploy`` about room for queues; None where they were not given."""
 
     promise: Annotated[
-        str | None,
-        Option(metavar="SHARE", help="Share of the requests of each service to be in time, e.g. 99%; in simulation."),
+        str | None, "SHARE", "Share of the requests of each service to be in time, e.g. 99%; in simulation."
     ] = None
-    arrivals: Annotated[str | None, Option(metavar="NAME", help=f"With --promise. {ARRIVALS}  [default: poisson]")] = (
-        None
-    )
-    headroom: Annotated[str | None, Option(metavar="SHARE", help="Raise all rates by so much, e.g. 20%.")] = None
+    arrivals: Annotated[str | None, "NAME", f"With --promise. {ARRIVALS}  [default: poisson]"] = None
+    headroom: Annotated[str | None, "SHARE", "Raise all rates by so much, e.g. 20%."] = None
 
     def read(self) -> tuple[Promise | None, float]:
         """Return the promise, if there is one, and the headroom; all that is wrong is refused at once."""

@@ -50,37 +50,22 @@ def serve(
     services: Annotated[
         str, Option(metavar="SERVICES", help="JSON or CSV file, bundled demand, or -.", show_default=False)
     ],
-    arrivals: Annotated[str, Option(metavar="NAME", help=ARRIVALS)] = "poisson",
+    arrivals: Annotated[str, "NAME", ARRIVALS] = "poisson",
     burst: Annotated[
         str | None,
-        Option(
-            metavar="PEAK,SHARE,S",
-            help="Bursts: multiple of the mean rate, share of the time, seconds.  [default: 2,10%,0.1]",
-        ),
+        "PEAK,SHARE,S",
+        "Bursts: multiple of the mean rate, share of the time, seconds.  [default: 2,10%,0.1]",
     ] = None,
-    rates: Annotated[Path | None, options.file("CSV file of rates over time, in place of those of SERVICES.")] = None,
-    recorded: Annotated[Path | None, options.file("CSV file of recorded requests: columns time and service.")] = None,
-    router: Annotated[
-        str, Option(metavar="NAME", help="Where requests go: least-work, round-robin or random.")
-    ] = "least-work",
-    patience: Annotated[
-        float, Option(metavar="P", help="Share of its spare time that a request waits for its batch to fill.")
-    ] = 0.5,
-    partial: Annotated[
-        bool,
-        Option("--partial", help="Batches that are not full take the time of the next larger size of the profile."),
-    ] = False,
-    spread: Annotated[float, Option(metavar="S", help="Standard deviation of batch times, as a share of them.")] = 0.0,
-    seconds: Annotated[
-        float | None, Option(metavar="S", help="Seconds that count.  [default: 60, or all of a file]")
-    ] = None,
-    warm_up: Annotated[
-        float | None, Option(metavar="S", help="Seconds before these.  [default: a tenth; 0 with a file]")
-    ] = None,
+    rates: Annotated[Path | None, "FILE", "CSV file of rates over time, in place of those of SERVICES."] = None,
+    recorded: Annotated[Path | None, "FILE", "CSV file of recorded requests: columns time and service."] = None,
+    router: Annotated[str, "NAME", "Where requests go: least-work, round-robin or random."] = "least-work",
+    patience: Annotated[float, "P", "Share of its spare time that a request waits for its batch to fill."] = 0.5,
+    partial: Annotated[bool, "Batches that are not full take the time of the next larger size of the profile."] = False,
+    spread: Annotated[float, "S", "Standard deviation of batch times, as a share of them."] = 0.0,
+    seconds: Annotated[float | None, "S", "Seconds that count.  [default: 60, or all of a file]"] = None,
+    warm_up: Annotated[float | None, "S", "Seconds before these.  [default: a tenth; 0 with a file]"] = None,
     seed: options.Seed = 0,
-    promise: Annotated[
-        str | None, Option(metavar="SHARE", help="Exit with 1 if a service has fewer requests in time, e.g. 99%.")
-    ] = None,
+    promise: Annotated[str | None, "SHARE", "Exit with 1 if a service has fewer requests in time, e.g. 99%."] = None,
     given: options.TableOptions,
     chart: Annotated[Path | None, options.plot("latencies against the limits")] = None,
 ) -> Answer:
