@@ -99,6 +99,10 @@ class Report:
         The same for programs: a JSON document.
     title : str
         The subject in one line, where the report does not follow from a command.
+    keys, entries : sequence of str, sequence of mapping
+        One entry for each task, run, segment ..., the rows of a frame, and the keys that there are.
+    picture : tuple, optional
+        A scene, and the role of the boxes in it that a small picture shows.
     """
 
     facts: Facts = ()
@@ -106,6 +110,9 @@ class Report:
     remarks: Sequence[str] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
+    keys: Sequence[str] = ()
+    entries: Sequence[Mapping[str, Any]] = ()
+    picture: tuple[Any, str] | None = None
 
 
 _TONES = {"optimal": good, "feasible": unclear, "interrupted": unclear}

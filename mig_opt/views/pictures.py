@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem
 from mig_opt.serving.day import DayResult
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.simulation.serving.outcome import RequestSimulation
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
@@ -71,3 +72,23 @@ def plot(
         return draw(scene)
     save(scene, to, dpi)
     return None
+
+
+def plotted(thing: Any, *of: Any, **options: Any) -> Any:
+    """Draw something with the problem that it is of; a result draws its plan, with all that it knows."""
+    match thing:
+        case ScheduleResult(plan=None) | DeploymentResult(plan=None):
+            noun = "schedule" if isinstance(thing, ScheduleResult) else "deployment"
+            raise InputError([Problem(noun, f"there is none to draw: the result is {thing.status.value}")])
+        case ScheduleResult(batch=None):
+            message = "is not known, as the result comes from a file: plot(batch, result.schedule) draws it"
+            raise InputError([Problem("batch", message)])
+        case ScheduleResult():
+            return plot(thing.batch, thing.plan, lower_bound=thing.lower_bound, **options)
+        case DeploymentResult():
+            return plot(thing.plan, demand=thing.demand, **options)
+        case Schedule():
+            return plot(*of, thing, **options)
+        case Deployment():
+            return plot(thing, **dict(zip(["demand"], of, strict=False)), **options)
+    return plot(thing, *of, **options)
