@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn, ParamSpec, TypeVar, cast
 
 from mig_opt.errors import InputError, Problem
@@ -54,8 +54,12 @@ class Checks:
 
     def require(self, condition: bool, path: str, message: str) -> None:
         """Note a problem unless a condition holds."""
-        if not condition:
-            self.errors.append(InputError([Problem(path, message)]))
+        self.note([] if condition else [Problem(path, message)])
+
+    def note(self, problems: Iterable[Problem], source: object = "") -> None:
+        """Note problems of an input, if there are any."""
+        if found := list(problems):
+            self.errors.append(InputError(found, str(source)))
 
     def finish(self) -> None:
         """Raise what was collected, if anything."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Tone = Literal["good", "unclear", "bad", "dim", "strong"]
 
@@ -65,6 +70,11 @@ class Table:
     noun: str = "rows"
     heading: str = ""
 
+    @classmethod
+    def of(cls, entries: Iterable[T], columns: Mapping[str, Callable[[T], Cell]], notes: Sequence[str] = ()) -> Table:
+        """Return a table with a row for each entry, and for each column what makes its cells."""
+        return cls(list(columns), [[cell(entry) for cell in columns.values()] for entry in entries], notes)
+
     @property
     def headers(self) -> list[str]:
         """The headers without marks."""
@@ -121,3 +131,28 @@ _TONES = {"optimal": good, "feasible": unclear, "interrupted": unclear}
 def spelled_status(status: str) -> Toned:
     """Return a status in words, in its tone."""
     return _TONES.get(status, bad)(status.replace("_", " "))
+
+
+def data_of(thing: object, *names: str) -> dict[str, Any]:
+    """Return some attributes for a document: records as objects, enumerations by their values, infinite as None.
+
+    Examples
+    --------
+    >>> from mig_opt.batch.bounds import Bound
+    >>> data_of(Bound("area", math.inf, "it is large"), "name", "value")
+    {'name': 'area', 'value': None}
+    """
+    return {name: _plain(getattr(thing, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case enum.Enum():
+            return value.value
+        case float() if math.isinf(value):
+            return None
+        case list() | tuple():
+            return list(map(_plain, value))
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+    return value

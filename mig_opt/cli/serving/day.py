@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible
-from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
 from mig_opt.cli.inputs import parsed_share
-from mig_opt.cli.serving.exports import exported
-from mig_opt.cli.serving.promise import promise_data, promise_facts
+from mig_opt.cli.serving.promise import promise_report
 from mig_opt.cli.serving.reports import demand_facts
-from mig_opt.errors import InputError
 from mig_opt.method.registry import get_deploy_method
-from mig_opt.method.report import Report, Table, good, spelled_status, unclear
+from mig_opt.method.report import Facts, Report, Table, data_of, good, spelled_status, unclear
 from mig_opt.method.result import Status
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
 from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.simulation.serving.capacity import Promise
 
-_SUFFIXES = {"json": ".json", "csv": ".csv", "nvidia-smi": ".sh", "mig-parted": ".yaml", "kubernetes": ".yaml"}
 _PRICES = (0.01, 1.0)
 
 
@@ -47,43 +45,44 @@ class DayOptions:
     ] = None
     step_by_step: Annotated[bool, "With --rates: plan each step for itself, without lookahead."] = False
 
-    def check(self, others: Mapping[str, object]) -> None:
-        """Refuse options that need a table of rates where there is none, and ``others`` that do not go with one."""
-        checks = Checks()
+    def check(self, call: Call, others: Mapping[str, object]) -> None:
+        """Note options that need a table of rates where there is none, and ``others`` that do not go with one."""
         own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
         for name, value in own.items():
-            message = "is for --rates; give a table of rates, or leave it out"
-            checks.require(self.rates is not None or not value, name, message)
+            needs = "is for --rates; give a table of rates, or leave it out"
+            call.require(self.rates is not None or not value, name, needs)
+        there = "does not go with --rates: the first deployment of the day is there already; leave out one of them"
         for name, given in others.items():
-            message = (
-                "does not go with --rates: the first deployment of the day is there already; leave out one of them"
-            )
-            checks.require(self.rates is None or not given, name, message)
-        checks.finish()
+            call.require(self.rates is None or not given, name, there)
 
-    def read(self, demand: Demand | None, headroom: float = 0.0) -> Day | None:
-        """Return the day, if there is a table of rates, with all rates raised by the headroom.
-
-        All that is wrong is refused at once.
-        """
+    def read(self, call: Call, demand: Demand | None, headroom: float) -> Day | None:
+        """Return the day, if there is a table of rates, with all rates raised by the headroom."""
         from mig_opt.files.serving.arrivals import read_rates
         from mig_opt.serving.rates import wrong_services
 
         if self.rates is None:
             return None
-        checks = Checks()
-        rates = checks.attempt(read_rates, self.rates)
-        margin = 0.0 if self.margin is None else checks.attempt(parsed_share, "--margin", self.margin)
-        prices = checks.attempt(_parsed_prices, self.prices)
-        if demand is not None and rates is not None:
-            problems = list(wrong_services(demand, list(rates.rates), "service"))
-            if problems:
-                checks.errors.append(InputError(problems, str(self.rates)))
-        checks.finish()
-        if demand is None:
+        before = len(call.errors)
+        rates = call.attempt(read_rates, self.rates)
+        margin = 0.0 if self.margin is None else call.attempt(parsed_share, "--margin", self.margin)
+        prices = call.attempt(_parsed_prices, self.prices)
+        if demand is None or rates is None:
             return None
-        with options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
+        call.note(wrong_services(demand, list(rates.rates), "service"), self.rates)
+        if len(call.errors) > before:
+            return None
+        with call.step(), options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
             return Day(demand, rates, (1 + margin) * (1 + headroom) - 1 if headroom else margin, *prices)
+        return None
+
+    def check_outputs(self, call: Call, folder: Path | None, chart: Path | None, export: str | None) -> None:
+        """Note a folder or a chart that cannot be written, and an export without a folder."""
+        call.check_outputs(chart=chart)
+        lacking = export is not None and folder is None
+        call.require(not lacking, "--export", "writes a file for each change; give a folder with -o FOLDER")
+        if folder is not None:
+            call.require(not folder.is_file(), str(folder), "is a file; with --rates -o names a folder")
+            call.require(folder.parent.is_dir(), str(folder), "its folder does not exist; make it first")
 
 
 def _parsed_prices(text: str | None) -> tuple[float, float]:
@@ -94,16 +93,6 @@ def _parsed_prices(text: str | None) -> tuple[float, float]:
     if isinstance(first, str) or len(others) != 1 or isinstance(others[0], str):
         refuse("--prices", f"must be two figures such as 0.01,1, is {text!r}")
     return first, others[0]
-
-
-def check_day_outputs(call: Call, folder: Path | None, export: str | None, chart: Path | None) -> None:
-    """Note a folder or a chart that cannot be written, and an export without a folder."""
-    call.check_outputs(chart=chart)
-    if export is not None:
-        call.require(folder is not None, "--export", "writes a file for each change; give a folder with -o FOLDER")
-    if folder is not None:
-        call.require(not folder.is_file(), str(folder), "is a file; with --rates -o names a folder")
-        call.require(folder.parent.is_dir(), str(folder), "its folder does not exist; make it first")
 
 
 def run_day(day: Day, method: str, promise: Promise | None, *, lookahead: bool, **given: Any) -> DayResult:
@@ -124,63 +113,46 @@ def run_day(day: Day, method: str, promise: Promise | None, *, lookahead: bool, 
     )
 
 
+def day_folder(
+    plan: DayPlan | None, folder: Path | None, noun: str, suffix: str, text: Callable[[Deployment, Any], str]
+) -> File:
+    """Return the folder with a file for the first step and for each change; their texts come from a function."""
+    from mig_opt.files.documents import make_folder, write_text
+
+    def write(plan: DayPlan, folder: Path) -> None:
+        make_folder(folder)
+        for step in (0, *plan.changed):
+            name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
+            change = plan.changes[step - 1] if step else None
+            write_text(folder / f"{name}{suffix}", text(plan.deployments[step], change))
+
+    files = "" if plan is None else plural(1 + len(plan.changed), noun)
+    absent = f"There is no plan to write to {folder}."
+    return File(files, folder, plan, ", each named after the time when it begins.", absent=absent, writer=write)
+
+
 def day_answer(
-    result: DayResult,
-    *,
-    time_limit: float | None,
-    folder: Path | None,
-    export: str | None,
-    devices: Sequence[str] | None,
-    chart: Path | None,
-    tables: bool,
+    result: DayResult, time_limit: float | None, folder: File, chart: Path | None, *, tables: bool
 ) -> Answer:
     """Return the answer of ``deploy`` for a day."""
     plan = result.plan
+    promised, more = promise_report(result)
     remarks = [] if time_limit is not None else hints_on_time(get_deploy_method(result.method), result, None)
     if plan is not None and plan.interrupted:
         remarks.append("More GPUs, or a higher price for interruptions, may save services from them.")
-    noun = "script" if export == "nvidia-smi" else "deployment"
-    files = File(
-        "" if plan is None else plural(1 + len(plan.changed), noun),
-        folder,
-        plan,
-        ", each named after the time when it begins.",
-        absent=f"There is no plan to write to {folder}.",
-        writer=partial(_write, export or "json", devices),
-    )
-    if plan is not None:
-        why = ""
-    elif result.status is Status.INFEASIBLE:
-        why = infeasible([result.reason])
-    elif promise_facts(result) and result.reason:
-        why = f"no plan was found: {result.reason}"
-    else:
-        why = "no plan was found in time; --time-limit S allows for more"
-    return Answer(
-        Report(
-            _facts(result),
-            [_changes(result, plan)] if plan is not None and plan.changed and tables else [],
-            remarks,
-            _data(result) | promise_data(result),
-        ),
-        EXIT_CODES.get(result.status, 0),
-        [files, chart_of("plan", chart, None if plan is None else result)],
-        said=[why] if why else [],
-    )
+    said = []
+    if plan is None and result.status is Status.INFEASIBLE:
+        said = [infeasible([result.reason])]
+    elif plan is None:
+        known = f": {result.reason}" if promised and result.reason else " in time; --time-limit S allows for more"
+        said = [f"no plan was found{known}"]
+    changes = [_changes(result, plan)] if plan is not None and plan.changed and tables else []
+    report = Report(_facts(result, promised), changes, remarks, _data(result) | more)
+    files = [folder, chart_of("plan", chart, None if plan is None else result)]
+    return Answer(report, EXIT_CODES.get(result.status, 0), files, said=said)
 
 
-def _write(form: str, devices: Sequence[str] | None, plan: DayPlan, folder: Path) -> None:
-    """Write a file for the first step and for each change."""
-    from mig_opt.files.documents import make_folder, write_text
-
-    make_folder(folder)
-    for step in (0, *plan.changed):
-        change = plan.changes[step - 1] if step else None
-        name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
-        write_text(folder / f"{name}{_SUFFIXES[form]}", exported(form, plan.deployments[step], change, devices))
-
-
-def _facts(result: DayResult) -> list[tuple[str, str | None]]:
+def _facts(result: DayResult, promised: Facts) -> list[tuple[str, str | None]]:
     day, plan, cost = result.day, result.plan, result.objective
     assert day is not None
     hours = float(sum(day.hours))
@@ -201,7 +173,7 @@ def _facts(result: DayResult) -> list[tuple[str, str | None]]:
             ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
             ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
             ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {100 * gap:.2f} %"),
-            *promise_facts(result),
+            *promised,
         ]
     return [*facts, ("runtime", runtime(result))]
 
@@ -235,19 +207,8 @@ def _data(result: DayResult) -> dict[str, Any]:
     from mig_opt.files.serving.deployments import DEPLOYMENT
 
     plan = result.plan
-    return {
-        "status": result.status.value,
-        "method": result.method,
-        "cost": result.objective,
-        "lower_bound": result.lower_bound,
-        "gap": result.gap,
-        "gpu_hours": None if plan is None else plan.gpu_hours,
-        "gpu_hours_bound": result.gpu_hours_bound,
-        "changes": None if plan is None else len(plan.changed),
-        "created": None if plan is None else plan.created,
-        "interrupted": None if plan is None else plan.interrupted,
-        "runtime_s": result.runtime_s,
-        "steps": []
+    steps = (
+        []
         if plan is None
         else [
             {
@@ -259,5 +220,17 @@ def _data(result: DayResult) -> dict[str, Any]:
                 "deployment": DEPLOYMENT.document(deployment),
             }
             for step, deployment in enumerate(plan.deployments)
-        ],
+        ]
+    )
+    return {
+        **data_of(result, "status", "method"),
+        "cost": result.objective,
+        **data_of(result, "lower_bound", "gap"),
+        "gpu_hours": None if plan is None else plan.gpu_hours,
+        "gpu_hours_bound": result.gpu_hours_bound,
+        "changes": None if plan is None else len(plan.changed),
+        "created": None if plan is None else plan.created,
+        "interrupted": None if plan is None else plan.interrupted,
+        "runtime_s": result.runtime_s,
+        "steps": steps,
     }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
-from mig_opt.cli.checks import options_named
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.errors import say
 from mig_opt.cli.inputs import load_costs, parsed_devices
-from mig_opt.cli.serving.day import DayOptions, check_day_outputs, day_answer, run_day
-from mig_opt.cli.serving.exports import FORMATS, check_export, exported
+from mig_opt.cli.serving.day import DayOptions, day_answer, day_folder, run_day
 from mig_opt.cli.serving.inputs import (
     check_deployment_names,
     check_names,
@@ -19,9 +20,9 @@ from mig_opt.cli.serving.inputs import (
     read_deployment_for,
     read_running,
 )
-from mig_opt.cli.serving.promise import PromiseOptions, promise_data, promise_facts
+from mig_opt.cli.serving.promise import PromiseOptions, promise_report
 from mig_opt.cli.serving.reports import change_report, deployment_table, result_facts, services_table
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.options import run_options
@@ -34,6 +35,12 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan, ChangeResult
     from mig_opt.simulation.serving.capacity import Promise
+
+FORMATS = {"json": ".json", "csv": ".csv", "mig-parted": ".yaml", "nvidia-smi": ".sh", "kubernetes": ".yaml"}
+"""The formats of exports, with the ends of names of their files."""
+
+_WITH_DEVICES = ("mig-parted", "nvidia-smi", "kubernetes")
+"""Formats that name GPUs of machines."""
 
 _CHANGE_TIME_LIMIT = 10.0
 """Seconds for the order of the steps from what is running."""
@@ -92,19 +99,19 @@ def deploy(
     only = only or None
     method = method if only is None else updating(method)
     call.attempt(run_options, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
-    call.attempt(check_export, export, devices)
-    call.attempt(over_time.check, {"--from": running, "--only": only})
+    call.attempt(_check_export, export, devices)
+    over_time.check(call, {"--from": running, "--only": only})
     daily = over_time.rates is not None
     to_stdout = export is not None and output is None and not daily
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     call.require(not (call.as_json and to_stdout), "--json", message)
     names = call.attempt(parsed_devices, devices, None)
     demand = call.attempt(_load, services, given, export)
-    promise, headroom = call.attempt(room.read) or (None, 0.0)
+    promise, headroom = room.read(call)
     call.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
-    day, old = call.attempt(over_time.read, demand, headroom), None
+    day, old = over_time.read(call, demand, headroom or 0.0), None
     if daily:
-        check_day_outputs(call, output, export, chart)
+        over_time.check_outputs(call, output, chart, export)
     else:
         call.check_outputs(deployment=output, chart=chart)
         old = call.attempt(_what_runs, running, demand, export, only, method)
@@ -113,27 +120,29 @@ def deploy(
     call.require(initial is None or plain, "--initial", "is not for --only, --promise or --rates; leave it out")
     call.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
     kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
-    seconds = call.attempt(_costs, costs, kinds)
+    with call.step():
+        seconds = None if costs is None else {name: load_costs(costs, get_gpu(name)) for name in sorted(kinds)}
     call.finish()
 
     entry = get_deploy_method(method)
     limit = limit_of(entry, time_limit)
     if day is not None:
+        form = export or "json"
         with call.progress(entry.name):
             found = run_day(day, method, promise, lookahead=not over_time.step_by_step, time_limit=limit, seed=seed)
-        return day_answer(
-            found, time_limit=limit, folder=output, export=export, devices=names, chart=chart, tables=not quiet
-        )
+        noun = "script" if form == "nvidia-smi" else "deployment"
+        folder = day_folder(found.plan, output, noun, FORMATS[form], partial(_exported, form, names))
+        return day_answer(found, limit, folder, chart, tables=not quiet)
     demand = demand.with_headroom(headroom) if headroom else demand
     with call.progress(entry.name):
         result = _run(demand, method, promise, running=old, only=only, initial=begun, time_limit=limit, seed=seed)
-        change = _change(demand, old, result, seconds)
+        change = None if old is None else _change(demand, old, result, seconds)
 
     hints, status = _hints(result, time_limit), result.status
     if change is not None and change.status is Status.INTERRUPTED and status is not Status.INTERRUPTED:
         hints, status = [*hints, "Interrupted while the steps were planned; better ones may exist."], change.status
     steps = None if change is None else change.plan
-    text = None if export is None or result.plan is None else exported(export, result.plan, steps, names)
+    text = None if export is None or result.plan is None else _exported(export, names, result.plan, steps)
     return Answer(
         _report(demand, result, steps, hints, from_running=old is not None, tables=not quiet),
         EXIT_CODES.get(status, 0),
@@ -144,6 +153,32 @@ def deploy(
         _why_not(demand, result),
         text=(text or "") if to_stdout else None,
     )
+
+
+def _check_export(form: str | None, devices: str | None) -> None:
+    """Refuse a format that does not exist, and devices where no format takes them."""
+    if form is not None and form not in FORMATS:
+        refuse("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
+    if devices is not None and form not in _WITH_DEVICES:
+        refuse("--devices", f"is for --export {', '.join(_WITH_DEVICES)}; leave it out")
+
+
+def _exported(form: str, devices: Sequence[str] | None, deployment: Deployment, change: ChangePlan | None) -> str:
+    """Return a deployment in a format, and say what the format cannot hold.
+
+    With ``change``, the steps from what is running, ``nvidia-smi`` is a script for them.
+    """
+    from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
+    from mig_opt.verbs.files import export
+
+    if form in ("json", "csv"):
+        return (deployment_to_json if form == "json" else deployment_to_csv)(deployment)
+    if form == "nvidia-smi":
+        return str(export(change or deployment, "script", devices=devices))
+    converted = export(deployment, cast("Literal['kubernetes']", form), devices=devices)
+    for remark in converted.remarks:
+        say(f"note: {remark}")
+    return str(converted)
 
 
 def _run(
@@ -195,25 +230,17 @@ def _what_runs(
     return old
 
 
-def _costs(costs: str | None, kinds: Iterable[str]) -> dict[str, OperationCosts] | None:
-    """Return the operation costs that are to count, by kind of GPU; None for those of the catalogue."""
-    return None if costs is None else {name: load_costs(costs, get_gpu(name)) for name in sorted(kinds)}
-
-
 def _change(
-    demand: Demand,
-    running: Deployment | None,
-    result: DeploymentResult,
-    costs: Mapping[str, OperationCosts] | None,
+    demand: Demand, running: Deployment, result: DeploymentResult, costs: Mapping[str, OperationCosts] | None
 ) -> ChangeResult | None:
-    """Plan the steps from what is running to the deployment, if there are both."""
-    if running is None or result.deployment is None:
-        return None
+    """Plan the steps from what is running to the deployment that was found, if there is one."""
     from mig_opt.api.change import plan_change
 
+    if result.plan is None:
+        return None
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
-    return plan_change(running, result.deployment, demand=demand, operations=costs, time_limit=limit)
+    return plan_change(running, result.plan, demand=demand, operations=costs, time_limit=limit)
 
 
 def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:
@@ -235,15 +262,17 @@ def _report(
 ) -> Report:
     from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
 
+    promised, more = promise_report(result)
     parts: list[Part] = []
     if result.plan is None and (reasons := _reasons(demand, result)):
         parts.append(Points(reasons))
     if result.plan is not None and tables:
         parts += [deployment_table(result.plan), services_table(demand, result.plan)]
         parts += [] if change is None else [change_report(change)]
-    steps = {"change": None if change is None else change_document(change)} if from_running else {}
-    data = deployment_result_summary(result, demand) | promise_data(result) | steps
-    return Report(result_facts(demand, result, promise_facts(result)), parts, hints, data)
+    if from_running:
+        more["change"] = None if change is None else change_document(change)
+    data = deployment_result_summary(result, demand) | more
+    return Report(result_facts(demand, result, promised), parts, hints, data)
 
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:

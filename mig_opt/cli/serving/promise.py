@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mig_opt.cli.checks import Checks, refuse
+from mig_opt.cli.answers import Call
+from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import percent
 from mig_opt.cli.inputs import share_in
 from mig_opt.cli.serving.serve import ARRIVALS, parsed_promise
-from mig_opt.method.report import Facts
+from mig_opt.method.report import Facts, data_of
 
 if TYPE_CHECKING:
-    from mig_opt.serving.day import DayResult
-    from mig_opt.serving.deployment import DeploymentResult
     from mig_opt.simulation.serving.capacity import Promise
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 
@@ -29,26 +27,21 @@ class PromiseOptions:
     arrivals: Annotated[str | None, "NAME", f"With --promise. {ARRIVALS}  [default: poisson]"] = None
     headroom: Annotated[str | None, "SHARE", "Raise all rates by so much, e.g. 20%."] = None
 
-    def read(self) -> tuple[Promise | None, float]:
-        """Return the promise, if there is one, and the headroom; all that is wrong is refused at once."""
-        checks = Checks()
-        promise, headroom = checks.attempt(self._promise), checks.attempt(self._headroom)
-        checks.finish()
-        return promise, headroom
+    def read(self, call: Call) -> tuple[Promise | None, float]:
+        """Return the promise, if there is one, and the headroom."""
+        return call.attempt(self._promise, call), call.attempt(self._headroom)
 
-    def _promise(self) -> Promise | None:
+    def _promise(self, call: Call) -> Promise | None:
+        from mig_opt.serving.arrivals import Arrivals
+        from mig_opt.simulation.serving.capacity import Promise
+
         if self.promise is None:
             if self.arrivals is not None:
                 refuse("--arrivals", "is for --promise; give one, for example --promise 99%, or leave it out")
             return None
-        from mig_opt.serving.arrivals import Arrivals
-        from mig_opt.simulation.serving.capacity import Promise
-
-        checks = Checks()
-        share = checks.attempt(parsed_promise, self.promise)
-        arrivals = checks.attempt(Arrivals, self.arrivals or "poisson")
-        checks.finish()
-        return Promise(share, arrivals)
+        share = call.attempt(parsed_promise, self.promise)
+        arrivals = call.attempt(Arrivals, self.arrivals or "poisson")
+        return None if call.errors else Promise(share, arrivals)
 
     def _headroom(self) -> float:
         share = share_in(self.headroom or "0")
@@ -57,24 +50,22 @@ class PromiseOptions:
         return share
 
 
-def promise_facts(result: DeploymentResult | DayResult) -> Facts:
-    """Return what was promised, simulated and claimed; nothing without a promise."""
-    from mig_opt.api.deploy.day_promises import DayPromiseResult
-    from mig_opt.api.deploy.promises import PromiseResult
-
-    if not isinstance(result, PromiseResult | DayPromiseResult) or result.promise is None:
-        return []
-    promise = result.promise
+def promise_report(result: Any) -> tuple[Facts, dict[str, Any]]:
+    """Return what was promised, simulated and claimed of a deployment or a day: facts, and keys of a document."""
+    promise = getattr(result, "promise", None)
+    if promise is None:
+        return [], {}
     wanted = f"{100 * promise.share:g} % of the requests of each service in time, {promise.arrivals.kind}"
     facts: list[tuple[str, str | None]] = [("promise", wanted)]
-    if isinstance(result, DayPromiseResult):
-        if result.worst is not None and result.day is not None:
+    data: dict[str, Any] = {"promise": promise.share, "arrivals": str(promise.arrivals.kind)}
+    if hasattr(result, "simulations"):  # of a day, one for each step
+        if result.worst is not None:
             step, service = result.worst
-            late = f"{service.name} at {result.day.clock(step)} is worst: {_late(service)}"
-            facts.append(("simulated", late))
-        return facts
-    if result.simulation is not None:
-        simulation, worst = result.simulation, result.simulation.worst
+            facts.append(("simulated", f"{service.name} at {result.day.clock(step)} is worst: {_late(service)}"))
+        return facts, {**data, "simulated_steps": [each and _late_shares(each) for each in result.simulations]}
+    simulation = result.simulation
+    if simulation is not None:
+        worst = simulation.worst
         facts += [
             ("simulated", f"{percent(simulation.late_share, 4)} % late, {simulation.requests:,} requests"),
             ("worst", f"{worst.name}: {_late(worst)}"),
@@ -82,7 +73,13 @@ def promise_facts(result: DeploymentResult | DayResult) -> Facts:
         ]
     if result.headroom is not None:
         facts.append(("raised rates", f"by {percent(result.headroom, 0)} %"))
-    return facts
+    data |= {
+        "simulated_late_share": simulation and simulation.late_share,
+        "simulated_services": [] if simulation is None else _late_shares(simulation),
+        "claim": result.claim or None,
+        "raised_rates": result.headroom,
+    }
+    return facts, {**data, **data_of(result, "capacities")}
 
 
 def _late(service: ServiceLatencies) -> str:
@@ -90,33 +87,5 @@ def _late(service: ServiceLatencies) -> str:
     return f"{percent(service.late_share, 3)} % late, {percent(low, 2)} to {percent(high, 2)} %"
 
 
-def promise_data(result: DeploymentResult | DayResult) -> dict[str, object]:
-    """Return the keys that ``deploy --promise --json`` has beside the others; none without a promise."""
-    from mig_opt.api.deploy.day_promises import DayPromiseResult
-    from mig_opt.api.deploy.promises import PromiseResult
-
-    if not isinstance(result, PromiseResult | DayPromiseResult) or result.promise is None:
-        return {}
-    data: dict[str, object] = {"promise": result.promise.share, "arrivals": str(result.promise.arrivals.kind)}
-    if isinstance(result, DayPromiseResult):
-        return data | {"simulated_steps": [None if one is None else _late_shares(one) for one in result.simulations]}
-    simulation = result.simulation
-    return data | {
-        "simulated_late_share": None if simulation is None else simulation.late_share,
-        "simulated_services": [] if simulation is None else _late_shares(simulation),
-        "claim": result.claim or None,
-        "raised_rates": result.headroom,
-        "capacities": list(map(dataclasses.asdict, result.capacities)),
-    }
-
-
-def _late_shares(simulation: RequestSimulation) -> list[dict[str, object]]:
-    return [
-        {
-            "name": service.name,
-            "late_share": service.late_share,
-            "late_share_interval": list(service.late_share_interval),
-            "p99_s": service.p99_s,
-        }
-        for service in simulation.services
-    ]
+def _late_shares(simulation: RequestSimulation) -> list[dict[str, Any]]:
+    return [data_of(service, "name", "late_share", "late_share_interval", "p99_s") for service in simulation.services]

@@ -172,22 +172,19 @@ def services_table(demand: Demand, deployment: Deployment) -> Table:
     for segment in deployment.segments:
         held.setdefault(segment.service, []).append(segment)
     slack = deployment.slack(demand)
-    rows = []
-    for service in demand.services[:MOST_ROWS]:
-        segments = held[service.name]
-        rows.append(
-            [
-                service.name,
-                rate(service.rate),
-                rate(sum(segment.throughput for segment in segments)),
-                f"{100 * slack[service.name]:.1f}" if segments else "-",
-                str(len(segments)),
-                seconds(max((segment.latency for segment in segments), default=None)),
-                seconds(demand.rule.limit(service.slo)),
-            ]
-        )
-    columns = ["/service", ">req/s", ">answered", ">slack %", ">segments", ">latency s", ">limit s"]
-    return Table(columns, rows, first_of(len(demand.services), "services"))
+    return Table.of(
+        demand.services[:MOST_ROWS],
+        {
+            "/service": lambda service: service.name,
+            ">req/s": lambda service: rate(service.rate),
+            ">answered": lambda service: rate(sum(segment.throughput for segment in held[service.name])),
+            ">slack %": lambda service: f"{100 * slack[service.name]:.1f}" if held[service.name] else "-",
+            ">segments": lambda service: str(len(held[service.name])),
+            ">latency s": lambda service: seconds(max((one.latency for one in held[service.name]), default=None)),
+            ">limit s": lambda service: seconds(demand.rule.limit(service.slo)),
+        },
+        first_of(len(demand.services), "services"),
+    )
 
 
 def change_report(plan: ChangePlan) -> Report:
@@ -208,19 +205,19 @@ def change_report(plan: ChangePlan) -> Report:
     if len(plan.steps) > MOST_ROWS:
         note = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
     interrupted = set(plan.interrupted)
-    rows = [
-        [
-            seconds(step.begin),
-            seconds(step.end),
-            gpu_name(plan.devices, step.gpu),
-            f"{step.profile}@{step.start}",
-            step.kind,
-            _step_text(step, interrupted=step.ends in interrupted),
-        ]
-        for step in plan.steps[:MOST_ROWS]
-    ]
-    steps = [Table([">begin s", ">end s", ">GPU", "instance", "step", "/service"], rows, [note])] if rows else []
-    return Report(facts, steps, title="Change")
+    steps = Table.of(
+        plan.steps[:MOST_ROWS],
+        {
+            ">begin s": lambda step: seconds(step.begin),
+            ">end s": lambda step: seconds(step.end),
+            ">GPU": lambda step: gpu_name(plan.devices, step.gpu),
+            "instance": lambda step: f"{step.profile}@{step.start}",
+            "step": lambda step: step.kind,
+            "/service": lambda step: _step_text(step, interrupted=step.ends in interrupted),
+        },
+        [note],
+    )
+    return Report(facts, [steps] if plan.steps else [], title="Change")
 
 
 def _step_text(step: ChangeStep, *, interrupted: bool) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Option
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, chart_of, code_of
-from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, percent
 from mig_opt.cli.figures import seconds as seconds_text
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.inputs import load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.errors import InputError
-from mig_opt.method.report import Report, Table, bad, good
+from mig_opt.method.report import Report, Table, bad, data_of, good
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def serve(
     with call.step(), options_named(_PATHS):
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
-    pattern = call.attempt(arrivals_of, arrivals, burst, rates, recorded, demand)
+    pattern = arrivals_of(call, arrivals, burst, demand, rates=rates, recorded=recorded)
     call.begin(chart=chart)
     with options_named(_PATHS):
         try:
@@ -122,32 +121,24 @@ def parsed_promise(text: str, option: str = "--promise") -> float:
 
 
 def arrivals_of(
-    kind: str, burst: str | None, rates: Path | None, recorded: Path | None, demand: Demand | None
+    call: Call, kind: str, burst: str | None, demand: Demand | None, *, rates: Path | None, recorded: Path | None
 ) -> Arrivals:
     """Return the arrivals that the options of a command stand for."""
     from mig_opt.files.serving.arrivals import read_rates, read_recorded
     from mig_opt.serving.arrivals import Arrivals
-    from mig_opt.serving.rates import RateTable, wrong_services
+    from mig_opt.serving.rates import wrong_services
 
-    checks = Checks()
     message = "recorded requests have times of their own; leave out --rates"
-    checks.require(rates is None or recorded is None, "--recorded", message)
-    figures: dict[str, Any] = {} if burst is None else checks.attempt(_burst, burst) or {}
-    readers: list[tuple[Path | None, str, Callable[[Path], Any]]] = [
-        (rates, "rates", read_rates),
-        (recorded, "recorded", read_recorded),
-    ]
-    for path, name, read in readers:
-        if path is not None and (found := checks.attempt(read, path)) is not None:
-            figures[name] = found
-            names = list(found.rates if isinstance(found, RateTable) else found)
-            problems = [] if demand is None else list(wrong_services(demand, names, "service"))
-            if problems:
-                checks.errors.append(InputError(problems, str(path)))
-    with checks.step(), options_named(_PATHS):
-        pattern = Arrivals(kind, **figures)
-    checks.finish()
-    return pattern
+    call.require(rates is None or recorded is None, "--recorded", message)
+    figures: dict[str, Any] = {} if burst is None else call.attempt(_burst, burst) or {}
+    table = None if rates is None else call.attempt(read_rates, rates)
+    requests = None if recorded is None else call.attempt(read_recorded, recorded)
+    for path, found, names in ((rates, table, table and table.rates), (recorded, requests, requests)):
+        if found is not None and demand is not None:
+            call.note(wrong_services(demand, list(names or ()), "service"), path)
+    with call.step(), options_named(_PATHS):
+        return Arrivals(kind, rates=table, recorded=requests, **figures)
+    return cast("Arrivals", None)
 
 
 def _burst(text: str) -> dict[str, float]:
@@ -160,6 +151,8 @@ def _burst(text: str) -> dict[str, float]:
 
 
 def _report(demand: Demand, simulation: RequestSimulation, promise: float | None) -> Report:
+    from mig_opt.simulation.serving.outcome import ServiceLatencies
+
     services = simulation.services
     batches, late, slow = (
         sum(getattr(service, name) for service in services) for name in ("batches", "late_batches", "slow_batches")
@@ -175,27 +168,16 @@ def _report(demand: Demand, simulation: RequestSimulation, promise: float | None
     ]
     tables = [_services(demand, simulation)]
     tables += [_segments(simulation)] if len(simulation.segments) <= MOST_ROWS else []
+    names = [field.name for field in dataclasses.fields(ServiceLatencies) if field.name != "bins"]
     data: dict[str, object] = {
-        "services": list(map(_service, services)),
-        "segments": list(map(dataclasses.asdict, simulation.segments)),
-        "requests": simulation.requests,
-        "late": simulation.late,
-        "late_share": simulation.late_share,
-        "arrivals": simulation.arrivals,
-        "router": simulation.router,
-        "seconds": simulation.seconds,
+        "services": [data_of(service, *names, "late_share_interval") for service in services],
+        **data_of(simulation, "segments", "requests", "late", "late_share", "arrivals", "router", "seconds"),
         "warm_up_s": simulation.warm_up,
-        "seed": simulation.seed,
-        "runtime_s": simulation.runtime_s,
+        **data_of(simulation, "seed", "runtime_s"),
     }
     if promise is not None:
         data |= {"promise": promise, "kept": simulation.keeps(promise)}
     return Report(facts, tables, data=data)
-
-
-def _service(entry: ServiceLatencies) -> dict[str, object]:
-    document = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry) if field.name != "bins"}
-    return document | {"late_share_interval": list(entry.late_share_interval)}
 
 
 def _verdict(simulation: RequestSimulation, promise: float) -> str:
@@ -213,33 +195,37 @@ def _services(demand: Demand, simulation: RequestSimulation) -> Table:
         shown = sorted(shown, key=lambda service: -service.late_share)[:MOST_ROWS]
         notes.append(f"The {MOST_ROWS} services with most late requests are shown.")
     rates = {service.name: service.rate for service in demand.services}
-    rows = []
-    for service in shown:
+
+    def interval(service: ServiceLatencies) -> str:
         low, high = service.late_share_interval
-        rows.append(
-            [
-                service.name,
-                f"{rates[service.name]:.1f}",
-                percent(service.late_share, 3),
-                f"{percent(low, 2)}-{percent(high, 2)}",
-                *(seconds_text(value) for value in (service.p50_s, service.p99_s, service.p999_s, service.slo_s)),
-            ]
-        )
-    columns = ["/service", ">req/s", ">late %", ">interval", ">p50 s", ">p99 s", ">p99.9 s", ">SLO s"]
-    return Table(columns, rows, joined(notes))
+        return f"{percent(low, 2)}-{percent(high, 2)}"
+
+    return Table.of(
+        shown,
+        {
+            "/service": lambda service: service.name,
+            ">req/s": lambda service: f"{rates[service.name]:.1f}",
+            ">late %": lambda service: percent(service.late_share, 3),
+            ">interval": interval,
+            ">p50 s": lambda service: seconds_text(service.p50_s),
+            ">p99 s": lambda service: seconds_text(service.p99_s),
+            ">p99.9 s": lambda service: seconds_text(service.p999_s),
+            ">SLO s": lambda service: seconds_text(service.slo_s),
+        },
+        joined(notes),
+    )
 
 
 def _segments(simulation: RequestSimulation) -> Table:
-    rows = [
-        [
-            str(segment.gpu),
-            f"{segment.profile}@{segment.start}",
-            segment.service,
-            str(segment.batches),
-            percent(segment.filling, 1),
-            percent(segment.utilisation, 1),
-            percent(segment.late_batches / segment.batches if segment.batches else 0.0, 2),
-        ]
-        for segment in simulation.segments
-    ]
-    return Table(["GPU", "instance", "/service", ">batches", ">filled %", ">busy %", ">late batches %"], rows)
+    return Table.of(
+        simulation.segments,
+        {
+            "GPU": lambda segment: str(segment.gpu),
+            "instance": lambda segment: f"{segment.profile}@{segment.start}",
+            "/service": lambda segment: segment.service,
+            ">batches": lambda segment: str(segment.batches),
+            ">filled %": lambda segment: percent(segment.filling, 1),
+            ">busy %": lambda segment: percent(segment.utilisation, 1),
+            ">late batches %": lambda segment: percent(segment.late_batches / max(1, segment.batches), 2),
+        },
+    )
