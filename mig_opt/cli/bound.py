@@ -5,7 +5,7 @@ from __future__ import annotations
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, code_of, infeasible
 from mig_opt.cli.problems import Given, given_problem, given_services
-from mig_opt.method.report import Part, Points, Report
+from mig_opt.method.report import Report
 
 
 def bound(batch: options.BatchArgument, *, given: options.ProblemOptions) -> Answer:
@@ -36,12 +36,8 @@ def services_bound(services: options.ServicesArgument, *, given: options.Service
 
 def _bounded(given: Given) -> Answer:
     """Return the lower bounds of a problem."""
-    given.problem = given.load()
-    found = given.bounds()
-    none = "there is none" if found.reasons else None
-    facts = [*given.facts(), ("lower bound", found.text), (given.noun, none)]
-    parts: list[Part] = [Points(found.reasons)] if found.reasons else []
-    parts += [] if found.best is None else [found.table]
-    report = Report(facts, parts, data={"lower_bound": found.best, "bounds": found.document})
-    why = infeasible(found.reasons) if found.reasons else ""
-    return Answer(report, code_of(good=not found.reasons), why=why)
+    problem = given.load()
+    found = given.kind.bounds(problem)
+    why = infeasible(found.remarks) if found.remarks else ""
+    facts = [*given.kind.facts(problem), *found.facts, (given.kind.noun, "there is none" if why else None)]
+    return Answer(Report(facts, found.parts, data=found.data), code_of(good=not why), why=why)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 from mig_opt.cli import options
@@ -11,7 +10,7 @@ from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
 from mig_opt.gpu.catalogue import DRIVER, CostTable, catalogue, cost_tables, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
-from mig_opt.method.report import Report, Table
+from mig_opt.method.report import Report, Table, data_of
 
 
 def gpus(name: options.ListedArgument = None) -> Answer:
@@ -28,29 +27,19 @@ def gpus(name: options.ListedArgument = None) -> Answer:
         return Answer(_one(get_gpu(name)))
 
 
-def _described(model: GpuModel) -> dict[str, Any]:
+def _data(model: GpuModel) -> dict[str, Any]:
     costs = model.operation_costs
+    tables = [(name, table.on(model)) for name, table in cost_tables().items()]
     return {
-        "name": model.name,
-        "aliases": list(model.aliases),
-        "label": model.label,
-        "memory_gb": model.memory_gb,
-        "compute_slices": model.compute_slices,
-        "memory_slices": model.memory_slices,
-        "sizes": list(model.sizes),
-        "profiles": [dataclasses.asdict(profile) for profile in model.profiles],
-        "maximal_partitions": [[str(placement) for placement in state] for state in model.maximal_partitions()],
-        "distinct_partitions": [list(names) for names in model.partition_multisets()],
+        **data_of(model, "name", "aliases", "label", "memory_gb", "compute_slices", "memory_slices", "sizes"),
+        "profiles": list(map(dataclasses.asdict, model.profiles)),
+        "maximal_partitions": [list(map(str, state)) for state in model.maximal_partitions()],
+        "distinct_partitions": list(map(list, model.partition_multisets())),
         "operations": _costs(costs),
         "operations_assumed": costs.assumed,
         "operations_source": costs.source,
-        "costs": {
-            name: {**_costs(table.on(model)), "source": table.on(model).source} for name, table in cost_tables().items()
-        },
-        "profiles_status": model.profiles_status,
-        "placements_status": model.placements_status,
-        "sources": list(model.sources),
-        "notes": model.notes,
+        "costs": {name: {**_costs(table), "source": table.source} for name, table in tables},
+        **data_of(model, "profiles_status", "placements_status", "sources", "notes"),
     }
 
 
@@ -59,32 +48,24 @@ def _costs(costs: OperationCosts) -> dict[str, dict[str, float]]:
     return {kind: {str(size): seconds for size, seconds in table.items()} for kind, table in tables.items()}
 
 
-def _cost_row(model: GpuModel, table: CostTable) -> list[str]:
-    costs = table.on(model)
-    least = [(min(figures.values()), max(figures.values())) for figures in (costs.create, costs.destroy)]
-    spans = [f"{low:.2f}" if low == high else f"{low:.2f}-{high:.2f}" for low, high in least]
-    return [table.name, *spans, f"{table.by}: {costs.source}" if table.name == DRIVER else costs.source]
-
-
 def _all() -> Report:
-    rows = [
+    table = Table.of(
+        catalogue(),
+        {
+            "GPU": lambda model: model.name,
+            "~aliases": lambda model: ", ".join(model.aliases),
+            ">slices": lambda model: f"{model.compute_slices} / {model.memory_slices}",
+            "sizes": lambda model: " ".join(map(str, model.sizes)),
+            ">partitions": lambda model: f"{len(model.maximal_partitions())} / {len(model.partition_multisets())}",
+            "costs": lambda model: "assumed" if model.operation_costs.assumed else "measured",
+        },
         [
-            model.name,
-            ", ".join(model.aliases),
-            f"{model.compute_slices} / {model.memory_slices}",
-            " ".join(map(str, model.sizes)),
-            f"{len(model.maximal_partitions())} / {len(model.partition_multisets())}",
-            "assumed" if model.operation_costs.assumed else "measured",
-        ]
-        for model in catalogue()
-    ]
-    notes = [
-        "slices: compute / memory. sizes: compute slices of an instance.",
-        "partitions: maximal ones, placed / distinct.",
-        "costs: whether the seconds of creations and destructions were measured.",
-    ]
-    table = Table(["GPU", "~aliases", ">slices", "sizes", ">partitions", "costs"], rows, notes)
-    return Report(parts=[table], data={"gpus": list(map(_described, catalogue()))})
+            "slices: compute / memory. sizes: compute slices of an instance.",
+            "partitions: maximal ones, placed / distinct.",
+            "costs: whether the seconds of creations and destructions were measured.",
+        ],
+    )
+    return Report(parts=[table], data={"gpus": list(map(_data, catalogue()))})
 
 
 def _one(model: GpuModel) -> Report:
@@ -99,29 +80,36 @@ def _one(model: GpuModel) -> Report:
         ("start data", model.placements_status),
         ("notes", model.notes or None),
     ]
-    profiles = [
-        [
-            profile.name,
-            str(profile.id),
-            f"{profile.compute_slices} / {profile.memory_slices}",
-            f"{profile.memory_gb:g}",
-            str(profile.usable_mib or "-"),
-            str(profile.sm_count or "-"),
-            str(profile.max_count),
-            " ".join(map(str, profile.starts)),
-            f"{costs.of('create', profile):.2f}",
-            f"{costs.of('destroy', profile):.2f}",
-        ]
-        for profile in model.profiles
-    ]
-    columns = ["profile", ">id", ">slices", ">GB", ">MiB", ">SMs", ">max", "starts", ">create", ">destroy"]
-    partitions = [
-        [str(number), " + ".join(map(str, state))] for number, state in enumerate(model.maximal_partitions(), 1)
-    ]
-    cost_rows = list(map(partial(_cost_row, model), cost_tables().values()))
+    profiles = Table.of(
+        model.profiles,
+        {
+            "profile": lambda profile: profile.name,
+            ">id": lambda profile: str(profile.id),
+            ">slices": lambda profile: f"{profile.compute_slices} / {profile.memory_slices}",
+            ">GB": lambda profile: f"{profile.memory_gb:g}",
+            ">MiB": lambda profile: str(profile.usable_mib or "-"),
+            ">SMs": lambda profile: str(profile.sm_count or "-"),
+            ">max": lambda profile: str(profile.max_count),
+            "starts": lambda profile: " ".join(map(str, profile.starts)),
+            ">create": lambda profile: f"{costs.of('create', profile):.2f}",
+            ">destroy": lambda profile: f"{costs.of('destroy', profile):.2f}",
+        },
+        ["slices: compute / memory. create, destroy: seconds that NVML takes."],
+    )
+    states = enumerate(model.maximal_partitions(), 1)
     tables = [
-        Table(columns, profiles, ["slices: compute / memory. create, destroy: seconds that NVML takes."]),
-        Table(["--costs", ">create s", ">destroy s", "~source"], cost_rows),
-        Table([">", f"~maximal partitions ({distinct} distinct)"], partitions),
+        profiles,
+        Table(["--costs", ">create s", ">destroy s", "~source"], [_cost_row(model, t) for t in cost_tables().values()]),
+        Table(
+            [">", f"~maximal partitions ({distinct} distinct)"],
+            [[str(number), " + ".join(map(str, state))] for number, state in states],
+        ),
     ]
-    return Report(facts, tables, ["Sources", *(f" - {source}" for source in model.sources)], _described(model))
+    return Report(facts, tables, ["Sources", *(f" - {source}" for source in model.sources)], _data(model))
+
+
+def _cost_row(model: GpuModel, table: CostTable) -> list[str]:
+    costs = table.on(model)
+    least = [(min(figures.values()), max(figures.values())) for figures in (costs.create, costs.destroy)]
+    spans = [f"{low:.2f}" if low == high else f"{low:.2f}-{high:.2f}" for low, high in least]
+    return [table.name, *spans, f"{table.by}: {costs.source}" if table.name == DRIVER else costs.source]

@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +20,7 @@ from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
+    from mig_opt.files.kinds import FileKind
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 STANDARD_INPUT = "-"
 """Stands for standard input where a file is wanted."""
+
+_PIPED = "standard input"
+"""The name of what comes from there."""
 
 _INSTANCES = {
     "batch": ("a batch of tasks", "solve", "instance"),
@@ -46,7 +49,7 @@ def piped(name: str) -> bytes | None:
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
-        refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", "standard input")
+        refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", _PIPED)
 
 
 def is_table(name: str | Path) -> bool:
@@ -122,7 +125,7 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
     document: str | bytes
     label = source = name
     if name == STANDARD_INPUT:
-        document, label, source = given or piped(name) or b"", "standard input", "standard input"
+        document, label, source = given or piped(name) or b"", _PIPED, _PIPED
     elif is_bundled(name, "batch"):
         bundled = load_instance(name)
         if gpu is None:
@@ -155,16 +158,24 @@ def _own_gpu(document: str | bytes) -> str | None:
 
 def load_trace(name: str, gpu: str | None = None, gpus: int | None = None) -> Trace:
     """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
-    from mig_opt.files.fleet.traces import read_trace, trace_from_json
+    from mig_opt.files.fleet.traces import TRACE
 
-    return _load_for_fleet(name, gpu, gpus, read_trace, trace_from_json)
+    return _load_for_fleet(TRACE, name, gpu, gpus)
 
 
 def load_state(name: str, gpu: str | None = None, gpus: int | None = None) -> FleetState:
     """Return the state of a fleet that STATE, ``--gpu`` and ``--gpus`` stand for."""
-    from mig_opt.files.fleet.states import read_state, state_from_json
+    from mig_opt.files.fleet.states import STATE
 
-    return _load_for_fleet(name, gpu, gpus, read_state, state_from_json)
+    return _load_for_fleet(STATE, name, gpu, gpus)
+
+
+def _load_for_fleet(kind: FileKind[T], name: str, gpu: str | None, gpus: int | None) -> T:
+    """Return what a file or standard input holds, for other GPUs if they are given."""
+    _check_gpus(gpu, gpus)
+    if name == STANDARD_INPUT:
+        return kind.from_json(piped(name) or b"", gpu=gpu, gpus=gpus, name=_PIPED, source=_PIPED)
+    return kind.read(name, gpu=gpu, gpus=gpus)
 
 
 def started(batch: Batch, state: FleetState, busy_until: float | None, source: str) -> Batch:
@@ -179,17 +190,20 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
         return batch.replace(gpus=state.gpus, initial=initial, devices=state.devices)
 
 
-def is_state(path: Path) -> bool:
-    """Return True if a file says that it is a state of a fleet."""
-    from mig_opt.files.documents import parsed, read_text
+def kind_of(name: str, document: bytes | None = None) -> str | None:
+    """Return the kind of file that an argument names, None if that cannot be told."""
+    from mig_opt.files.documents import read_text
+    from mig_opt.files.recognition import document_kind
+    from mig_opt.instances.bundled import instance_names
 
-    if is_table(path):
-        return False
+    if document is not None:
+        return document_kind(document)
+    if not os.access(name, os.F_OK):
+        return "batch" if name in instance_names() else "services" if name in instance_names("demand") else None
     try:
-        raw, _ = parsed(read_text(path), "")
-    except InputError:
-        return False  # whoever reads it as a deployment tells what is wrong
-    return raw.get("schema") == "mig-opt/state/1"
+        return document_kind(read_text(name), table=is_table(name))
+    except InputError:  # reported where the file is read
+        return None
 
 
 def running_in_state(demand: Demand | None, path: Path) -> Deployment:
@@ -205,18 +219,6 @@ def running_in_state(demand: Demand | None, path: Path) -> Deployment:
         return deployment_in(state, demand)
     except InputError as error:
         raise InputError(error.problems, str(path)) from None
-
-
-def _load_for_fleet(
-    name: str, gpu: str | None, gpus: int | None, read: Callable[..., T], from_json: Callable[..., T]
-) -> T:
-    """Return what a file or standard input holds, for other GPUs if they are given."""
-    _check_gpus(gpu, gpus)
-    document = piped(name)
-    if document is not None:
-        label = "standard input"
-        return from_json(document, gpu=gpu, gpus=gpus, name=label, source=label)
-    return read(name, gpu=gpu, gpus=gpus)
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mig_opt.cli.answers import Answer
-from mig_opt.method.registry import AUTO, get_deploy_method, get_method
+from mig_opt.method.registry import AUTO, Method, get_deploy_method, get_method
 from mig_opt.method.registry import methods as known_methods
-from mig_opt.method.report import Report, Table
+from mig_opt.method.report import Report, Table, data_of
 
 
 def methods() -> Answer:
@@ -20,36 +22,33 @@ def methods() -> Answer:
     known = {"solve": known_methods(), "deploy": known_methods("deploy")}
     policies = known_methods("simulate")
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
+
+    def table(command: str, entries: Sequence[Method], *columns: str, notes: Sequence[str] = ()) -> Table:
+        cells = {column: [str(getattr(entry, column.lstrip("~"))) for entry in entries] for column in columns}
+        names = [entry.name for entry in entries]
+        return Table([command, *columns], list(zip(names, *cells.values(), strict=True)), notes)
+
     tables: list[Table] = []
     for command, entries in known.items():
-        tables += [
-            Table([command, "kind", "~summary"], [[entry.name, entry.kind, entry.summary] for entry in entries]),
-            Table([command, "~source"], [[entry.name, entry.source] for entry in entries]),
-        ]
+        tables += [table(command, entries, "kind", "~summary"), table(command, entries, "~source")]
     notes = [
         f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy.",
         "Exact methods end with a proof if they have the time for it.",
     ]
+    options = {policy.name: policy_options(policy) for policy in policies}
     tables += [
-        Table(["simulate", "~summary"], [[policy.name, policy.summary] for policy in policies]),
-        Table(["simulate", "~options"], [[policy.name, ", ".join(policy_options(policy))] for policy in policies]),
-        Table(["simulate", "~source"], [[policy.name, policy.source] for policy in policies], notes),
+        table("simulate", policies, "~summary"),
+        Table(["simulate", "~options"], [[name, ", ".join(of)] for name, of in options.items()]),
+        table("simulate", policies, "~source", notes=notes),
     ]
-    described = {
-        command: [
-            {"name": entry.name, "kind": entry.kind, "summary": entry.summary, "source": entry.source}
-            for entry in entries
-        ]
-        for command, entries in known.items()
-    }
     data = {
         "auto": auto,
-        "methods": described["solve"],
+        "methods": [data_of(entry, "name", "kind", "summary", "source") for entry in known["solve"]],
         "deploy_auto": deploy_auto,
-        "deploy_methods": described["deploy"],
+        "deploy_methods": [data_of(entry, "name", "kind", "summary", "source") for entry in known["deploy"]],
         "policies": [
-            {"name": p.name, "options": list(policy_options(p)), "summary": p.summary, "source": p.source}
-            for p in policies
+            {"name": policy.name, "options": list(options[policy.name]), **data_of(policy, "summary", "source")}
+            for policy in policies
         ],
     }
     return Answer(Report(parts=tables, data=data))

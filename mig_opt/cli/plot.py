@@ -9,7 +9,6 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, chart_of
 from mig_opt.cli.errors import say
 from mig_opt.cli.problems import Given, given_problem, given_services
-from mig_opt.texts import plural
 
 
 def plot(
@@ -56,7 +55,7 @@ def _drawn(call: Call, given: Given, path: Path, out: Path, **more: float) -> Pr
     """Return the picture of a plan in a file."""
     given.read(call, path)
     call.begin(chart=out)
-    if count := given.validate():
-        say(f"warning: the {given.noun} is not valid ({plural(count, 'violation')}); see: mig-opt validate")
-    content, options_of_picture = given.chart()
-    return Product(files=[chart_of(given.noun, out, *content, **options_of_picture, **more)])
+    if wrong := given.validate():
+        say(f"warning: the {given.kind.noun} is not valid ({wrong}); see: mig-opt validate")
+    content, known = given.kind.drawn(given)
+    return Product(files=[chart_of(given.kind.noun, out, *content, **known, **more)])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
@@ -16,30 +15,44 @@ from mig_opt.cli.answers import Call
 from mig_opt.cli.batch.reports import batch_facts, unplaceable, validation_facts
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import bounds_table, in_seconds
-from mig_opt.cli.inputs import is_table, load_batch, piped
+from mig_opt.cli.inputs import kind_of, load_batch, piped
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts, services_table
 from mig_opt.cli.serving.reports import validation_facts as deployment_facts
 from mig_opt.errors import InputError, Problem
-from mig_opt.method.report import Facts, Table
+from mig_opt.method.report import Facts, Part, Points, Report, Table
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import plural
-from mig_opt.validation import DeploymentValidation, Validation
+from mig_opt.verbs.files import export
 from mig_opt.verbs.plans import bounds, validate
 
 
-class BoundsFound(NamedTuple):
-    """Lower bounds of a problem: the best one as number and text, all as JSON and table, and why there is no plan."""
+@dataclass(frozen=True)
+class ProblemKind:
+    """A kind of problem: the words for it, and what commands do with its problems and plans."""
 
-    best: float | None
-    text: str | None
-    document: list[dict[str, Any]]
-    table: Table
-    reasons: Sequence[str]
+    name: str  # of the files that hold the problem
+    plan_kinds: tuple[str, ...]  # of the files that hold a plan
+    own_options: tuple[str, ...]  # those that are for this kind of problem alone
+    noun: str  # the word for a plan
+    plural: str  # the word for problems of this kind
+    predicate: str  # the end of a sentence about a file of this kind
+    hooks: str  # the arguments of a script
+    figure: str  # the name of the figure of a plan that the validator finds
+    tolerance: float  # seconds (or a share) by which figures may differ, if the command does not say
+    load: Callable[..., Any]
+    read_plan: Callable[[Given, Path], Any]
+    facts: Callable[[Any], Facts]
+    validation: Callable[[Given], Report]
+    bounds: Callable[[Any], Report]
+    valid_plan: Callable[[Given], Any]
+    drawn: Callable[[Given], tuple[list[Any], dict[str, Any]]]
+    number_of_gpus: Callable[[Given], int]
+    script: Callable[[Given, Sequence[str] | None], str]
+    check_script: Callable[[Given, Path], None] | None = None  # refuses what a script cannot hold
 
 
-class _Given:
+class Given:
     """A problem and a plan for it in files, as far as they were read and validated.
 
     ``document`` is the content of standard input, if the argument that names the problem stands for it.
@@ -48,180 +61,25 @@ class _Given:
     problem: Any = None
     plan: Any = None
     found: Any = None
-    tolerance: float
+    measured = False  # true if the plan is an execution, and the times of the problem are those that were measured
 
-    def __init__(self, argument: str, given: Any, document: bytes | None) -> None:
-        self.argument, self.given, self.document = argument, given, document
+    def __init__(self, kind: ProblemKind, argument: str, given: Any, document: bytes | None) -> None:
+        self.kind, self.argument, self.given, self.document = kind, argument, given, document
+
+    def load(self) -> Any:
+        """Return the problem."""
+        return self.kind.load(self.argument, self.given, self.document)
 
     def read(self, call: Call, path: Path) -> None:
         """Read the problem and the plan; what is wrong is noted."""
         self.problem = call.attempt(self.load)
-        self.plan = call.attempt(self.read_plan, path)
+        self.plan = call.attempt(self.kind.read_plan, self, path)
 
-    def validate(self, tolerance: float | None = None) -> int:
-        """Validate the plan, whose times (or shares) may differ by the tolerance; return the number of violations."""
-        used = self.tolerance if tolerance is None else tolerance
+    def validate(self, tolerance: float | None = None) -> str:
+        """Validate the plan; return the number of violations in words, empty if there are none."""
+        used = self.kind.tolerance if tolerance is None else tolerance
         self.found = validate(self.problem, self.plan, tolerance=used)
-        return len(self.found.violations)
-
-    def load(self) -> Any:
-        """Return the problem."""
-        raise NotImplementedError
-
-    def read_plan(self, path: Path) -> Any:
-        """Return the plan in a file; the problem is None if it could not be read."""
-        raise NotImplementedError
-
-
-class GivenBatch(_Given):
-    """A batch and a schedule of it."""
-
-    kind, plan_kinds, own_options = "batch", ("schedule", "result"), ("gpus", "cost_free", "costs")
-    noun, plural, predicate, hooks = "schedule", "batches", "is a batch", "HOOKS"
-    figure, tolerance = "makespan", 1e-6
-    problem: Batch
-    plan: Schedule
-    found: Validation
-    given: options.ProblemOptions
-    measured = False  # true if the plan is an execution, and the times of the problem are those that were measured
-
-    def load(self) -> Batch:
-        """Return the batch."""
-        return load_batch(self.argument, self.given, self.document)
-
-    def read_plan(self, path: Path) -> Schedule:
-        """Return the schedule in a file; that of a journal is the execution, and the batch gets its times."""
-        from mig_opt.files.batch.journals import is_journal, read_journal
-        from mig_opt.files.batch.schedules import read_schedule
-
-        if not is_journal(path):
-            return read_schedule(path)
-        journal = read_journal(path)
-        if self.problem is not None and self.problem != journal.batch:
-            refuse("", f"is the journal of another batch than {self.argument}", path)
-        batch, schedule = journal.measured()
-        self.problem, self.measured = batch.replace(name=f"{journal.batch.name}, as measured"), True
-        return schedule
-
-    def valid_plan(self) -> Schedule:
-        """Return the plan, with the operations that were found."""
-        return self.found.schedule
-
-    def facts(self) -> Facts:
-        """Return the facts about the problem."""
-        return batch_facts(self.problem)
-
-    def validation(self) -> tuple[Facts, list[Table], list[str], dict[str, Any]]:
-        """Return facts, tables and remarks about the validation, and more data of a valid plan."""
-        operations, remarks = self.found.schedule.operations, []
-        if self.measured:
-            remarks = ["Times of tasks and operations are as they were measured; all other rules are those of plans."]
-        elif self.plan.operations is None and operations is not None:
-            count = plural(len(operations), "operation")
-            remarks = [f"The schedule has no operations; found for its runs: {count}."]
-        return validation_facts(self.problem, self.found), [], remarks, {}
-
-    def bounds(self) -> BoundsFound:
-        """Return the lower bounds of the problem."""
-        reasons = unplaceable(self.problem)
-        found = () if reasons else bounds(self.problem)
-        best = found[0].value if found else None
-        return BoundsFound(best, in_seconds(best), list(map(asdict, found)), bounds_table(found), reasons)
-
-    def chart(self) -> tuple[list[Any], dict[str, Any]]:
-        """Return what :func:`mig_opt.plot` takes."""
-        return [self.problem, self.found.schedule], {}
-
-    def number_of_gpus(self) -> int:
-        """Return the number of GPUs for which a script needs devices."""
-        return self.problem.gpus
-
-    def check_script(self, path: Path) -> None:
-        """Refuse what a script cannot hold: of a schedule nothing."""
-
-    def script(self, devices: Sequence[str] | None) -> str:
-        """Return a script for bash that carries out the plan."""
-        from mig_opt.operations.rollout.nvidia_smi import schedule_script
-
-        return schedule_script(self.problem, self.found.schedule, devices=devices)
-
-
-class GivenServices(_Given):
-    """Services and a deployment of them."""
-
-    kind, plan_kinds = "services", ("deployment", "deployment-result")
-    own_options = ("profiles", "scenario", "slo_share", "whole_ms", "max_processes")
-    noun, plural, predicate, hooks = "deployment", "services", "has services", "[HOOKS]"
-    figure, tolerance = "gpus", 1e-9
-    problem: Demand
-    plan: Deployment
-    found: DeploymentValidation
-    given: options.ServicesOptions
-
-    def load(self) -> Demand:
-        """Return the demand."""
-        return load_services(self.argument, self.given, self.document)
-
-    def read_plan(self, path: Path) -> Deployment:
-        """Return the deployment in a file."""
-        return read_deployment_for(self.problem, path)
-
-    def valid_plan(self) -> Deployment:
-        """Return the plan."""
-        return self.plan
-
-    def facts(self) -> Facts:
-        """Return the facts about the problem."""
-        return demand_facts(self.problem)
-
-    def validation(self) -> tuple[Facts, list[Table], list[str], dict[str, Any]]:
-        """Return facts, tables and remarks about the validation, and more data of a valid plan."""
-        from mig_opt.files.serving.deployment_results import deployment_shares
-
-        facts = deployment_facts(self.problem, self.plan, self.found)
-        if not self.found.valid:
-            return facts, [], [], {}
-        return facts, [services_table(self.problem, self.plan)], [], deployment_shares(self.problem, self.plan)
-
-    def bounds(self) -> BoundsFound:
-        """Return the lower bounds of the problem."""
-        from mig_opt.api.deploy import why_unservable
-        from mig_opt.serving.bounds import shortage
-
-        reasons = why_unservable(self.problem)
-        found = () if reasons else bounds(self.problem)
-        if found and (lacking := shortage(self.problem, found[0])):
-            reasons = [lacking]
-        best = found[0].gpus if found else None
-        document = [
-            {"name": bound.name, "value": bound.gpus, "not_rounded": bound.value, "reason": bound.reason}
-            for bound in found
-        ]
-        rows = [[bound.name, str(bound.gpus), f"{bound.value:.3f}", bound.reason] for bound in found]
-        shown = Table(["bound", ">GPUs", ">not rounded", "~because"], rows)
-        return BoundsFound(best, None if best is None else plural(best, "GPU"), document, shown, reasons)
-
-    def chart(self) -> tuple[list[Any], dict[str, Any]]:
-        """Return what :func:`mig_opt.plot` takes."""
-        return [self.plan], {"demand": self.problem}
-
-    def number_of_gpus(self) -> int:
-        """Return the number of GPUs for which a script needs devices."""
-        return len(self.plan.gpus)
-
-    def check_script(self, path: Path) -> None:
-        """Refuse what a script cannot hold: some names of services."""
-        check_deployment_names("nvidia-smi", self.plan, path)
-
-    def script(self, devices: Sequence[str] | None) -> str:
-        """Return a script for bash that carries out the plan."""
-        from mig_opt.operations.rollout.nvidia_smi import deployment_script
-
-        return deployment_script(self.plan, devices=devices)
-
-
-Given = GivenBatch | GivenServices
-_KINDS: tuple[type[Given], ...] = (GivenBatch, GivenServices)
+        return "" if self.found.valid else plural(len(self.found.violations), "violation")
 
 
 def given_problem(argument: str, plan: Path | None, given: options.ProblemOptions, **for_batches: object) -> Given:
@@ -231,45 +89,146 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
     for one kind alone, as ``for_batches`` are. Options of another kind are refused.
     """
     document = piped(argument)
-    kind = _kind(argument, document)
+    name = kind_of(argument, document)
     named = {field.name for field in dataclasses.fields(given) if getattr(given, field.name) not in (field.default, [])}
-    own = {
-        problem: [f"--{name.replace('_', '-')}" for name in problem.own_options if name in named] for problem in _KINDS
-    }
-    own[GivenBatch] += [option for option, value in for_batches.items() if value is not None]
-    chosen = next((problem for problem in _KINDS if problem.kind == kind), None)
+    own = {kind.name: [f"--{name.replace('_', '-')}" for name in kind.own_options if name in named] for kind in _KINDS}
+    own[BATCH.name] += [option for option, value in for_batches.items() if value is not None]
+    chosen = next((kind for kind in _KINDS if kind.name == name), None)
     if chosen is None:
-        plan_kind = None if plan is None else _kind(str(plan), None)
-        serves = own[GivenServices] or plan_kind in GivenServices.plan_kinds
-        chosen = GivenServices if serves else GivenBatch
+        plan_kind = None if plan is None else kind_of(str(plan), None)
+        chosen = SERVICES if own[SERVICES.name] or plan_kind in SERVICES.plan_kinds else BATCH
     else:
         wrong = [
-            Problem(option, f"is for {problem.plural}, but {argument} {chosen.predicate}; leave it out")
-            for problem in _KINDS
-            if problem is not chosen
-            for option in own[problem]
+            Problem(option, f"is for {kind.plural}, but {argument} {chosen.predicate}; leave it out")
+            for kind in _KINDS
+            if kind is not chosen
+            for option in own[kind.name]
         ]
         if wrong:
             raise InputError(wrong)
-    return chosen(argument, given if chosen is GivenBatch else given.for_services(), document)
+    return Given(chosen, argument, given if chosen is BATCH else given.for_services(), document)
 
 
-def given_services(services: str, given: options.ServicesOptions) -> GivenServices:
+def given_services(services: str, given: options.ServicesOptions) -> Given:
     """Return the services that a command works on."""
-    return GivenServices(services, given, piped(services))
+    return Given(SERVICES, services, given, piped(services))
 
 
-def _kind(name: str, document: bytes | None) -> str | None:
-    """Return the kind of file that an argument names, None if that cannot be told."""
-    from mig_opt.files.documents import read_text
-    from mig_opt.files.recognition import document_kind
-    from mig_opt.instances.bundled import instance_names
+# Batches
 
-    if document is not None:
-        return document_kind(document)
-    if not os.access(name, os.F_OK):
-        return "batch" if name in instance_names() else "services" if name in instance_names("demand") else None
-    try:
-        return document_kind(read_text(name), table=is_table(name))
-    except InputError:  # reported where the file is read
-        return None
+
+def _read_schedule(given: Given, path: Path) -> Schedule:
+    """Return the schedule in a file; that of a journal is the execution, and the batch gets its times."""
+    from mig_opt.files.batch.journals import is_journal, read_journal
+    from mig_opt.files.batch.schedules import read_schedule
+
+    if not is_journal(path):
+        return read_schedule(path)
+    journal = read_journal(path)
+    if given.problem is not None and given.problem != journal.batch:
+        refuse("", f"is the journal of another batch than {given.argument}", path)
+    batch, schedule = journal.measured()
+    given.problem, given.measured = batch.replace(name=f"{journal.batch.name}, as measured"), True
+    return schedule
+
+
+def _schedule_validation(given: Given) -> Report:
+    operations, remarks = given.found.schedule.operations, []
+    if given.measured:
+        remarks = ["Times of tasks and operations are as they were measured; all other rules are those of plans."]
+    elif given.plan.operations is None and operations is not None:
+        remarks = [f"The schedule has no operations; found for its runs: {plural(len(operations), 'operation')}."]
+    return Report(validation_facts(given.problem, given.found), remarks=remarks)
+
+
+def _batch_bounds(batch: Batch) -> Report:
+    reasons = unplaceable(batch)
+    found = () if reasons else bounds(batch)
+    best = found[0].value if found else None
+    table = bounds_table(found)
+    return _bounds(best, in_seconds(best), list(map(asdict, found)), table, reasons)
+
+
+def _bounds(
+    best: float | None, text: str | None, data: list[dict[str, Any]], table: Table, reasons: Sequence[str]
+) -> Report:
+    """Return the best bound as number and text, all as data and table, and why there is no plan."""
+    parts: list[Part] = [Points(reasons)] if reasons else []
+    parts += [] if best is None else [table]
+    return Report([("lower bound", text)], parts, reasons, {"lower_bound": best, "bounds": data})
+
+
+BATCH = ProblemKind(
+    name="batch",
+    plan_kinds=("schedule", "result"),
+    own_options=("gpus", "cost_free", "costs"),
+    noun="schedule",
+    plural="batches",
+    predicate="is a batch",
+    hooks="HOOKS",
+    figure="makespan",
+    tolerance=1e-6,
+    load=load_batch,
+    read_plan=_read_schedule,
+    facts=batch_facts,
+    validation=_schedule_validation,
+    bounds=_batch_bounds,
+    valid_plan=lambda given: given.found.schedule,
+    drawn=lambda given: ([given.problem, given.found.schedule], {}),
+    number_of_gpus=lambda given: given.problem.gpus,
+    script=lambda given, devices: export(given.problem, "script", given.found.schedule, devices=devices),
+)
+
+
+# Services
+
+
+def _deployment_validation(given: Given) -> Report:
+    from mig_opt.files.serving.deployment_results import deployment_shares
+
+    demand, plan = given.problem, given.plan
+    tables = [services_table(demand, plan)] if given.found.valid else []
+    shares = deployment_shares(demand, plan) if given.found.valid else {}
+    return Report(deployment_facts(demand, plan, given.found), tables, data=shares)
+
+
+def _demand_bounds(demand: Demand) -> Report:
+    from mig_opt.api.deploy import why_unservable
+    from mig_opt.serving.bounds import shortage
+
+    reasons = why_unservable(demand)
+    found = () if reasons else bounds(demand)
+    if found and (lacking := shortage(demand, found[0])):
+        reasons = [lacking]
+    best = found[0].gpus if found else None
+    data = [
+        {"name": bound.name, "value": bound.gpus, "not_rounded": bound.value, "reason": bound.reason} for bound in found
+    ]
+    rows = [[bound.name, str(bound.gpus), f"{bound.value:.3f}", bound.reason] for bound in found]
+    table = Table(["bound", ">GPUs", ">not rounded", "~because"], rows)
+    return _bounds(best, None if best is None else plural(best, "GPU"), data, table, reasons)
+
+
+SERVICES = ProblemKind(
+    name="services",
+    plan_kinds=("deployment", "deployment-result"),
+    own_options=("profiles", "scenario", "slo_share", "whole_ms", "max_processes"),
+    noun="deployment",
+    plural="services",
+    predicate="has services",
+    hooks="[HOOKS]",
+    figure="gpus",
+    tolerance=1e-9,
+    load=load_services,
+    read_plan=lambda given, path: read_deployment_for(given.problem, path),
+    facts=demand_facts,
+    validation=_deployment_validation,
+    bounds=_demand_bounds,
+    valid_plan=lambda given: given.plan,
+    drawn=lambda given: ([given.plan], {"demand": given.problem}),
+    number_of_gpus=lambda given: len(given.plan.gpus),
+    check_script=lambda given, path: check_deployment_names("nvidia-smi", given.plan, path),
+    script=lambda given, devices: export(given.plan, "script", devices=devices),
+)
+
+_KINDS = (BATCH, SERVICES)

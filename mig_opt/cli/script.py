@@ -8,7 +8,6 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, Product, script_of
 from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import Given, given_problem, given_services
-from mig_opt.texts import plural
 
 
 def script(
@@ -59,11 +58,12 @@ def _scripted(call: Call, given: Given, path: Path, out: Path, devices: str | No
     given.read(call, path)
     count = None
     if not call.errors:
-        count = given.number_of_gpus()
-        call.attempt(given.check_script, path)
+        count = given.kind.number_of_gpus(given)
+        if given.kind.check_script is not None:
+            call.attempt(given.kind.check_script, given, path)
     names = call.attempt(parsed_devices, devices, count)
     call.begin(output=out)
     if wrong := given.validate():
-        said = f"The {given.noun} is not valid ({plural(wrong, 'violation')}); see: mig-opt validate"
+        said = f"The {given.kind.noun} is not valid ({wrong}); see: mig-opt validate"
         return Product(code=ANSWER_IS_NO, said=[said])
-    return Product(files=[script_of(out, given.script(names), given.hooks)])
+    return Product(files=[script_of(out, given.kind.script(given, names), given.kind.hooks)])

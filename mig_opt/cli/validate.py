@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.problems import Given, given_problem, given_services
-from mig_opt.method.report import Points, Report
+from mig_opt.method.report import Points, Report, data_of
 
 
 def validate(
@@ -61,11 +60,9 @@ def _validated(call: Call, given: Given, path: Path, tolerance: float | None, ou
     given.read(call, path)
     call.begin(output=output)
     given.validate(tolerance)
-    found = given.found
-    facts, tables, remarks, more = given.validation()
-    violations = list(map(dataclasses.asdict, found.violations))
-    data = {"valid": found.valid, given.figure: getattr(found, given.figure), **more, "violations": violations}
-    parts = tables if found.valid else [Points(list(map(str, found.violations)))]
-    plan = given.valid_plan() if found.valid else None
+    found, report = given.found, given.kind.validation(given)
+    parts = report.parts if found.valid else [Points(list(map(str, found.violations)))]
+    data = {**data_of(found, "valid", given.kind.figure), **report.data, **data_of(found, "violations")}
+    plan = given.kind.valid_plan(given) if found.valid else None
     file = File("schedule", output, plan, absent=f"Nothing written to {output}.")
-    return Answer(Report(facts, parts, remarks, data), code_of(good=found.valid), [file])
+    return Answer(Report(report.facts, parts, report.remarks, data), code_of(good=found.valid), [file])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.figures import in_seconds
 from mig_opt.cli.inputs import load_batch
 from mig_opt.errors import Problem
-from mig_opt.method.report import Points, Report, bad, good
+from mig_opt.method.report import Points, Report, bad, data_of, good
 from mig_opt.verbs.files import read
 
 
@@ -78,13 +77,9 @@ def _report(batch: Batch, found: Check) -> Report:
         parts.append(Points(found.trusted, "Recomputed and right. What remains to be trusted:"))
     data = {
         "holds": found.holds,
-        "claim": certificate.claim.value,
-        "makespan": certificate.makespan,
-        "lower_bound": certificate.lower_bound,
+        **data_of(certificate, "claim", "makespan", "lower_bound"),
         "bound_without_solver": found.bound,
-        "needs_solver": found.needs_solver,
-        "mismatches": list(map(dataclasses.asdict, found.mismatches)),
-        "trusted": list(found.trusted),
-        "rerun": rerun and {name: getattr(rerun, name) for name in ("claim", "method", "lower_bound", "runtime_s")},
+        **data_of(found, "needs_solver", "mismatches", "trusted"),
+        "rerun": rerun and data_of(rerun, "claim", "method", "lower_bound", "runtime_s"),
     }
     return Report(facts, parts, data=data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from mig_opt.cli.answers import Answer, Call, code_of
 from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.figures import in_seconds, seconds
 from mig_opt.cli.inputs import load_batch
-from mig_opt.method.report import Part, Points, Report, bad, dim, good, unclear
+from mig_opt.method.report import Part, Points, Report, bad, data_of, dim, good, unclear
 from mig_opt.texts import plural
 
 MOST_TASKS = 12
@@ -88,39 +87,19 @@ def _report(batch: Batch, found: Explanation, time_limit: float) -> Report:
     if found.remedies:
         parts.append(Points(list(map(_spelled, found.remedies[:MOST_REMEDIES])), _offer(found)))
     data = {
-        "verdict": found.verdict.value,
-        "target": found.target,
-        "makespan": found.makespan,
-        "lower_bound": _finite(found.lower_bound),
-        "conflicts": list(map(_conflict_document, found.conflicts)),
-        "remedies": list(map(dataclasses.asdict, found.remedies)),
-        "interrupted": found.interrupted,
-        "runtime_s": found.runtime_s,
+        **data_of(found, "verdict", "target", "makespan", "lower_bound"),
+        "conflicts": list(map(_conflict_data, found.conflicts)),
+        **data_of(found, "remedies", "interrupted", "runtime_s"),
     }
     return Report(facts, parts, data=data)
 
 
-def _conflict_document(conflict: Conflict) -> dict[str, Any]:
-    return {
-        "target": conflict.target,
-        "lower_bound": _finite(conflict.lower_bound),
-        "makespan": conflict.makespan,
-        "minimal": conflict.minimal,
-        "requirements": [
-            {
-                "kind": requirement.kind.value,
-                "path": requirement.path,
-                "text": requirement.text,
-                "task": requirement.task,
-                "needed": requirement not in conflict.open,
-            }
-            for requirement in conflict.requirements
-        ],
-    }
-
-
-def _finite(bound: float) -> float | None:
-    return None if math.isinf(bound) else bound
+def _conflict_data(conflict: Conflict) -> dict[str, Any]:
+    requirements = [
+        {**data_of(requirement, "kind", "path", "text", "task"), "needed": requirement not in conflict.open}
+        for requirement in conflict.requirements
+    ]
+    return {**data_of(conflict, "target", "lower_bound", "makespan", "minimal"), "requirements": requirements}
 
 
 def _answer(found: Explanation) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, Answer, Call, File, code_of
 from mig_opt.cli.batch.reports import batch_facts, schedule_table, validation_facts
 from mig_opt.cli.figures import in_seconds
 from mig_opt.cli.inputs import load_batch
-from mig_opt.method.report import Part, Points, Report, bad, good, unclear
+from mig_opt.method.report import Part, Points, Report, bad, data_of, good, unclear
 from mig_opt.validation import validate
 from mig_opt.verbs.files import read
 
@@ -53,7 +52,7 @@ def prove(
     call.begin(certificate=output, schedule=save_better)
     found = validate(problem, plan)
     if not found.valid:
-        data = {"claim": None, "violations": list(map(dataclasses.asdict, found.violations))}
+        data = {"claim": None, **data_of(found, "violations")}
         violations = Points(list(map(str, found.violations)))
         return Answer(Report(validation_facts(problem, found), [violations], data=data), code_of(good=False))
     with call.progress() as callbacks:

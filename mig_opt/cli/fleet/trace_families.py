@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
-from mig_opt.method.report import Part, Points, Report, Table
+from mig_opt.method.report import Part, Points, Report, Table, data_of
 
 
 def trace_families(name: options.ListedArgument = None) -> Answer:
@@ -23,20 +21,10 @@ def trace_families(name: options.ListedArgument = None) -> Answer:
 
     with options_named({"family": "NAME"}):
         found = known_families() if name is None else (get_trace_family(name),)
-    documents = [
-        {
-            "name": family.name,
-            "description": family.description,
-            "source": family.source,
-            "gpus": family.gpus,
-            "parameters": list(map(dataclasses.asdict, family.parameters)),
-            "assumptions": list(family.assumptions),
-        }
-        for family in found
-    ]
+    data = [data_of(family, "name", "description", "source", "gpus", "parameters", "assumptions") for family in found]
     if name is None:
         table = Table(["family", ">GPUs", "~what"], [[f.name, str(f.gpus), f.description] for f in found])
-        return Answer(Report(parts=[table], data={"families": documents}))
+        return Answer(Report(parts=[table], data={"families": data}))
     (family,) = found
     facts = [
         ("family", family.name),
@@ -46,4 +34,4 @@ def trace_families(name: options.ListedArgument = None) -> Answer:
     ]
     rows = [[parameter.name, str(parameter.default), parameter.description] for parameter in family.parameters]
     parts: list[Part] = [Table(["parameter", ">default", "~what"], rows), Points(family.assumptions, "Assumed:")]
-    return Answer(Report(facts, parts, data=documents[0]))
+    return Answer(Report(facts, parts, data=data[0]))

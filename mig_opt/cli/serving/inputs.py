@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mig_opt.cli.checks import Checks, options_named, refuse
-from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_state, is_table, piped, running_in_state
+from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
@@ -158,7 +158,7 @@ def read_running(path: Path, demand: Demand | None) -> Deployment:
     """Return the deployment that is running, from a file; refuse one whose instances cannot exist together."""
     from mig_opt.validation.serving.instances import check_instances
 
-    fleet = running_in_state(demand, path) if is_state(path) else read_deployment_for(demand, path)
+    fleet = running_in_state(demand, path) if kind_of(str(path)) == "state" else read_deployment_for(demand, path)
     try:
         check_instances(running=fleet)
     except InputError as error:
