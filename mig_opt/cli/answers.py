@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,21 +162,17 @@ class Call(Checks):
         read = [name for name in self.inputs if not any(name is path for path in outputs.values())]
         self.attempt(check_outputs, read, **outputs)
 
-    @contextlib.contextmanager
-    def progress(self, method: str = "") -> Iterator[list[Callbacks]]:
+    def progress(self, method: str = "") -> AbstractContextManager[list[Callbacks]]:
         """Show the progress of a method; of one that reports nothing the name is given, and its time is shown."""
         from mig_opt.cli.progress import shown_progress
 
-        with shown_progress(method, quiet=self.quiet) as callbacks:
-            yield callbacks
+        return shown_progress(method, quiet=self.quiet)
 
-    @contextlib.contextmanager
-    def bar(self, text: str, total: int | None = None) -> Iterator[Bar | None]:
+    def bar(self, text: str, total: int | None = None) -> AbstractContextManager[Bar | None]:
         """Show a bar of the work that is done."""
         from mig_opt.cli.progress import shown_bar
 
-        with shown_bar(text, total, quiet=self.quiet) as bar:
-            yield bar
+        return shown_bar(text, total, quiet=self.quiet)
 
     def end(self, answer: Answer) -> int:
         """Write the files of an answer, show it, and return the exit code."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context
 
 from mig_opt.cli.answers import Product
 from mig_opt.cli.checks import refuse
+
+if TYPE_CHECKING:
+    from mig_opt.instances.bundled import InstanceKind
 
 PROGRAM = "mig-opt"
 VARIABLE = "_MIG_OPT_COMPLETE"
@@ -77,16 +80,18 @@ def gpus(incomplete: str) -> list[str]:
 
 def batches(incomplete: str) -> list[str]:
     """Return bundled batches, and files that may hold one."""
-    from mig_opt.instances.bundled import instance_names
-
-    return [*_beginning(incomplete, instance_names()), *_files(incomplete)]
+    return _instances_and_files(incomplete, "batch")
 
 
 def demands(incomplete: str) -> list[str]:
     """Return bundled demands, and files that may hold services."""
+    return _instances_and_files(incomplete, "demand")
+
+
+def _instances_and_files(incomplete: str, kind: InstanceKind) -> list[str]:
     from mig_opt.instances.bundled import instance_names
 
-    return [*_beginning(incomplete, instance_names("demand")), *_files(incomplete)]
+    return [*_beginning(incomplete, instance_names(kind)), *_files(incomplete)]
 
 
 def methods_of_command(ctx: Context, incomplete: str) -> list[str]:

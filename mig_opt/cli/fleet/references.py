@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,38 +26,13 @@ Gaps = dict[str, dict[str, float | None]]
 """How far a scheduler is from each reference in each goal, as a share; None where it cannot be told."""
 
 
-class References(ABC):
-    """Figures that the schedulers on one trace are compared with."""
-
-    fleet: ClassVar[str]  # what is said of the fleet
-    most_optimal: ClassVar[int]  # jobs up to which the optimum may be asked for
-    declared: str | None = None
-    drawn: Any  # the bounds of the chart
-
-    @classmethod
-    @abstractmethod
-    def of(cls, call: Call, done: Sequence[Simulation], time_limit: float | None) -> References:
-        """Return them; the optima only if there is time for them."""
-
-    @abstractmethod
-    def gaps(self, simulation: Simulation) -> Gaps:
-        """Return the gaps of a scheduler; below zero is what is better than an optimum."""
-
-    @abstractmethod
-    def data(self) -> dict[str, Any]:
-        """Return them as a part of a document."""
-
-    @abstractmethod
-    def tables(self, done: Sequence[Simulation]) -> list[Table]:
-        """Return the schedulers beside them."""
-
-
 @dataclass(frozen=True)
-class QueueReferences(References):
+class QueueReferences:
     """Lower bounds for every policy, and the best schedules in hindsight (without migration) if they were asked for."""
 
-    fleet, most_optimal = "", 20  # from a dozen jobs on the optimum is not always proven
-    drawn: TraceBounds
+    fleet: ClassVar[str] = ""  # what is said of the fleet
+    most_optimal: ClassVar[int] = 20  # jobs; from a dozen on the optimum is not always proven
+    drawn: TraceBounds  # in the chart
     optima: Mapping[str, tuple[float, float, bool]]  # seconds of the best schedule, its lower bound, True if proven
     error: float | None
 
@@ -81,7 +55,7 @@ class QueueReferences(References):
         return cls(bounds, optima, declared_error(trace))
 
     @property
-    def declared(self) -> str | None:  # type: ignore[override]  # computed
+    def declared(self) -> str | None:
         """The error of the run times that schedulers were told."""
         return None if self.error is None else f"run times, on the median wrong by a factor of {self.error:.2f}"
 
@@ -163,7 +137,7 @@ GOALS: Mapping[str, AdmissionGoal] = {"jobs": "jobs", "slices": "slices", "slice
 
 
 @dataclass(frozen=True)
-class AdmissionReferences(References):
+class AdmissionReferences:
     """Upper bounds on acceptance ratios, and the optima if they were asked for.
 
     The bounds are those of all schedulers that give jobs the profiles that they ask for, and, if one that is compared
@@ -171,7 +145,9 @@ class AdmissionReferences(References):
     they ask for and migrate none, by the names of :data:`GOALS`.
     """
 
-    fleet, most_optimal = ", without a queue", 500  # beyond some hundred jobs the optimum is seldom proven
+    fleet: ClassVar[str] = ", without a queue"
+    most_optimal: ClassVar[int] = 500  # beyond some hundred the optimum is seldom proven
+    declared: ClassVar[None] = None
     bounds: Acceptance
     other_bounds: Acceptance | None
     optima: Mapping[str, AdmissionOptimum]
@@ -257,3 +233,7 @@ class AdmissionReferences(References):
             notes += ["", f"optimum: {optimum}"]
         columns = ["~policy", ">jobs %", ">slices %", ">slice-s %", ">busy %", ">frag. %", ">GPUs", ">moves"]
         return [Table(columns, rows, notes)]
+
+
+References = QueueReferences | AdmissionReferences
+"""Figures that the schedulers on one trace are compared with."""

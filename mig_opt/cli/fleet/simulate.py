@@ -94,7 +94,7 @@ def simulate(
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
 
-    kind: type[References] = AdmissionReferences if reject else QueueReferences
+    kind = AdmissionReferences if reject else QueueReferences
     chosen = read_policies(",".join(policy or _EXPECTED), call)
     call.attempt(run_options, time_limit=time_limit)
     call.check_outputs(log=log, chart=chart)
