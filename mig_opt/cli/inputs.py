@@ -9,23 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mig_opt import GpuModel, OperationCosts, get_gpu
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.errors import say
 from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
-    from mig_opt.batch.batch import Batch
+    from mig_opt import Batch, Demand, Deployment, FleetState, Trace
     from mig_opt.files.kinds import FileKind
-    from mig_opt.fleet.state import FleetState
-    from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
-    from mig_opt.serving.demand import Demand
-    from mig_opt.serving.deployment import Deployment
 
 T = TypeVar("T")
 

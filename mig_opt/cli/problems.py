@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Demand, InputError, Problem, Schedule, bounds, export, validate
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call
 from mig_opt.cli.batch.reports import batch_facts, unplaceable, validation_facts
@@ -19,12 +18,8 @@ from mig_opt.cli.inputs import kind_of, load_batch, piped
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts, services_table
 from mig_opt.cli.serving.reports import validation_facts as deployment_facts
-from mig_opt.errors import InputError, Problem
 from mig_opt.method.report import Facts, Part, Points, Report, Table
-from mig_opt.serving.demand import Demand
 from mig_opt.texts import plural
-from mig_opt.verbs.files import export
-from mig_opt.verbs.plans import bounds, validate
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from mig_opt import Batch, Problem, Schedule, read
+from mig_opt import check as check_certificate
 from mig_opt.api.prove import Check, check_proof_options
-from mig_opt.api.prove import check as check_certificate
 from mig_opt.api.prove.prover import DEFAULT_METHOD
-from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim
-from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, Answer, Call, code_of
 from mig_opt.cli.batch.prove import counting
 from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.figures import in_seconds
 from mig_opt.cli.inputs import load_batch
-from mig_opt.errors import Problem
 from mig_opt.method.report import Points, Report, bad, data_of, good
-from mig_opt.verbs.files import read
 
 
 def check(

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from mig_opt import Batch
+from mig_opt import explain as find_explanation
 from mig_opt.api.explain import Conflict, Explanation, Remedy, RequirementKind, Verdict
-from mig_opt.api.explain import explain as find_explanation
 from mig_opt.api.explain.explainer import DEFAULT_TIME_LIMIT, check_question
-from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
 from mig_opt.cli.batch.reports import batch_facts

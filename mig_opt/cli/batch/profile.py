@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.journal import Commands
+from mig_opt import Batch, Commands, get_gpu, read
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import seconds
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.method.report import Part, Points, Report, Table
 from mig_opt.texts import number_in, plural
-from mig_opt.verbs.files import read
 
 
 def profile(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from mig_opt import Batch, Schedule, read
+from mig_opt import prove as find_proof
 from mig_opt.api.prove import check_proof_options
-from mig_opt.api.prove import prove as find_proof
 from mig_opt.api.prove.prover import DEFAULT_METHOD
-from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim
-from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, Answer, Call, File, code_of
 from mig_opt.cli.batch.reports import batch_facts, schedule_table, validation_facts
@@ -18,7 +17,6 @@ from mig_opt.cli.figures import in_seconds
 from mig_opt.cli.inputs import load_batch
 from mig_opt.method.report import Part, Points, Report, bad, data_of, good, unclear
 from mig_opt.validation import validate
-from mig_opt.verbs.files import read
 
 
 def prove(

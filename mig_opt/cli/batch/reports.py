@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mig_opt.batch.batch import Batch
+from mig_opt import Batch, Schedule, ScheduleResult
 from mig_opt.batch.lifetimes import lifetimes_with_runs
-from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli.figures import MOST_ROWS, in_seconds, runtime, seconds, verdict
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Facts, Points, Report, Table, dim, spelled_status

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.journal import Commands, Journal
+from mig_opt import Batch, Commands, DriverError, InputError, Journal, Schedule, read
 from mig_opt.batch.lifetimes import lifetimes_with_runs
-from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.batch.execution import shown_execution
@@ -19,11 +17,9 @@ from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import in_seconds, seconds
 from mig_opt.cli.inputs import load_batch, parsed_devices
-from mig_opt.errors import DriverError, InputError
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Points, Report, Table, bad, good
 from mig_opt.texts import plural
-from mig_opt.verbs.files import read
 
 if TYPE_CHECKING:
     from mig_opt.operations.execute.report import Execution

@@ -6,18 +6,15 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
+from mig_opt import Batch, Schedule, ScheduleResult, Status, read
+from mig_opt import solve as run_method
 from mig_opt.api.solve import partition_problems
-from mig_opt.api.solve import solve as run_method
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
 from mig_opt.cli.batch.reports import result_report, unplaceable
 from mig_opt.cli.inputs import is_table, load_batch, load_state, parsed_share, started
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, METHODS, get_method
-from mig_opt.method.result import Status
-from mig_opt.verbs.files import read
 
 
 def solve(

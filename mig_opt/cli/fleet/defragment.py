@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
+from mig_opt import DefragmentationResult, FleetState, HeldInstance, Status
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime
 from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
-from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Report, Table, spelled_status
-from mig_opt.method.result import Status
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:

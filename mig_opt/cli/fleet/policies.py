@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mig_opt import FleetState, InputError, Problem, Simulation, Trace, simulate
 from mig_opt.cli.checks import Checks, options_named, refuse
-from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.state import FleetState
-from mig_opt.fleet.trace import Trace
 from mig_opt.method.registry import get_policy
-from mig_opt.simulation import Simulation, simulate
 from mig_opt.simulation.fleet.options import option_problems, policy_options, read_option
 from mig_opt.simulation.fleet.simulator import Observer, check_policy
 

@@ -21,9 +21,8 @@ from mig_opt.method.report import Report
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
+    from mig_opt import Simulation, Trace
     from mig_opt.cli.progress import Bar
-    from mig_opt.fleet.trace import Trace
-    from mig_opt.simulation import Simulation
     from mig_opt.simulation.fleet.cluster import Cluster
     from mig_opt.simulation.fleet.simulator import Observer
 

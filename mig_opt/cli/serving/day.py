@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from mig_opt import Demand, Deployment, Status
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
@@ -16,10 +17,7 @@ from mig_opt.cli.serving.promise import promise_report
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.method.registry import get_deploy_method
 from mig_opt.method.report import Facts, Report, Table, data_of, good, spelled_status, unclear
-from mig_opt.method.result import Status
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
-from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+from mig_opt import Demand, Deployment, DeploymentResult, OperationCosts, Status, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
 from mig_opt.cli.checks import options_named, refuse
@@ -23,14 +24,9 @@ from mig_opt.cli.serving.inputs import (
 from mig_opt.cli.serving.promise import PromiseOptions, promise_report
 from mig_opt.cli.serving.reports import change_report, deployment_table, result_facts, services_table
 from mig_opt.errors import InputError, nearest
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.report import Part, Points, Report
-from mig_opt.method.result import Status
-from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan, ChangeResult

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mig_opt import Demand, Deployment, GpuPool, ProfileTable, SloRule, get_gpu
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, Problem, problems_of
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.rules import wrong_integer
-from mig_opt.serving.demand import Demand, GpuPool, SloRule
-from mig_opt.serving.deployment import Deployment
-from mig_opt.serving.profile_table import ProfileTable
 
 
 def load_services(name: str, options: TableOptions, document: bytes | None = None) -> Demand:

@@ -9,15 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from mig_opt import Demand, Deployment, DeploymentResult, Segment, Status, get_gpu
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, runtime, seconds, verdict
 from mig_opt.cli.screens import shortened
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name, gpu_names
 from mig_opt.method.report import Facts, Report, Table, good, spelled_status, unclear
-from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.texts import plural
 from mig_opt.validation import DeploymentValidation
 

@@ -21,8 +21,7 @@ from mig_opt.method.report import Report, Table, bad, data_of, good
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
-    from mig_opt.serving.arrivals import Arrivals
-    from mig_opt.serving.demand import Demand
+    from mig_opt import Arrivals, Demand
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 
 ARRIVALS = "Pattern of arrivals: even, poisson or bursty."
