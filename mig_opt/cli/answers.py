@@ -29,39 +29,24 @@ ANSWER_IS_NO = 1
 EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
 """The exit code by the status of a run, if it is not 0."""
 
+NO_PLAN, NOTHING = "There is no plan to write to", "Nothing written to"
+"""What is said before the name of a file for which there is no content."""
+
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that a command is to write, if it is wanted (has a path) and there is something to write.
+    """A file that a command is to write, if it is wanted (has a path) and there is something to write."""
 
-    Attributes
-    ----------
-    noun : str
-        The word for the content.
-    path : Path or None
-        The file.
-    content : object
-        What to write, a text or anything that :func:`mig_opt.write` takes; None for nothing.
-    purpose : str
-        What is said of it behind the path.
-    advice : str
-        What else is to be known about it.
-    absent : str
-        What is said where there is nothing to write.
-    writer : callable, optional
-        Writes the content to the path, if nothing else can.
-    """
-
-    noun: str
+    noun: str  # for the content
     path: Path | None
-    content: Any
-    purpose: str = "."
-    advice: str = ""
-    absent: str = ""
-    writer: Callable[[Any, Path], object] | None = None
+    content: Any  # a text, or anything that mig_opt.write takes; None for nothing
+    purpose: str = "."  # what is said of it behind the path
+    advice: str = ""  # what else is to be known about it
+    absent: str = ""  # what is said before the path where there is nothing to write
+    writer: Callable[[Any, Path], object] | None = None  # writes the content, if nothing else can
 
     def written(self) -> list[str]:
         """Write it; return the remarks about it."""
@@ -72,7 +57,7 @@ class File:
             return []
         advice = [self.advice] if self.advice else []
         if self.content is None:
-            return [self.absent or f"There is no {self.noun} to write to {self.path}.", *advice]
+            return [f"{self.absent or f'There is no {self.noun} to write to'} {self.path}.", *advice]
         if self.writer is not None:
             self.writer(self.content, self.path)
         elif isinstance(self.content, str):
@@ -87,42 +72,25 @@ def chart_of(noun: str, path: Path | None, *content: Any, **options: Any) -> Fil
     from mig_opt.verbs.pictures import plot
 
     there = None if any(part is None for part in content) else content
-    absent = f"There is no {noun} to draw in {path}."
+    absent = f"There is no {noun} to draw in"
     return File("chart", path, there, absent=absent, writer=lambda parts, to: plot(*parts, to=to, **options))
 
 
 def script_of(path: Path | None, text: str | None, hooks: str) -> File:
     """Return a script for bash, which is called with hooks."""
-    absent = f"There is no plan to write to {path}."
-    return File("script", path, text, f". Usage: bash {path} {hooks}", absent=absent)
+    return File("script", path, text, f". Usage: bash {path} {hooks}", absent=NO_PLAN)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a command, which has the option ``--json`` for its report.
-
-    Attributes
-    ----------
-    report : Report
-        What there is to tell.
-    code : int
-        The exit code.
-    files : sequence of File
-        What is to be written and drawn.
-    why : str
-        Why the answer is no: for standard error, where the report is not shown.
-    said : sequence of str
-        Messages for standard error at the end.
-    text : str or None
-        What is printed in place of the report.
-    """
+    """The answer of a command, which has the option ``--json`` for its report."""
 
     report: Report = field(default_factory=Report)
-    code: int = 0
-    files: Sequence[File] = ()
-    why: str = ""
-    said: Sequence[str] = ()
-    text: str | None = None
+    code: int = 0  # to exit with
+    files: Sequence[File] = ()  # to be written and drawn
+    why: str = ""  # the answer is no: for standard error, where the report is not shown
+    said: Sequence[str] = ()  # on standard error at the end
+    text: str | None = None  # printed in place of the report
 
 
 class Product(Answer):
@@ -139,14 +107,7 @@ def made(noun: str, content: Any, path: Path | None, text: Callable[[Any], str])
 class Call(Checks):
     """The call of a command: checks of what was given, and the way in which it is answered.
 
-    Parameters
-    ----------
-    inputs : sequence of str or Path
-        The files that were named.
-    as_json : bool
-        True if the report is wanted as JSON.
-    quiet : bool
-        True if no progress is wanted.
+    ``inputs`` are the files that were named. No progress is shown if it is not wanted, or the report as JSON.
     """
 
     def __init__(self, inputs: Sequence[str | Path], *, as_json: bool = False, quiet: bool = False) -> None:

@@ -17,8 +17,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from mig_opt._version import __version__
 from mig_opt.cli.answers import Answer, Call
 from mig_opt.cli.commands import COMMANDS, GROUPS, heading
-from mig_opt.cli.errors import report
-from mig_opt.cli.logs import begin_log
+from mig_opt.cli.errors import begin_log, report
 from mig_opt.cli.streams import prepare_streams
 from mig_opt.texts import number_in
 

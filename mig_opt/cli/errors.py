@@ -1,4 +1,4 @@
-"""Messages on standard error: what went wrong, each problem with its place in the file, in colour on a terminal."""
+"""Messages on standard error: the log, and what went wrong, each problem with its place in the file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from mig_opt.cli.checks import WrongInputsError, renamed
+from mig_opt.cli.checks import WrongInputsError, refuse, renamed
 from mig_opt.cli.streams import interrupted, refusal, silence
-from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError
+from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError, nearest
 from mig_opt.texts import printable
 
 BAD_INPUT, DEFECT, NO_READER = 2, 70, 141
@@ -22,6 +22,8 @@ BAD_INPUT, DEFECT, NO_READER = 2, 70, 141
 REQUEST = (
     "this is a defect of mig_opt; please report it with the batch, the command and the output of: mig-opt versions"
 )
+
+_LEVELS = ("debug", "info", "warning", "error")
 
 MOST_PLACES = 8
 """Problems of one input whose places are shown."""
@@ -76,6 +78,27 @@ def _tell(text: str) -> None:
         typer.echo(text, err=True)
     except OSError:
         silence(sys.stderr)
+
+
+def begin_log(level: str | None) -> None:
+    """Let the package tell on standard error what goes on, from a level on; nothing without one."""
+    if level is None:
+        return
+    import logging
+
+    if level.casefold() not in _LEVELS:
+        refuse("--log-level", f"there is no level {level!r}; {nearest(level, _LEVELS)}")
+    logger = logging.getLogger("mig_opt")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logger.handlers = [handler]
+    logger.setLevel(level.upper())
+
+
+def log_is_shown() -> bool:
+    """Return True if the log goes to standard error, where nothing may be written over it then."""
+    logging = sys.modules.get("logging")
+    return logging is not None and bool(logging.getLogger("mig_opt").handlers)
 
 
 # The message about an input

@@ -9,7 +9,7 @@ from mig_opt import GpuModel, OperationCosts, catalogue, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
-from mig_opt.gpu.costs import DRIVER, CostTable, cost_tables
+from mig_opt.gpu.catalogue import DRIVER, CostTable, cost_tables
 from mig_opt.method.report import Report, Table, data_of
 
 

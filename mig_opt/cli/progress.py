@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 from rich.text import Text
 
+from mig_opt.cli.errors import log_is_shown
 from mig_opt.cli.figures import seconds as spelled
-from mig_opt.cli.logs import log_is_shown
 from mig_opt.method.options import Callbacks
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable
@@ -86,15 +86,7 @@ def shown_progress(method: str = "", *, quiet: bool) -> Iterator[list[Callbacks]
 
 
 class Bar:
-    """Line of standard error with a bar of the work that is done, time so far and to go, and a text.
-
-    Parameters
-    ----------
-    text : str
-        What is counted, and more about it.
-    total : int, optional
-        All of it, if that is known.
-    """
+    """Line of standard error with a bar of the work that is done (of all of it, if that is known), time, and a text."""
 
     def __init__(self, text: str, total: int | None = None) -> None:
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -120,13 +112,7 @@ class Bar:
 
 
 class RunsBar(Callbacks):
-    """A bar of runs of methods on problems, one after the other; of the one in progress the incumbent and its gap.
-
-    Parameters
-    ----------
-    bar : Bar
-        Where it is shown.
-    """
+    """A bar of runs of methods on problems, one after the other; of the one in progress the incumbent and its gap."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar

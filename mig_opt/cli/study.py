@@ -25,13 +25,7 @@ MOST_FAILURES = 10
 
 
 class StudyBar(StudyProgress):
-    """A bar of the runs of a study: how many are done and failed, and the last one.
-
-    Parameters
-    ----------
-    bar : Bar
-        Where it is shown.
-    """
+    """A bar of the runs of a study: how many are done and failed, and the last one."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mig_opt.cli import options
-from mig_opt.cli.answers import Answer, Call, File, code_of
+from mig_opt.cli.answers import NOTHING, Answer, Call, File, code_of
 from mig_opt.cli.problems import Given, given_problem, given_services
 from mig_opt.method.report import Points, Report, data_of
 
@@ -64,5 +64,5 @@ def _validated(call: Call, given: Given, path: Path, tolerance: float | None, ou
     parts = report.parts if found.valid else [Points(list(map(str, found.violations)))]
     data = {**data_of(found, "valid", given.kind.figure), **report.data, **data_of(found, "violations")}
     plan = given.kind.valid_plan(given) if found.valid else None
-    file = File("schedule", output, plan, absent=f"Nothing written to {output}.")
+    file = File("schedule", output, plan, absent=NOTHING)
     return Answer(Report(report.facts, parts, report.remarks, data), code_of(good=found.valid), [file])

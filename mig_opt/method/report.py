@@ -49,24 +49,13 @@ Facts: TypeAlias = Sequence[tuple[str, str | None]]
 class Table:
     """A table.
 
-    Attributes
-    ----------
-    columns : sequence of str
-        Headers. A mark before one says how a narrow terminal shows the column: ``>`` for numbers, which stand to the
-        right; ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge.
-    rows : sequence of sequence of Cell
-        The cells.
-    notes : sequence of str
-        Lines below.
-    noun : str
-        The word for several rows.
-    heading : str
-        What stands above.
+    A mark before a header says how a narrow terminal shows the column: ``>`` for numbers, which stand to the right;
+    ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # lines below
     noun: str = "rows"
     heading: str = ""
 
@@ -95,34 +84,16 @@ Part: TypeAlias = "Table | Points | str | Report"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that there is to tell of a result.
-
-    Attributes
-    ----------
-    facts : sequence of (str, str or None)
-        Labels with values.
-    parts : sequence of Table, Points, str or Report
-        What stands below, in this order.
-    remarks : sequence of str
-        What else is to be known, at the end.
-    data : mapping
-        The same for programs: a JSON document.
-    title : str
-        The subject in one line, where the report does not follow from a command.
-    keys, entries : sequence of str, sequence of mapping
-        One entry for each task, run, segment ..., the rows of a frame, and the keys that there are.
-    picture : tuple, optional
-        A scene, and the role of the boxes in it that a small picture shows.
-    """
+    """All that there is to tell of a result."""
 
     facts: Facts = ()
-    parts: Sequence[Part] = ()
-    remarks: Sequence[str] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
-    title: str = ""
-    keys: Sequence[str] = ()
-    entries: Sequence[Mapping[str, Any]] = ()
-    picture: tuple[Any, str] | None = None
+    parts: Sequence[Part] = ()  # below, in this order
+    remarks: Sequence[str] = ()  # at the end
+    data: Mapping[str, Any] = field(default_factory=dict)  # the same for programs: a JSON document
+    title: str = ""  # the subject in one line, where the report does not follow from a command
+    keys: Sequence[str] = ()  # of the entries
+    entries: Sequence[Mapping[str, Any]] = ()  # one for each task, run, segment ...: the rows of a frame
+    picture: tuple[Any, str] | None = None  # a scene, and the role of the boxes in it that a small picture shows
 
 
 _TONES = {"optimal": good, "feasible": unclear, "interrupted": unclear}

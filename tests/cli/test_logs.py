@@ -9,7 +9,7 @@ import pytest
 from command_line import Command
 
 import mig_opt
-from mig_opt.cli.logs import log_is_shown
+from mig_opt.cli.errors import log_is_shown
 
 
 @pytest.fixture(autouse=True)

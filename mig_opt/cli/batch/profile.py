@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mig_opt import Batch, Commands, get_gpu, read
-from mig_opt.cli.answers import Answer, Call, File, code_of
+from mig_opt.cli.answers import NOTHING, Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import seconds
@@ -74,9 +74,8 @@ def profile(
         "refusals": found.execution.refusals,
     }
     more = "" if complete else f"Not everything could be measured; the same command goes on, {path} has what is known."
-    none = f"Nothing written to {output}."
     file = File(
-        "profiles" if found.tables else "batch", output, batch or found.tables or None, advice=more, absent=none
+        "profiles" if found.tables else "batch", output, batch or found.tables or None, advice=more, absent=NOTHING
     )
     return Answer(Report(facts, parts, data=data), code_of(good=complete and not found.failed), [file])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, Status
 from mig_opt.cli import options
-from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, Answer, Call, File, script_of
+from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime
 from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
@@ -161,9 +161,9 @@ def _files(
         moves = migration_script(result.state, result.migrations, devices=devices) if script else None
         lines = slurm_change(state, result.migrations, room=result.plan.room) if slurm else None
     return [
-        File("state afterwards", output, after, absent=f"There is no plan to write to {output}."),
+        File("state afterwards", output, after, absent=NO_PLAN),
         script_of(script, moves, "HOOKS"),
-        File("lines for Slurm", slurm, lines, absent=f"There is no plan to write to {slurm}."),
+        File("lines for Slurm", slurm, lines, absent=NO_PLAN),
     ]
 
 

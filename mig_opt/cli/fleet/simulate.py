@@ -21,7 +21,7 @@ from mig_opt.method.report import Report
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
-    from mig_opt import Simulation, Trace
+    from mig_opt import Simulation
     from mig_opt.cli.progress import Bar
     from mig_opt.simulation.fleet.cluster import Cluster
     from mig_opt.simulation.fleet.simulator import Observer
@@ -34,7 +34,6 @@ _MOST_NAMED = 5
 
 _REFRESH_S = 0.25
 
-_DECLARED = {"knowledge": "--declared", "seed": "--seed"}
 _START = {"state": "--from", "busy_until": "--busy-until"}
 
 
@@ -92,6 +91,7 @@ def simulate(
     """
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
+    from mig_opt.fleet.declared_times import declare_times
 
     kind = AdmissionReferences if reject else QueueReferences
     chosen = read_policies(",".join(policy or _EXPECTED), call)
@@ -102,7 +102,8 @@ def simulate(
         if costs is not None:
             found = found.replace(operations=load_costs(costs, found.gpu))
         if declared is not None:
-            found = _declared(found, declared, seed or 0)
+            with options_named({"knowledge": "--declared", "seed": "--seed"}):
+                found = declare_times(found, number_in(declared.strip()), seed=seed or 0)
         for choice in chosen:
             call.attempt(choice.check, found, reject=reject)
         message = f"is for traces of up to {kind.most_optimal} jobs, this one has {len(found.jobs)}; leave it out"
@@ -118,20 +119,9 @@ def simulate(
             observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
             done.append(choice.run(found, state, busy_until, reject=reject, observer=observer))
     references = kind.of(call, done, time_limit if optimum else None)
-    files = [
-        File("log", log, done, writer=write_log),
-        chart_of("simulation", chart, done, bounds=references.drawn),
-    ]
+    files = [File("log", log, done, writer=write_log), chart_of("simulation", chart, done, bounds=references.drawn)]
     code = code_of(good=not any(simulation.unfinished for simulation in done))
     return Answer(_report(done, references), code, files)
-
-
-def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
-    """Return a trace of whose run times schedulers know no more than an option says."""
-    from mig_opt.fleet.declared_times import declare_times
-
-    with options_named(_DECLARED):
-        return declare_times(trace, number_in(knowledge.strip()), seed=seed)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:

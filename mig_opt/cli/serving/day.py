@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt import Demand, Deployment, Status
-from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible
+from mig_opt.cli.answers import EXIT_CODES, NO_PLAN, Answer, Call, File, chart_of, hints_on_time, infeasible
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
 from mig_opt.cli.inputs import parsed_share
@@ -125,8 +125,7 @@ def day_folder(
             write_text(folder / f"{name}{suffix}", text(plan.deployments[step], change))
 
     files = "" if plan is None else plural(1 + len(plan.changed), noun)
-    absent = f"There is no plan to write to {folder}."
-    return File(files, folder, plan, ", each named after the time when it begins.", absent=absent, writer=write)
+    return File(files, folder, plan, ", each named after the time when it begins.", absent=NO_PLAN, writer=write)
 
 
 def day_answer(

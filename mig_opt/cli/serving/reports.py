@@ -34,10 +34,7 @@ def demand_facts(demand: Demand) -> Facts:
         f"{pool.gpu.name}, as many as it takes" if pool.count is None else f"{pool.count} x {pool.gpu.name}"
         for pool in demand.pools
     )
-    return [
-        ("services", f"{demand.name} ({plural(len(demand.services), 'service')})"),
-        ("fleet", "; ".join(pools)),
-    ]
+    return [("services", f"{demand.name} ({plural(len(demand.services), 'service')})"), ("fleet", "; ".join(pools))]
 
 
 def result_facts(demand: Demand, result: DeploymentResult, more: Facts = ()) -> Facts:
