@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mig_opt import Demand, Deployment, GpuPool, ProfileTable, SloRule, get_gpu
@@ -13,6 +12,9 @@ from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, pi
 from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.rules import wrong_integer
+
+_GPU = {"gpu": "--gpu"}
+"""The option that problems of that path are about."""
 
 
 def load_services(name: str, options: TableOptions, document: bytes | None = None) -> Demand:
@@ -26,15 +28,17 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
     wrong_gpu = bool(checks.errors)
     rule = options if isinstance(options, ServicesOptions) else ServicesOptions()
     checks.attempt(_check_rule, rule)
-    source = checks.attempt(_Source.of, name, document)
+    source = checks.attempt(_source, name, document)
     if source is None or wrong_gpu:
         checks.finish()
-    tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or source.gpu()) or []
+    tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or _own_gpu(source)) or []
     lacking = bool(checks.errors)
+    # A JSON document has a key of that name.
+    named = {"tables": "--profiles", "scenario": "--scenario"} | ({} if isinstance(source, str | bytes) else _GPU)
     with checks.step():
         try:
-            with options_named(source.options):
-                demand = source.demand(options, tables)
+            with options_named(named):
+                demand = _demand(name, source, options, tables)
         except InputError as error:
             # For lack of tables that could not be read, others seem to be missing.
             problems = [problem for problem in error.problems if not (lacking and _is_about_tables(problem))]
@@ -67,7 +71,7 @@ def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
     checks = Checks()
     tables: dict[tuple[str, str], tuple[ProfileTable, Path]] = {}
     for path in paths:
-        with checks.step(), options_named({"gpu": "--gpu"}):
+        with checks.step(), options_named(_GPU):
             for table in read_profiles(path, gpu):
                 known = tables.setdefault((table.model, table.gpu), (table, path))
                 if known[0] is not table:
@@ -77,66 +81,52 @@ def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
     return [table for table, _ in tables.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The origin of services: a bundled demand, a file, or a JSON document from standard input."""
+def _source(name: str, document: bytes | None) -> Demand | Path | str | bytes:
+    """Return the origin of services: a bundled demand, a CSV file, or a JSON document."""
+    from mig_opt.files.documents import read_text
+    from mig_opt.instances.bundled import load_demand
 
-    name: str
-    document: str | bytes | None = None
-    bundled: Demand | None = None
+    if name == STANDARD_INPUT:
+        return document or piped(name) or b""
+    if is_bundled(name, "demand"):
+        return load_demand(name)
+    return Path(name) if is_table(name) and os.access(name, os.F_OK) else read_text(name)
 
-    @classmethod
-    def of(cls, name: str, document: bytes | None) -> _Source:
-        from mig_opt.files.documents import read_text
-        from mig_opt.instances.bundled import load_demand
 
-        if name == STANDARD_INPUT:
-            return cls("standard input", document if document is not None else piped(name))
-        if is_bundled(name, "demand"):
-            return cls(name, bundled=load_demand(name))
-        if is_table(name) and os.access(name, os.F_OK):
-            return cls(name)
-        return cls(name, read_text(name))
+def _own_gpu(source: Demand | Path | str | bytes) -> str | None:
+    """Return the kind of GPU that services are for, if they name one only and it can be read."""
+    from mig_opt.files.documents import parsed
 
-    def gpu(self) -> str | None:
-        """Return the kind of GPU that the services are for, if they name one only and it can be read."""
-        from mig_opt.files.documents import parsed
+    if isinstance(source, Demand):
+        return source.pools[0].gpu.name
+    if isinstance(source, Path):
+        return None
+    try:
+        raw, _ = parsed(source, "")
+        pools = raw.get("pools")
+        kinds = [pool.get("gpu") for pool in pools if isinstance(pool, dict)] if isinstance(pools, list) else []
+        named = kinds[0] if len(kinds) == 1 else raw.get("gpu")
+        return get_gpu(named).name if isinstance(named, str) else None
+    except InputError:
+        return None
 
-        if self.bundled is not None:
-            return self.bundled.pools[0].gpu.name
-        if self.document is None:
-            return None
-        try:
-            raw, _ = parsed(self.document, "")
-            pools = raw.get("pools")
-            kinds = [pool.get("gpu") for pool in pools if isinstance(pool, dict)] if isinstance(pools, list) else []
-            named = kinds[0] if len(kinds) == 1 else raw.get("gpu")
-            return get_gpu(named).name if isinstance(named, str) else None
-        except InputError:
-            return None
 
-    @property
-    def options(self) -> dict[str, str]:
-        """The options that problems are about, by their paths."""
-        names = {"tables": "--profiles", "scenario": "--scenario"}
-        # A JSON document has a key of that name.
-        return names if self.document is not None else names | {"gpu": "--gpu"}
+def _demand(
+    name: str, source: Demand | Path | str | bytes, options: TableOptions, tables: list[ProfileTable]
+) -> Demand:
+    """Return the demand of a source with these tables."""
+    from mig_opt.files.serving.demands import demand_from_json, read_demand
 
-    def demand(self, options: TableOptions, tables: list[ProfileTable]) -> Demand:
-        """Return the demand with these tables."""
-        from mig_opt.files.serving.demands import demand_from_json, read_demand
-
-        gpu = options.gpu
-        if self.bundled is None and self.document is None:
-            return read_demand(self.name, gpu=gpu, tables=tables, scenario=options.scenario)
-        if options.scenario is not None:
-            refuse("--scenario", f"{self.name} is no CSV file with a column scenario; leave it out")
-        if self.bundled is None:
-            assert self.document is not None
-            return demand_from_json(self.document, gpu=gpu, tables=tables, name=Path(self.name).stem, source=self.name)
-        own = {(table.model, table.gpu): table for table in (*self.bundled.tables, *tables)}
-        pools = self.bundled.pools if gpu is None else (GpuPool(get_gpu(gpu)),)
-        return self.bundled.replace(tables=tuple(own.values()), pools=pools)
+    gpu, label = options.gpu, "standard input" if name == STANDARD_INPUT else name
+    if isinstance(source, Path):
+        return read_demand(source, gpu=gpu, tables=tables, scenario=options.scenario)
+    if options.scenario is not None:
+        refuse("--scenario", f"{label} is no CSV file with a column scenario; leave it out")
+    if not isinstance(source, Demand):
+        return demand_from_json(source, gpu=gpu, tables=tables, name=Path(label).stem, source=label)
+    own = {(table.model, table.gpu): table for table in (*source.tables, *tables)}
+    pools = source.pools if gpu is None else (GpuPool(get_gpu(gpu)),)
+    return source.replace(tables=tuple(own.values()), pools=pools)
 
 
 def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
@@ -147,7 +137,7 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
     from mig_opt.files.serving.deployments import read_deployment
 
     gpu = demand.pools[0].gpu.name if demand is not None and len(demand.pools) == 1 else None
-    with options_named({"gpu": "--gpu"} if is_table(path) else {}):
+    with options_named(_GPU if is_table(path) else {}):
         return read_deployment(path, demand=demand, gpu=gpu)
 
 
