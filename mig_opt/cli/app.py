@@ -8,6 +8,7 @@ import importlib
 import inspect
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -197,16 +198,19 @@ def _parameters(command: Callable[..., Any], hints: dict[str, Any], common: list
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter with the option that the texts of its annotation stand for: metavar, names, help."""
+    """Return a parameter with the option that the texts of its annotation stand for: metavar, names, help.
+
+    Files need no metavar, ``output`` and ``quiet`` have short names besides.
+    """
     kind, *texts, explanation = get_args(parameter.annotation)
     if not isinstance(explanation, str):
         return parameter
-    names = [text for text in texts if text.startswith("-")]
+    long, short = f"--{parameter.name.replace('_', '-')}", {"output": "-o", "quiet": "-q"}.get(parameter.name)
     # Without a name typer would add the opposite of a flag.
-    flag = [f"--{parameter.name.replace('_', '-')}"] if kind is bool and not names else []
-    metavar = next((text for text in texts if not text.startswith("-")), None)
-    option = typer.Option(*names, *flag, metavar=metavar, help=explanation)
-    return parameter.replace(annotation=Annotated[kind, option])
+    names = [text for text in texts if text.startswith("-")] or [long, *([short] if short else [])]
+    is_file = any(part in (Path, list[Path]) for part in (kind, *get_args(kind)))
+    metavar = next((text for text in texts if not text.startswith("-")), "FILE" if is_file else None)
+    return parameter.replace(annotation=Annotated[kind, typer.Option(*names, metavar=metavar, help=explanation)])
 
 
 def _read_plainly(parameter: inspect.Parameter) -> None:

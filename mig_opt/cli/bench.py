@@ -13,15 +13,13 @@ def bench(
     call: Call,
     study: Annotated[Path, options.needed("STUDY", "JSON or TOML file.")],
     *,
-    output: Annotated[
-        Path | None, "FILE", "--output", "-o", "Rows, one line of JSON each.  [default: STUDY with .jsonl]"
-    ] = None,
+    output: Annotated[Path | None, "Rows, one line of JSON each.  [default: STUDY with .jsonl]"] = None,
     jobs: Annotated[int | None, "N", "Runs at the same time.  [default: 1, or all threads of the cluster]"] = None,
     scheduler: Annotated[str | None, "ADDRESS", "Dask scheduler whose workers do the runs, tcp://HOST:PORT."] = None,
     keep: Annotated[bool, "Let rows count that other versions of mig-opt or its solvers made."] = False,
     retry: Annotated[bool, "Do runs again that ended with an error."] = False,
     table: Annotated[bool, "Run nothing, only show what is known."] = False,
-    quiet: Annotated[bool, "--quiet", "-q", "No progress."] = False,
+    quiet: Annotated[bool, "No progress."] = False,
 ) -> Answer:
     """Do the runs of a study that are missing; show its tables.
 

@@ -12,24 +12,9 @@ from mig_opt.cli import completion
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT
 
 
-def file(explanation: str, *names: str) -> Any:
-    """Return the declaration of an option that takes the name of a file."""
-    return Option(*names, metavar="FILE", help=explanation)
-
-
-def output(explanation: str) -> Any:
-    """Return the declaration of the option ``--output``."""
-    return file(explanation, "--output", "-o")
-
-
 def plot(subject: str) -> Any:
     """Return the declaration of the option ``--plot``."""
-    return file(f"Draw {subject} as .png, .pdf, .svg, or .html to explore.", "--plot")
-
-
-def quiet(explanation: str) -> Any:
-    """Return the declaration of the option ``--quiet``."""
-    return Option("--quiet", "-q", help=explanation)
+    return Option("--plot", metavar="FILE", help=f"Draw {subject} as .png, .pdf, .svg, or .html to explore.")
 
 
 def needed(metavar: str, explanation: str, complete: Any = None) -> Any:
@@ -62,7 +47,7 @@ Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
 Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]
 TraceGpu = Annotated[str | None, in_place_of_gpu("GPU that TRACE")]
 TraceGpus = Annotated[int | None, in_place_of_gpus("TRACE")]
-TraceOutput = Annotated[Path | None, "FILE", "--output", "-o", "Write to a .json or .csv file, not to standard output."]
+TraceOutput = Annotated[Path | None, "--output", "-o", "Write to a .json or .csv file, not to standard output."]
 CostFree = Annotated[bool, "--cost-free", "Creations and destructions take no time, whatever BATCH says."]
 Costs = Annotated[
     str | None,
@@ -90,18 +75,6 @@ Devices = Annotated[
     "What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
 ]
 
-Profiles = Annotated[
-    list[Path] | None, "FILE", "--profiles", "Profile tables, or a folder of them; may be given repeatedly."
-]
-Scenario = Annotated[str | None, "NAME", "Which rows of a CSV file with such a column."]
-SloShare = Annotated[float | None, "S", "Share of the SLO that latency may take.  [default: 0.5]"]
-WholeMs = Annotated[
-    bool | None,
-    "--whole-ms/--no-whole-ms",
-    "SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45).",
-]
-MaxProcesses = Annotated[int | None, "N", "Most processes that share an instance."]
-
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
@@ -117,17 +90,23 @@ class TableOptions:
     """Options that complete services; None where they were not given."""
 
     gpu: Annotated[str | None, in_place_of_gpu("GPUs that SERVICES")] = None
-    profiles: Profiles = None
-    scenario: Scenario = None
+    profiles: Annotated[
+        list[Path] | None, "--profiles", "Profile tables, or a folder of them; may be given repeatedly."
+    ] = None
+    scenario: Annotated[str | None, "NAME", "Which rows of a CSV file with such a column."] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServicesOptions(TableOptions):
     """Options that complete or override services; None where they were not given."""
 
-    slo_share: SloShare = None
-    whole_ms: WholeMs = None
-    max_processes: MaxProcesses = None
+    slo_share: Annotated[float | None, "S", "Share of the SLO that latency may take.  [default: 0.5]"] = None
+    whole_ms: Annotated[
+        bool | None,
+        "--whole-ms/--no-whole-ms",
+        "SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45).",
+    ] = None
+    max_processes: Annotated[int | None, "N", "Most processes that share an instance."] = None
 
 
 @dataclass(frozen=True, slots=True)

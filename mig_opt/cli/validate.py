@@ -18,9 +18,7 @@ def validate(
     *,
     given: options.ProblemOptions,
     tolerance: Annotated[float | None, "S", "Seconds by which times may differ.  [default: 1e-6]"] = None,
-    output: Annotated[
-        Path | None, "FILE", "--output", "-o", "Write the schedule with the operations that were found."
-    ] = None,
+    output: Annotated[Path | None, "Write the schedule with the operations that were found."] = None,
 ) -> Answer:
     """Check a schedule of a batch against every rule.
 

@@ -33,7 +33,7 @@ def compare(
     seed: options.Seed = 0,
     workers: options.Workers = None,
     given: options.BatchOptions,
-    output: Annotated[Path | None, "FILE", "--output", "-o", "Write a line for each run as CSV."] = None,
+    output: Annotated[Path | None, "Write a line for each run as CSV."] = None,
 ) -> Answer:
     """Run several methods on several batches, side by side.
 

@@ -27,7 +27,7 @@ def generate(
     memory_bound: Annotated[float, "P", "Share of memory-bound tasks of published-program."] = 0.0,
     shuffle: Annotated[bool, "Tasks in random order."] = False,
     decided_by: Annotated[str, "NAME", "Where tasks become compute-bound: slice or size."] = "slice",
-    output: Annotated[Path | None, "FILE", "--output", "-o", "Write to a file, not to standard output."] = None,
+    output: Annotated[Path | None, "Write to a file, not to standard output."] = None,
 ) -> Product:
     """Make a synthetic batch as in the FAR paper (section 6.3).
 

@@ -17,9 +17,9 @@ from mig_opt.texts import number_in, plural
 def profile(
     call: Call,
     *,
-    commands: Annotated[Path, "FILE", "Programs: mig-opt schema commands."],
+    commands: Annotated[Path, "Programs: mig-opt schema commands."],
     gpu: Annotated[str, "NAME", "The kind of GPU: mig-opt gpus."],
-    output: Annotated[Path, "FILE", "--output", "-o", "Write the batch of the tasks; of models, the profiles."],
+    output: Annotated[Path, "Write the batch of the tasks; of models, the profiles."],
     device: Annotated[str, "GPU", "Index, UUID or PCI address of the GPU."] = "0",
     sizes: Annotated[str, "LIST", "Compute slices, such as 1,2,7.  [default: all]"] = "",
     repetitions: Annotated[int, "N", "Runs that count."] = 3,
@@ -27,8 +27,8 @@ def profile(
     isolated: Annotated[bool, "One run at a time, nothing beside it."] = False,
     batches: Annotated[str, "LIST", "Batch sizes of models."] = "1,2,4,8,16,32,64,128",
     processes: Annotated[str, "LIST", "Processes of models."] = "1,2,3",
-    journal: Annotated[Path | None, "FILE", "File for everything that happens.  [default: OUTPUT.journal]"] = None,
-    quiet: Annotated[bool, "--quiet", "-q", "No progress."] = False,
+    journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
+    quiet: Annotated[bool, "No progress."] = False,
 ) -> Answer:
     """Measure each task on each size of instance of a GPU.
 

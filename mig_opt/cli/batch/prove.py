@@ -30,8 +30,8 @@ def prove(
     within: Annotated[float, "S", "Seconds by which a schedule may be shorter without counting."] = 0.0,
     seed: options.Seed = 0,
     workers: options.Workers = None,
-    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the certificate as JSON."] = None,
-    save_better: Annotated[Path | None, "FILE", "--save-better", "-b", "Write the shorter schedule, if any."] = None,
+    output: Annotated[Path | None, "Write the certificate as JSON."] = None,
+    save_better: Annotated[Path | None, "--save-better", "-b", "Write the shorter schedule, if any."] = None,
 ) -> Answer:
     """Prove a second time that no schedule is shorter by a tick.
 

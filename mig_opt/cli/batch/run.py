@@ -37,20 +37,20 @@ def run(
     ] = None,
     *,
     given: options.BatchOptions,
-    commands: Annotated[Path | None, "FILE", "The command of each task: mig-opt schema commands."] = None,
+    commands: Annotated[Path | None, "The command of each task: mig-opt schema commands."] = None,
     devices: Annotated[
         str | None,
         "LIST",
         "Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
     ] = None,
-    journal: Annotated[Path | None, "FILE", f"New file for everything that happens.  [default: {_JOURNAL}]"] = None,
+    journal: Annotated[Path | None, f"New file for everything that happens.  [default: {_JOURNAL}]"] = None,
     dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,
     resume: Annotated[Path | None, "JOURNAL", "Go on with an execution."] = None,
     undo: Annotated[Path | None, "JOURNAL", "End its tasks; destroy the instances that it made."] = None,
-    measured: Annotated[Path | None, "FILE", "Write the batch with the times and costs as measured."] = None,
-    measured_costs: Annotated[Path | None, "FILE", "Write the costs of operations as measured, for --costs."] = None,
+    measured: Annotated[Path | None, "Write the batch with the times and costs as measured."] = None,
+    measured_costs: Annotated[Path | None, "Write the costs of operations as measured, for --costs."] = None,
     chart: Annotated[Path | None, options.plot("plan and execution")] = None,
-    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no table of the steps."] = False,
+    quiet: Annotated[bool, "No progress, and no table of the steps."] = False,
 ) -> Answer:
     """Run a schedule on the GPUs of this machine.
 

@@ -24,9 +24,7 @@ def solve(
     given: options.CostOptions,
     start: options.Start = None,
     busy_until: Annotated[float | None, "S", "For --from: seconds after which instances in use are free."] = None,
-    initial: Annotated[
-        Path | None, "FILE", "Schedule to begin with; if its times do not fit, its places are kept."
-    ] = None,
+    initial: Annotated[Path | None, "Schedule to begin with; if its times do not fit, its places are kept."] = None,
     method: options.Method = AUTO,
     partition: options.Partition = None,
     time_limit: options.ExactTimeLimit = None,
@@ -34,12 +32,12 @@ def solve(
     workers: options.Workers = None,
     gap: Annotated[str, "SHARE", "End as soon as the gap is so small, e.g. 0.3% or 0.003."] = "0",
     deterministic: Annotated[bool, "Same plan on every run; S counts work, in one thread."] = False,
-    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the schedule as JSON."] = None,
+    output: Annotated[Path | None, "Write the schedule as JSON."] = None,
     save_batch: Annotated[
-        Path | None, "FILE", "Write the batch as planned, with --from: for validate, plot, script and run."
+        Path | None, "Write the batch as planned, with --from: for validate, plot, script and run."
     ] = None,
     chart: Annotated[Path | None, options.plot("the schedule")] = None,
-    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no table of the plan."] = False,
+    quiet: Annotated[bool, "No progress, and no table of the plan."] = False,
 ) -> Answer:
     """Find a schedule of least makespan.
 

@@ -42,12 +42,10 @@ def defragment(
     costs: options.Costs = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     seed: options.Seed = 0,
-    output: Annotated[Path | None, "FILE", "--output", "-o", "Write the state afterwards as JSON."] = None,
-    script: Annotated[Path | None, "FILE", "Write the migrations as a script for bash."] = None,
+    output: Annotated[Path | None, "Write the state afterwards as JSON."] = None,
+    script: Annotated[Path | None, "Write the migrations as a script for bash."] = None,
     devices: options.Devices = None,
-    slurm: Annotated[
-        Path | None, "FILE", "Write Slurm's gres.conf lines before and after, with drain and resume."
-    ] = None,
+    slurm: Annotated[Path | None, "Write Slurm's gres.conf lines before and after, with drain and resume."] = None,
 ) -> Answer:
     """Move instances to make room, with the fewest migrations.
 

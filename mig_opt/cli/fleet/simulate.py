@@ -74,9 +74,7 @@ def simulate(
     reject: Annotated[bool, "Turn jobs away that find no place when they arrive: no job waits."] = False,
     time_limit: Annotated[float, "S", "Seconds for each goal of --optimum."] = 30.0,
     chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
-    log: Annotated[
-        Path | None, "FILE", "--save-log", "Write every run and operation, one JSON object on a line."
-    ] = None,
+    log: Annotated[Path | None, "--save-log", "Write every run and operation, one JSON object on a line."] = None,
 ) -> Answer:
     """Simulate schedulers on the jobs of a trace.
 

@@ -39,9 +39,7 @@ def state_import(
     nvml: Annotated[bool, "Ask the GPUs of this machine: short for --format nvml."] = False,
     gpu: Annotated[str | None, "GPU", "Kind of GPU: the others are left out."] = None,
     assume_places: Annotated[bool, "Take any places for instances whose places SOURCE does not tell."] = False,
-    output: Annotated[
-        Path | None, "FILE", "--output", "-o", "Write the state to a file, not to standard output."
-    ] = None,
+    output: Annotated[Path | None, "Write the state to a file, not to standard output."] = None,
 ) -> Product:
     """Make a state of what a GPU, a node or a cluster says about its instances.
 

@@ -23,7 +23,7 @@ def trace_import(
     ] = None,
     gpu: Annotated[str | None, "GPU", "Default: A100 for openb, H100 for migbench."] = None,
     gpus: Annotated[int | None, "N", "How many; default: those of --nodes or 1 for openb, 8 for migbench."] = None,
-    nodes: Annotated[Path | None, "FILE", "openb: openb_node_list_gpu_node.csv, for the number of GPUs."] = None,
+    nodes: Annotated[Path | None, "openb: openb_node_list_gpu_node.csv, for the number of GPUs."] = None,
     cover: Annotated[
         str | None, "NAME", "openb: what the smallest profile covers of a fraction, compute (default) or both."
     ] = None,
@@ -32,7 +32,7 @@ def trace_import(
     sizes: Annotated[
         str | None, "NAME", "migbench: the smallest profile with the memory of a job (default), or any."
     ] = None,
-    published: Annotated[Path | None, "FILE", "migbench: *-summary.csv, shown on standard error."] = None,
+    published: Annotated[Path | None, "migbench: *-summary.csv, shown on standard error."] = None,
     output: options.TraceOutput = None,
 ) -> Product:
     """Make a trace of a list of pods in the layout of Alibaba's openb traces, or of a trace of MIGBench.

@@ -31,7 +31,7 @@ class DayOptions:
     """Options of ``deploy`` about rates that change over time; None (or False) where they were not given."""
 
     rates: Annotated[
-        Path | None, "FILE", "CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."
+        Path | None, "CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."
     ] = None
     margin: Annotated[str | None, "SHARE", "With --rates: forecast error by which rates may be higher, e.g. 10%."] = (
         None
@@ -99,16 +99,8 @@ def run_day(day: Day, method: str, promise: Promise | None, *, lookahead: bool, 
     from mig_opt.api.deploy.days import deploy_day
 
     run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
-    return run(
-        day.demand,
-        day.rates,
-        method=method,
-        margin=day.margin,
-        creation_price=day.creation_price,
-        interruption_price=day.interruption_price,
-        lookahead=lookahead,
-        **given,
-    )
+    prices = data_of(day, "margin", "creation_price", "interruption_price")
+    return run(day.demand, day.rates, method=method, lookahead=lookahead, **prices, **given)
 
 
 def day_folder(

@@ -55,7 +55,7 @@ def deploy(
     running: Annotated[
         Path | None, "OLD", "--from", "What is running: as much as possible stays, the steps are shown."
     ] = None,
-    initial: Annotated[Path | None, "FILE", "Deployment to begin with; the result is no worse."] = None,
+    initial: Annotated[Path | None, "Deployment to begin with; the result is no worse."] = None,
     only: Annotated[
         list[str] | None,
         "SERVICE",
@@ -64,11 +64,9 @@ def deploy(
     costs: options.Costs = None,
     export: Annotated[str | None, "FORMAT", f"{', '.join(FORMATS)}; to -o FILE or standard output."] = None,
     devices: options.Devices = None,
-    output: Annotated[
-        Path | None, "FILE", "--output", "-o", "Write the deployment (.json or .csv), or what is exported."
-    ] = None,
+    output: Annotated[Path | None, "Write the deployment (.json or .csv), or what is exported."] = None,
     chart: Annotated[Path | None, options.plot("the deployment")] = None,
-    quiet: Annotated[bool, "--quiet", "-q", "No progress, and no tables."] = False,
+    quiet: Annotated[bool, "No progress, and no tables."] = False,
 ) -> Answer:
     """Find the fewest GPUs that serve all services in time.
 
@@ -121,17 +119,17 @@ def deploy(
     call.finish()
 
     entry = get_deploy_method(method)
-    limit = limit_of(entry, time_limit)
+    times: dict[str, Any] = {"time_limit": limit_of(entry, time_limit), "seed": seed}
     if day is not None:
         form = export or "json"
         with call.progress(entry.name):
-            found = run_day(day, method, promise, lookahead=not over_time.step_by_step, time_limit=limit, seed=seed)
+            found = run_day(day, method, promise, lookahead=not over_time.step_by_step, **times)
         noun = "script" if form == "nvidia-smi" else "deployment"
         folder = day_folder(found.plan, output, noun, FORMATS[form], partial(_exported, form, names))
-        return day_answer(found, limit, folder, chart, tables=not quiet)
+        return day_answer(found, times["time_limit"], folder, chart, tables=not quiet)
     demand = demand.with_headroom(headroom) if headroom else demand
     with call.progress(entry.name):
-        result = _run(demand, method, promise, running=old, only=only, initial=begun, time_limit=limit, seed=seed)
+        result = _run(demand, method, promise, {**times, "running": old}, only=only, initial=begun)
         change = None if old is None else _change(demand, old, result, seconds)
 
     hints, status = _hints(result, time_limit), result.status
@@ -177,21 +175,13 @@ def _exported(form: str, devices: Sequence[str] | None, deployment: Deployment, 
     return str(converted)
 
 
-def _run(
-    demand: Demand,
-    method: str,
-    promise: Promise | None,
-    *,
-    only: Sequence[str] | None,
-    initial: Deployment | None,
-    **given: Any,
-) -> DeploymentResult:
-    """Return what the method finds, with the promise if there is one."""
+def _run(demand: Demand, method: str, promise: Promise | None, given: dict[str, Any], **plain: Any) -> DeploymentResult:
+    """Return what the method finds, with the promise if there is one; ``plain`` does not go with one."""
     from mig_opt.api.deploy import deploy as run_method
     from mig_opt.api.deploy.promises import deploy_with_promise
 
     if promise is None:
-        return run_method(demand, method, only=only, initial=initial, **given)
+        return run_method(demand, method, **plain, **given)
     return deploy_with_promise(demand, promise, method, **given)
 
 
