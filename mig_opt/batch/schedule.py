@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
+from mig_opt.method.report import spelled_gap
 from mig_opt.method.result import Result, Rows
 from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
@@ -175,5 +176,5 @@ class ScheduleResult(Shown, Result[Schedule]):
             ("method", self.method),
             ("makespan", "-" if self.makespan is None else f"{self.makespan:.6g} s"),
             ("lower bound", f"{self.lower_bound:.6g} s"),
-            ("gap", "-" if self.gap is None else f"{self.gap:.3%}"),
+            ("gap", "-" if self.gap is None else spelled_gap(self.gap)),
         ]

@@ -17,6 +17,7 @@ from rich.text import Text
 from mig_opt.cli.errors import log_is_shown
 from mig_opt.cli.figures import seconds as spelled
 from mig_opt.method.options import Callbacks
+from mig_opt.method.report import spelled_gap
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable
 
@@ -57,7 +58,7 @@ class LiveLine(Callbacks):
         if bound > 0:
             parts.append(f"bound {spelled(bound)} s")
         if makespan is not None:
-            parts.append(f"gap {relative_gap(makespan, bound):.3%}")
+            parts.append(f"gap {spelled_gap(relative_gap(makespan, bound))}")
         return Text("   ".join(parts), no_wrap=True, overflow="ellipsis")
 
 
@@ -127,7 +128,7 @@ class RunsBar(Callbacks):
 
     def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
         """Show the makespan."""
-        gap = f", gap {relative_gap(plan.makespan, lower_bound):.3%}" if lower_bound > 0 else ""
+        gap = f", gap {spelled_gap(relative_gap(plan.makespan, lower_bound))}" if lower_bound > 0 else ""
         self._bar.show(f"runs, now: {self._method}, {spelled(plan.makespan)} s{gap}")
 
 

@@ -104,6 +104,17 @@ def spelled_status(status: str) -> Toned:
     return _TONES.get(status, bad)(status.replace("_", " "))
 
 
+def spelled_gap(gap: float) -> str:
+    """Return a gap in percent; one that is not closed is never shown as if it were.
+
+    Examples
+    --------
+    >>> spelled_gap(0.0), spelled_gap(1e-6), spelled_gap(0.0123)
+    ('0.000%', '< 0.001%', '1.230%')
+    """
+    return "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"
+
+
 def data_of(thing: object, *names: str) -> dict[str, Any]:
     """Return some attributes for a document: records as objects, enumerations by their values, infinite as None.
 

@@ -9,7 +9,7 @@ from mig_opt import Batch, Schedule, ScheduleResult
 from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.cli.figures import MOST_ROWS, in_seconds, runtime, seconds, verdict
 from mig_opt.gpu.devices import gpu_name
-from mig_opt.method.report import Facts, Points, Report, Table, dim, spelled_status
+from mig_opt.method.report import Facts, Points, Report, Table, dim, spelled_gap, spelled_status
 from mig_opt.texts import plural
 from mig_opt.validation import Validation
 
@@ -35,7 +35,7 @@ def result_report(batch: Batch, result: ScheduleResult, remarks: Sequence[str], 
         ("method", result.method),
         ("makespan", in_seconds(result.makespan)),
         ("lower bound", in_seconds(result.lower_bound)),
-        ("gap", None if gap is None else "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"),
+        ("gap", None if gap is None else spelled_gap(gap)),
         ("utilisation", None if schedule is None else f"{schedule.utilisation(batch):.1%}"),
         ("runtime", runtime(result)),
     ]

@@ -16,7 +16,7 @@ from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.promise import promise_report
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.method.registry import get_deploy_method
-from mig_opt.method.report import Facts, Report, Table, data_of, good, spelled_status, unclear
+from mig_opt.method.report import Facts, Report, Table, data_of, good, spelled_gap, spelled_status, unclear
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
 from mig_opt.texts import number_in, plural
 
@@ -161,7 +161,7 @@ def _facts(result: DayResult, promised: Facts) -> list[tuple[str, str | None]]:
             ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
             ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
             ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
-            ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {100 * gap:.2f} %"),
+            ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {spelled_gap(gap)}"),
             *promised,
         ]
     return [*facts, ("runtime", runtime(result))]
