@@ -32,8 +32,11 @@ _MARGIN = 4
 """Columns of a list in the help that no text is in."""
 
 _COMMON = {
-    "as_json": Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
-    "log_level": Annotated[str | None, typer.Option("--log-level", hidden=True)],
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+    for name, default, kind, option in (
+        ("as_json", False, bool, typer.Option("--json", help="Print one JSON object.")),
+        ("log_level", None, str | None, typer.Option("--log-level", hidden=True)),
+    )
 }
 """The options that commands have without saying so."""
 
@@ -186,11 +189,7 @@ def _parameters(command: Callable[..., Any], hints: dict[str, Any], common: list
             parameter.replace(name=field.name, default=field.default, annotation=fields[field.name])
             for field in dataclasses.fields(kind)
         ]
-    for name in common:
-        kind = _COMMON[name]
-        default = False if name == "as_json" else None
-        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
-    found = list(map(_declared, found))
+    found = list(map(_declared, [*found, *(_COMMON[name] for name in common)]))
     for parameter in found:
         _read_plainly(parameter)
     # What is said about the progress stands last.
