@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-from mig_opt import DefragmentationResult, FleetState, HeldInstance, Status
+from mig_opt import DefragmentationResult, FleetState, HeldInstance, Migration, Status
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
@@ -269,24 +269,25 @@ def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
 
 def _steps(result: DefragmentationResult) -> Table:
     """Return the migrations in order."""
-    migrations = result.migrations or ()
-    owners = any(migration.owner for migration in migrations)
-    rounds = result.plan.rounds if result.plan else ()
+    migrations = list(enumerate(result.migrations or (), 1))
     devices = result.state.devices
 
     def place(gpu: int, start: int) -> str:
         node, index = (devices[gpu].node, devices[gpu].index) if devices else ("", gpu)
         return f"{node} {index}@{start}".lstrip()
 
-    rows = [
-        [
-            *(str(number), *([str(rounds[number - 1])] if len(result.rounds) > 1 else []), migration.profile),
-            *(place(migration.gpu, migration.start), place(migration.to_gpu, migration.to_start)),
-            *([migration.owner] if owners else []),
-            migration.name,
-        ]
-        for number, migration in enumerate(migrations[:MOST_ROWS], 1)
-    ]
-    columns = [">step", *([">round"] if len(result.rounds) > 1 else []), "instance", ">from GPU@slice", ">to GPU@slice"]
-    remark = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
-    return Table([*columns, *(["owner"] if owners else []), "/name"], rows, [remark] * (len(migrations) > MOST_ROWS))
+    columns: dict[str, Callable[[tuple[int, Migration]], str]] = {
+        ">step": lambda step: str(step[0]),
+        ">round": lambda step: str(result.plan.rounds[step[0] - 1]) if result.plan else "",
+        "instance": lambda step: step[1].profile,
+        ">from GPU@slice": lambda step: place(step[1].gpu, step[1].start),
+        ">to GPU@slice": lambda step: place(step[1].to_gpu, step[1].to_start),
+        "owner": lambda step: step[1].owner,
+        "/name": lambda step: step[1].name,
+    }
+    if len(result.rounds) <= 1:
+        del columns[">round"]
+    if not any(migration.owner for _, migration in migrations):
+        del columns["owner"]
+    note = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
+    return Table.of(migrations[:MOST_ROWS], columns, [note] if len(migrations) > MOST_ROWS else [])

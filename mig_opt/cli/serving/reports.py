@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from operator import attrgetter
 
 from mig_opt import Demand, Deployment, DeploymentResult, Segment, Status, get_gpu
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, runtime, seconds, verdict
 from mig_opt.cli.screens import shortened
-from mig_opt.gpu.devices import Device, gpu_name, gpu_names
+from mig_opt.gpu.devices import gpu_name, gpu_names
 from mig_opt.method.report import Facts, Report, Table, good, spelled_status, unclear
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.texts import plural
@@ -81,83 +79,52 @@ def _shares(demand: Demand, deployment: Deployment) -> Facts:
     ]
 
 
-@dataclass(frozen=True)
-class _Alike:
-    """GPUs of one kind with the same segments."""
-
-    kind: str
-    gpus: tuple[int, ...]
-    segments: tuple[Segment, ...]
-    devices: tuple[Device, ...]
-
-    @property
-    def numbers(self) -> str:
-        """Their names, cut off where there are too many."""
-        shown = gpu_names(self.devices, self.gpus)
-        if len(self.gpus) == 1 or len(shown) <= _WIDEST_RANGES:
-            return shown
-        return f"{gpu_name(self.devices, self.gpus[0])} + {len(self.gpus) - 1} more"
-
-
 def deployment_table(deployment: Deployment) -> Table:
     """Return the segments GPU by GPU.
 
     Of many GPUs those with the same segments stand together, of very many each such group is one line.
     """
     ordered = sorted(deployment.segments, key=attrgetter("gpu", "start"))
-    held = itertools.groupby(ordered, attrgetter("gpu"))
-    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments), deployment.devices) for gpu, segments in held]
-    notes = []
-    if len(deployment.segments) > MOST_ROWS:
-        groups = _together(groups)
-        if any(len(group.gpus) > 1 for group in groups):
-            notes.append("GPUs with the same segments stand together.")
+    held = {gpu: list(segments) for gpu, segments in itertools.groupby(ordered, attrgetter("gpu"))}
+    alike: dict[object, list[int]] = {}
+    for gpu, segments in held.items():
+        same = deployment.gpus[gpu], *((s.service, s.profile, s.start, s.batch, s.processes) for s in segments)
+        alike.setdefault(same if len(ordered) > MOST_ROWS else gpu, []).append(gpu)
+    groups = [(gpus, get_gpu(deployment.gpus[gpus[0]]), held[gpus[0]]) for gpus in alike.values()]
+    notes = ["GPUs with the same segments stand together."] if any(len(gpus) > 1 for gpus, _, _ in groups) else []
     several = len({get_gpu(name).name for name in deployment.gpus}) > 1
     columns = ["GPU", "kind"] if several else ["GPU"]
-    if sum(len(group.segments) for group in groups) <= MOST_ROWS:
-        rows = [row for group in groups for row in _segment_rows(group, several=several)]
+    rows: list[list[str]] = []
+    if sum(len(segments) for _, _, segments in groups) <= MOST_ROWS:
         columns += ["instance", "/service", ">batch", ">procs", ">req/s", ">latency s"]
+        for gpus, _, segments in groups:
+            where = [_names(deployment, gpus), deployment.gpus[gpus[0]]][: 1 + several]
+            for segment in segments:
+                setting = [segment.service, str(segment.batch), str(segment.processes)]
+                figures = [rate(segment.throughput), seconds(segment.latency)]
+                rows.append([*where, f"{segment.profile}@{segment.start}", *setting, *figures])
+                where = [""] * len(where)
     else:
-        rows = [_group_row(group, several=several) for group in groups[:MOST_ROWS]]
         columns += [">slices", "/segments"]
         notes += [*first_of(len(groups), "groups"), "-o FILE or --json gives every segment."]
+        for gpus, model, segments in groups[:MOST_ROWS]:
+            slices = sum(model.profile(segment.profile).compute_slices for segment in segments)
+            counts = Counter((segment.service, segment.profile) for segment in segments)
+            parts = (
+                f"{shortened(service, _WIDEST_NAME)} {f'{count} x ' if count > 1 else ''}{profile}"
+                for (service, profile), count in counts.items()
+            )
+            where = [_names(deployment, gpus), deployment.gpus[gpus[0]]][: 1 + several]
+            rows.append([*where, f"{slices}/{model.compute_slices}", ", ".join(parts)])
     return Table(columns, rows, joined(notes))
 
 
-def _together(groups: Iterable[_Alike]) -> list[_Alike]:
-    """Return the groups with those of the same segments as one."""
-    found: dict[tuple[object, ...], _Alike] = {}
-    for group in groups:
-        key = group.kind, *((s.service, s.profile, s.start, s.batch, s.processes) for s in group.segments)
-        known = found.get(key)
-        found[key] = group if known is None else dataclasses.replace(known, gpus=(*known.gpus, *group.gpus))
-    return list(found.values())
-
-
-def _segment_rows(group: _Alike, *, several: bool) -> Iterator[list[str]]:
-    where = [group.numbers, group.kind] if several else [group.numbers]
-    for segment in group.segments:
-        yield [
-            *where,
-            f"{segment.profile}@{segment.start}",
-            segment.service,
-            str(segment.batch),
-            str(segment.processes),
-            rate(segment.throughput),
-            seconds(segment.latency),
-        ]
-        where = [""] * len(where)
-
-
-def _group_row(group: _Alike, *, several: bool) -> list[str]:
-    model = get_gpu(group.kind)
-    slices = sum(model.profile(segment.profile).compute_slices for segment in group.segments)
-    counts = Counter((segment.service, segment.profile) for segment in group.segments)
-    names = ", ".join(
-        f"{shortened(service, _WIDEST_NAME)} {f'{count} x ' if count > 1 else ''}{profile}"
-        for (service, profile), count in counts.items()
-    )
-    return [group.numbers, *([group.kind] if several else []), f"{slices}/{model.compute_slices}", names]
+def _names(deployment: Deployment, gpus: Sequence[int]) -> str:
+    """Return the names of GPUs, cut off where there are too many."""
+    shown = gpu_names(deployment.devices, gpus)
+    if len(gpus) == 1 or len(shown) <= _WIDEST_RANGES:
+        return shown
+    return f"{gpu_name(deployment.devices, gpus[0])} + {len(gpus) - 1} more"
 
 
 def services_table(demand: Demand, deployment: Deployment) -> Table:
