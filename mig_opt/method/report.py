@@ -93,7 +93,8 @@ class Report:
     title: str = ""  # the subject in one line, where the report does not follow from a command
     keys: Sequence[str] = ()  # of the entries
     entries: Sequence[Mapping[str, Any]] = ()  # one for each task, run, segment ...: the rows of a frame
-    picture: tuple[Any, str] | None = None  # a scene, and the role of the boxes in it that a small picture shows
+    # A scene and the role of boxes in it, which make a small picture, if there is one.
+    picture: Callable[[], tuple[Any, str] | None] = lambda: None
 
 
 _TONES = {"optimal": good, "feasible": unclear, "interrupted": unclear}

@@ -41,7 +41,7 @@ def card_of(thing: Any) -> str:
     report = report_of(thing)
     rows = "".join(_row("td", [label, value]) for label, value in report.facts if value)
     facts = f'<table class="facts"><tbody>{rows}</tbody></table>' if report.facts else ""
-    picture = _picture(*report.picture) if report.picture else ""
+    picture = _picture(*drawn) if (drawn := report.picture()) else ""
     tables = "".join(_table(part) for part in report.parts if isinstance(part, Table))
     return f'<div class="mig-opt">{_STYLE}<b>{html.escape(report.title)}</b>{facts}{picture}{tables}</div>'
 

@@ -16,7 +16,8 @@ from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.texts import plural
 from mig_opt.views.batch.schedules import batch_title, schedule_problems, schedule_scene
-from mig_opt.views.serving.deployments import deployment_problems, deployment_scene, spell_rate
+from mig_opt.views.scene import Scene
+from mig_opt.views.serving.deployments import deployment_problems, deployment_scene, deployment_title, spell_rate
 from mig_opt.views.serving.latencies import latency_title
 from mig_opt.views.texts import spell_seconds
 
@@ -71,12 +72,13 @@ def _deployment(deployment: Deployment) -> Report:
         return Report(
             parts=[Table(["service", "GPU", "profile"], places, noun="segments")], title="Deployment", **entries
         )
-    scene, rows = deployment_scene(deployment), []
+    rows = []
     for name in sorted({segment.service for segment in deployment.segments}):
         profiles = sorted(segment.profile for segment in deployment.segments if segment.service == name)
         rows.append([name, ", ".join(profiles), spell_rate(deployment.throughput(name))])
     table = Table(["service", "instances", "requests/s"], rows, noun="services")
-    return Report(parts=[table], title=scene.title, picture=(scene, "segment"), **entries)
+    title, picture = deployment_title(deployment, None), lambda: (deployment_scene(deployment), "segment")
+    return Report(parts=[table], title=title, picture=picture, **entries)
 
 
 def _result(result: Result[Any]) -> Report:
@@ -88,17 +90,21 @@ def _result(result: Result[Any]) -> Report:
 
 def _of_schedule(result: ScheduleResult) -> Report:
     """Return a result with a small picture of its schedule, if the batch is known; entries are those of the plan."""
-    batch, plan, runs, picture = result.batch, result.plan, _schedule(result.plan or Schedule(())), None
-    if batch is not None and plan is not None and not any(schedule_problems(batch, plan, None)):
-        picture = schedule_scene(batch, plan), "run"
+    batch, plan, runs = result.batch, result.plan, _schedule(result.plan or Schedule(()))
+
+    def picture() -> tuple[Scene, str] | None:
+        if batch is None or plan is None or any(schedule_problems(batch, plan, None)):
+            return None
+        return schedule_scene(batch, plan), "run"
+
     return replace(_result(result), picture=picture, keys=runs.keys, entries=runs.entries)
 
 
 def _of_deployment(result: DeploymentResult) -> Report:
     """Return a result with a small picture of its deployment; entries are those of the plan."""
     plan = _deployment(result.plan or Deployment((), ()))
-    picture = None if result.plan is None else plan.picture
-    return replace(_result(result), picture=picture, keys=plan.keys, entries=plan.entries)
+    shown = _result(result) if result.plan is None else replace(_result(result), picture=plan.picture)
+    return replace(shown, keys=plan.keys, entries=plan.entries)
 
 
 def _requests(simulation: RequestSimulation) -> Report:
