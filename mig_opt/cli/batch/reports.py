@@ -68,31 +68,20 @@ def schedule_table(batch: Batch, schedule: Schedule) -> Table:
     """Return the schedule by GPU and instance; a long one has one row for each instance, with a note that says so."""
     instances, several = lifetimes_with_runs(batch, schedule), batch.gpus > 1
     columns = [">GPU", "instance"] if several else ["instance"]
-    places = [
-        [gpu_name(batch.devices, instance.gpu), str(instance)] if several else [str(instance)] for instance in instances
-    ]
-    if sum(len(instance.steps) for instance in instances) <= MOST_ROWS:
-        steps = [
-            [
-                *([""] * len(place) if index else place),
-                step.label if step.is_run else dim(step.label),
-                seconds(step.begin),
-                seconds(step.end),
-            ]
-            for place, instance in zip(places, instances, strict=True)
-            for index, step in enumerate(instance.steps)
-        ]
-        return Table([*columns, "~task", ">begin s", ">end s"], steps)
-    rows = [
-        [
-            *place,
-            seconds(instance.begin),
-            seconds(instance.last),
-            str(len(instance.runs)),
-            ", ".join(run.task for run in instance.runs),
-        ]
-        for place, instance in zip(places[:MOST_ROWS], instances, strict=False)
-    ]
+    full = sum(len(instance.steps) for instance in instances) <= MOST_ROWS
+    rows: list[list[str]] = []
+    for instance in instances if full else instances[:MOST_ROWS]:
+        place = [gpu_name(batch.devices, instance.gpu), str(instance)] if several else [str(instance)]
+        if not full:
+            figures = [seconds(instance.begin), seconds(instance.last), str(len(instance.runs))]
+            rows.append([*place, *figures, ", ".join(run.task for run in instance.runs)])
+            continue
+        for step in instance.steps:
+            label = step.label if step.is_run else dim(step.label)
+            rows.append([*place, label, seconds(step.begin), seconds(step.end)])
+            place = [""] * len(place)
+    if full:
+        return Table([*columns, "~task", ">begin s", ">end s"], rows)
     note = "One line for each instance"
     if len(instances) > MOST_ROWS:
         note = f"The first {MOST_ROWS} of {len(instances)} instances, one line for each"
