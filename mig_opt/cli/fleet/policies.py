@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt import FleetState, InputError, Problem, Simulation, Trace, simulate
+from mig_opt import InputError, Problem, Simulation, Trace, simulate
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation.fleet.options import option_problems, policy_options, read_option
-from mig_opt.simulation.fleet.simulator import Observer, check_policy
+from mig_opt.simulation.fleet.simulator import check_policy
 
 _OPTION = "--policy"
 
@@ -30,17 +30,8 @@ class PolicyChoice:
         with self.named():
             check_policy(trace, self.name, reject=reject, **self.options)
 
-    def run(
-        self,
-        trace: Trace,
-        state: FleetState | None = None,
-        busy_until: float | None = None,
-        *,
-        reject: bool = False,
-        observer: Observer | None = None,
-    ) -> Simulation:
-        """Let the policy run the jobs of a trace, with the instances of a state at the start if one is given."""
-        given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject, "observer": observer}
+    def run(self, trace: Trace, **given: Any) -> Simulation:
+        """Let the policy run the jobs of a trace; more is given as :func:`mig_opt.simulate` takes it."""
         with self.named():
             return simulate(trace, self.name, **given, **self.options)
 

@@ -113,9 +113,10 @@ def simulate(
     call.finish()
     done: list[Simulation] = []
     with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named(_START):
+        given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject}
         for choice in chosen:
             observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
-            done.append(choice.run(found, state, busy_until, reject=reject, observer=observer))
+            done.append(choice.run(found, **given, observer=observer))
     references = kind.of(call, done, time_limit if optimum else None)
     files = [File("log", log, done, writer=write_log), chart_of("simulation", chart, done, bounds=references.drawn)]
     code = code_of(good=not any(simulation.unfinished for simulation in done))
