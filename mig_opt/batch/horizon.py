@@ -146,7 +146,8 @@ class _Tasks:
         # GPU and placement of all places, by profile
         self._places = [[(gpu, at) for gpu in range(batch.gpus) for at in places] for places in placements.values()]
         # seconds of each task on each profile, infinite where it cannot run
-        self._times: Reals = np.array([_times_on(batch.tasks, profile) for profile in self._profiles])
+        seconds = [[task.time_on(profile) for task in batch.tasks] for profile in self._profiles]
+        self._times: Reals = np.array([[math.inf if time is None else time for time in row] for row in seconds])
         self._live: dict[tuple[int, tuple[int, int, int]], LiveInstance] = {}
         # For each slice of each GPU the second from which it is clear of what is live at the start.
         self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
@@ -184,7 +185,7 @@ class _Tasks:
         slices = max(1, sum(clear < least[0] for gpu in self._clear for clear in gpu))
         if least[0] > _LONG * max(float(area.min(axis=0).sum()) / slices, float(first.max())):
             alone = [np.where(row < least[0], at, profiles) for at, row in enumerate(ends)]
-            least = min(least, *map(self._nested, alone), key=_makespan)
+            least = min(least, *map(self._nested, alone), key=lambda found: found[0])
         return least
 
     def _nested(self, profiles: Integers) -> _Found:
@@ -247,12 +248,3 @@ class _Tasks:
             for place in found:
                 if place.times or (place.live is not None and any(map(place.placement.conflicts, wanted))):
                     yield place
-
-
-def _makespan(found: _Found) -> float:
-    return found[0]
-
-
-def _times_on(tasks: Sequence[Task], profile: Profile) -> list[float]:
-    """Return the seconds of each task on a profile, infinite where it cannot run."""
-    return [math.inf if (seconds := task.time_on(profile)) is None else seconds for task in tasks]

@@ -10,7 +10,7 @@ true ones, while a schedule is never taken from the rounded times but re-timed w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -101,6 +101,10 @@ class Ticks:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
         return round(Fraction(as_decimal(seconds)) / self.length)
 
+    def of_model(self, makespan: float) -> int:
+        """Return the ticks that a schedule takes at most in a model, whose times are rounded down if not exact."""
+        return self.nearest(makespan) if self.exact else self.floor(makespan) + 1
+
     def of_sum(self, seconds: float) -> Fraction:
         """Return the ticks that a sum of floating-point numbers stands for.
 
@@ -136,6 +140,18 @@ class Ticks:
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
     """Return True if a makespan is at most a millionth above a lower bound (both in seconds)."""
     return makespan - lower_bound <= RESOLUTION * makespan
+
+
+def common_divisor(values: Sequence[Fraction]) -> Fraction:
+    """Return the greatest number of which all values are multiples.
+
+    Examples
+    --------
+    >>> common_divisor([Fraction(1, 2), Fraction(3, 4)])
+    Fraction(1, 4)
+    """
+    whole = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.gcd(*(int(value * whole) for value in values)), whole)
 
 
 def _common_unit(seconds: list[float]) -> tuple[int, int]:

@@ -55,8 +55,8 @@ class Packer:
         self._placed = _placed_patterns(gpu, profiles)
         # the largest sets of instances that one GPU takes, as counts of each profile
         self.patterns = tuple(self._placed)
-        # the vertices of the polytope of weights that count, of shape (vertices, profiles)
-        self.weights = _weights(self.patterns)
+        # the vertices of the polytope of weights that no other one covers, of shape (vertices, profiles)
+        self.weights: Numbers = np.array(sorted(_largest(_vertices(self.patterns))), dtype=float)
         self._slices = np.array([profile.compute_slices for profile in profiles])
 
     def divisible(self, counts: Sequence[int] | Numbers | Whole) -> float:
@@ -142,11 +142,6 @@ def _largest(vectors: Collection[Vector]) -> list[Vector]:
             other != one and all(more >= less for more, less in zip(other, one, strict=True)) for other in vectors
         )
     ]
-
-
-def _weights(patterns: Sequence[Counts]) -> Numbers:
-    """Return the weights of profiles that bound numbers of GPUs, without those that another one covers."""
-    return np.array(sorted(_largest(_vertices(patterns))), dtype=float)
 
 
 def _vertices(patterns: Sequence[Counts]) -> list[tuple[Fraction, ...]]:

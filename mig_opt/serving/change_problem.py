@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.batch.integer_time import as_decimal
+from mig_opt.batch.integer_time import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts, Placement
@@ -225,8 +225,7 @@ def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:
     times = [Fraction(as_decimal(time)) for time in seconds if time > 0]
     if not times:
         return Fraction(1), True
-    common = math.lcm(*(time.denominator for time in times))
-    tick = Fraction(math.gcd(*(int(time * common) for time in times)), common)
+    tick = common_divisor(times)
     total = sum(times, start=Fraction(0))
     return (tick, True) if total / tick <= _LONGEST else (total / _LONGEST, False)
 

@@ -59,8 +59,9 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     assert makespan is not None
     problem = IntegerBatch(batch, Horizon.of(batch).until(makespan))
     ticks = problem.ticks
-    at_most = ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
-    block = BlockProgram(problem, BlockForm(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
+    block = BlockProgram(
+        problem, BlockForm(at_most=ticks.of_model(makespan), relaxed=not strict), unit=1 / ticks.length
+    )
     suffix = target.suffix.lower()
     head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))
     write_text(target, head + block.linear.text(suffix))

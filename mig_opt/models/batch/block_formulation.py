@@ -63,15 +63,7 @@ class Slot:
 
 
 class Slots:
-    """All lifetimes that a model knows.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    copies : mapping of int to int
-        Creations by index of place; one where nothing is given.
-    """
+    """All lifetimes that a model knows: as many creations of each place as ``copies`` has by index, one by default."""
 
     def __init__(self, problem: IntegerBatch, copies: Mapping[int, int]) -> None:
         self._problem = problem

@@ -20,15 +20,7 @@ def seconds_to_build(problem: IntegerBatch) -> float:
 
 
 class BlockModel(BlockFormulation):
-    """A CP-SAT model of a batch.
-
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    form : BlockForm
-        Choice of the schedules that it has.
-    """
+    """A CP-SAT model of a batch, whose objective is the makespan in ticks."""
 
     def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
         self.model = cp_model.CpModel()  # its objective is the makespan in ticks

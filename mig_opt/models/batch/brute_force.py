@@ -17,25 +17,20 @@ from math import inf
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.batch.timing import PlannedInstance, live_instances, timed_schedule
 from mig_opt.gpu.model import Placement
 from mig_opt.method.control import Control
 
 _SECONDS_PER_STEP = 1e-5
-"""Seconds that it takes to look at a partial schedule."""
+"""Seconds to look at a partial schedule."""
 
 Operations = tuple[tuple[OperationKind, int], ...]
 
 
 def brute_force(batch: Batch, control: Control[Schedule]) -> None:
-    """Try every schedule of ``batch``.
+    """Try every schedule of ``batch``: more than four tasks take long on a small GPU, more than three on a large one.
 
-    Parameters
-    ----------
-    batch : Batch
-        Every task has a placement. More than four tasks take long on a small GPU, more than three on a large one.
-    control : Control
-        Limits and reports. If the time ends first, the best schedule until then counts, without a bound.
+    If the time ends first, the best schedule until then counts, without a bound.
     """
     best = inf
     for split in itertools.product(range(batch.gpus), repeat=len(batch.tasks)):
@@ -61,8 +56,7 @@ def brute_force(batch: Batch, control: Control[Schedule]) -> None:
             return
     ticks = Ticks.of(batch)
     # Not the incumbent, which may come from elsewhere: what has been tried proves no more than this.
-    makespan = ticks.nearest(best) if ticks.exact else ticks.floor(best) - 1
-    control.raise_bound(ticks.seconds_below(makespan))
+    control.raise_bound(ticks.seconds_below(ticks.nearest(best) if ticks.exact else ticks.floor(best) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +88,20 @@ class _GpuSearch:
 
     def run(self, tasks: tuple[Task, ...]) -> Iterator[None]:
         """Try everything; yield whenever a better schedule has been left in the attributes."""
-        live = [entry for entry in self._batch.initial if entry.gpu == self._gpu]
+        live = [instance for instance in live_instances(self._batch) if instance.gpu == self._gpu]
         clear = (0.0,) * self._batch.gpu.memory_slices
-        state = _State(tasks, (), clear, 0.0, 0.0, ())
-        for start in self._fill_live(state, [(entry.profile, entry.start, entry.free) for entry in live]):
+        for start in self._fill_live(_State(tasks, (), clear, 0.0, 0.0, ()), live):
             yield from self._extend(start)
 
-    def _fill_live(self, state: _State, live: Sequence[tuple[str, int, float]]) -> Iterator[_State]:
+    def _fill_live(self, state: _State, live: Sequence[PlannedInstance]) -> Iterator[_State]:
         """Yield every choice of tasks for the instances that exist at the start; they may run nothing."""
         if not live:
             yield state
             return
-        profile, start, free = live[0]
-        placement = self._batch.gpu.placement(profile, start)
-        for chosen in [(), *self._choices(state.left, placement)]:
-            yield from self._fill_live(self._run(state, placement, chosen, ready=free, free=free), live[1:])
+        first, *others = live
+        for chosen in [(), *self._choices(state.left, first.placement)]:
+            filled = self._run(state, replace(first, tasks=list(chosen)), ready=first.free or 0.0)
+            yield from self._fill_live(filled, others)
 
     def _extend(self, start: _State) -> Iterator[None]:
         """Try every way to go on from ``start``, depth first; not by recursion, which Python limits."""
@@ -149,40 +142,37 @@ class _GpuSearch:
                     return
                 yield chosen
 
-    def _begin(self, state: _State, ready: float) -> float:
-        return ready if self._batch.parallel_operations else max(ready, state.driver)
-
     def _create(self, state: _State, placement: Placement, chosen: tuple[Task, ...]) -> _State:
         ready = max(state.clear[position] for position in placement.footprint)
-        end = self._begin(state, ready) + self._batch.operations.of("create", placement.profile)
-        created = replace(
-            state,
-            driver=max(state.driver, end),
-            operations=(*state.operations, ("create", len(state.instances))),
-        )
-        return self._run(created, placement, chosen, ready=end, free=None)
+        created, end = self._operate(state, "create", len(state.instances), placement, ready)
+        return self._run(created, PlannedInstance(self._gpu, placement, list(chosen)), ready=end)
 
     def _destroy(self, state: _State, index: int, free: float) -> _State:
         placement = state.instances[index].placement
-        end = self._begin(state, free) + self._batch.operations.of("destroy", placement.profile)
+        destroyed, end = self._operate(state, "destroy", index, placement, free)
         return replace(
-            state,
+            destroyed,
             live=tuple(entry for entry in state.live if entry[0] != index),
             clear=tuple(end if at in placement.footprint else time for at, time in enumerate(state.clear)),
-            driver=max(state.driver, end),
-            operations=(*state.operations, ("destroy", index)),
         )
 
-    def _run(
-        self, state: _State, placement: Placement, chosen: tuple[Task, ...], *, ready: float, free: float | None
-    ) -> _State:
+    def _operate(
+        self, state: _State, kind: OperationKind, index: int, placement: Placement, ready: float
+    ) -> tuple[_State, float]:
+        """Return the state after an operation, and its end."""
+        begin = ready if self._batch.parallel_operations else max(ready, state.driver)
+        end = begin + self._batch.operations.of(kind, placement.profile)
+        return replace(state, driver=max(state.driver, end), operations=(*state.operations, (kind, index))), end
+
+    def _run(self, state: _State, instance: PlannedInstance, *, ready: float) -> _State:
+        """Return the state with one more instance, which runs its tasks."""
         end = ready
-        for task in chosen:
-            end += task.times[placement.profile.compute_slices]
+        for task in instance.tasks:
+            end += task.times[instance.placement.profile.compute_slices]
         return replace(
             state,
-            left=tuple(task for task in state.left if task not in chosen),
+            left=tuple(task for task in state.left if task not in instance.tasks),
             live=(*state.live, (len(state.instances), end)),
-            makespan=max(state.makespan, end) if chosen else state.makespan,
-            instances=(*state.instances, PlannedInstance(self._gpu, placement, list(chosen), free)),
+            makespan=max(state.makespan, end) if instance.tasks else state.makespan,
+            instances=(*state.instances, instance),
         )

@@ -78,16 +78,9 @@ off 0.02 % on the average, and 0.12 % at most (60 tasks on 4 GPUs)."""
 
 
 def cp(batch: Batch, control: Control[Schedule]) -> None:
-    """Search until the best schedule is proven optimal or the time is up.
+    """Search until the best schedule is proven optimal or the time is up; every task has a placement.
 
     A batch whose model is too large, or cannot be built in the time that is left, keeps what is known already.
-
-    Parameters
-    ----------
-    batch : Batch
-        Every task has a placement.
-    control : Control
-        May hold a schedule to start from.
     """
     portfolio = Portfolio(batch, control)
     for phase in PHASES:
@@ -150,14 +143,14 @@ class Portfolio:
 
     def price(self, share: float) -> None:
         """Raise the bound by dual prices, and let fresh starts of the local search come from these."""
-        found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
+        search, problem = self.search, self.search.problem
+        found = raise_bound_by_dual_prices(search, share, self.dual_prices)
         if found is None:
             return
-        self.dual_prices, self.bounded = found, BoundedLayouts(self.search, found)
+        self.dual_prices, self.bounded = found, BoundedLayouts(search, found)
         if self.gpus > 1 and self.local_search is not None:
-            problem = self.search.problem
             if self.tasks > _MAX_TASKS_BY_PATTERNS * self.gpus:
-                starts = FilledStarts(problem, found.branches, found.prices, self._between)
+                starts = FilledStarts(problem, found.branches, found.prices, lambda: (search.lower, search.upper))
                 self.local_search.start_from(starts.draw, at_once=True)
             elif found.patterns:
                 self.local_search.start_from(PatternStarts(problem, found.patterns).draw)
@@ -170,10 +163,6 @@ class Portfolio:
             self.improve(_LONG_IDLE_CYCLES)
         if self.search.open:
             prove_by_layouts(self.search, self.bounded, share)
-
-    def _between(self) -> tuple[int, int]:
-        """Return the ticks of the lower bound and of the best schedule."""
-        return self.search.lower, self.search.upper
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.

@@ -145,8 +145,7 @@ class BlockSearch(ABC, Generic[M]):
     def upper(self) -> int:
         """Ticks that the best schedule takes in the model."""
         assert self.control.objective is not None
-        ticks, makespan = self.problem.ticks, self.control.objective
-        return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
+        return min(self._rounded, self.problem.ticks.of_model(self.control.objective))
 
     @property
     def open(self) -> bool:

@@ -172,7 +172,7 @@ def least_duration(
 ) -> int:
     """Look for shorter plans with no more interruptions; return ticks that none falls below.
 
-    The parameters are those of :func:`fewest_interruptions`; times have to be whole ticks.
+    Times have to be whole ticks.
     """
     model = _TimedModel(problem, gpus, plan)
     model.hint(plan)

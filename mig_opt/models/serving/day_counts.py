@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mig_opt.batch.integer_time import as_decimal
+from mig_opt.batch.integer_time import as_decimal, common_divisor
 from mig_opt.gpu.packing import Numbers
 from mig_opt.method.control import Limits
 from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key
@@ -58,7 +58,7 @@ class DayProblem:
         self.weights = _weights(self.kinds)
         self.creation_price = Fraction(as_decimal(day.creation_price))
         # every cost is a whole number of these GPU-hours, without the price of interruptions
-        self.unit = _common([*day.hours, self.creation_price])
+        self.unit = common_divisor([*day.hours, self.creation_price])
 
     def needs_all(self, step: int) -> bool:
         """Return True if a step needs all GPUs that there are, so that its changes may interrupt segments."""
@@ -88,12 +88,6 @@ def _weights(kinds: InstanceTypes) -> list[Numbers]:
             weights[part] = (one + two) / 2
             found.append(weights)
     return found
-
-
-def _common(values: Sequence[Fraction]) -> Fraction:
-    """Return the greatest number of which all values are multiples."""
-    whole = math.lcm(*(value.denominator for value in values))
-    return Fraction(math.gcd(*(int(value * whole) for value in values)), whole)
 
 
 @dataclass(frozen=True, slots=True)

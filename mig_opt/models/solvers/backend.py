@@ -151,33 +151,15 @@ def solve_program(
     on_solution: Callable[[Values], None] | None = None,
     on_bound: Callable[[float], None] | None = None,
 ) -> ProgramOutcome:
-    """Minimise ``program`` within the limits of ``control``.
+    """Minimise a program, whose objective is finite for every solution, within the limits of ``control``.
 
     The solver works in a thread or process of its own while this thread waits, so that Ctrl-C reaches it: the solver is
     then told to stop, what it has found is reported, and KeyboardInterrupt goes on to the caller. The backends use one
     thread each: they gain little from more, and CBC's answers then depend on chance.
 
-    Parameters
-    ----------
-    program : pulp.LpProblem
-        With an objective to be minimised, which is finite for every solution.
-    backend : Backend
-        It is not missing.
-    control : Limits
-        Time and seed.
-    share : float
-        The part of the remaining time that the run may take.
-    start : mapping of str to float, optional
-        A solution to start from: the value of every variable, by name.
-    on_solution : callable, optional
-        Called with the values of every variable, by name, for better solutions; with the last one in any case.
-    on_bound : callable, optional
-        Called with better bounds.
-
-    Raises
-    ------
-    SolverError
-        If the solver fails.
+    The run may take a ``share`` of the remaining time. It starts from the value of every variable, by name, if given.
+    ``on_solution`` is called with such values for better solutions, with the last one in any case, and ``on_bound``
+    with better bounds. If the solver fails, that is a SolverError.
     """
     if control.expired:
         return SolverOutcome(Status.NO_SOLUTION, None, -math.inf, None)

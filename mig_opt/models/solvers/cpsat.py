@@ -52,27 +52,13 @@ def run(
     """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told
-    to stop, and KeyboardInterrupt goes on to the caller.
+    to stop, and KeyboardInterrupt goes on to the caller. A model that it rejects is a SolverError.
 
-    Parameters
-    ----------
-    model : CpModel
-        With an objective to be minimised.
-    control : Control
-        Time, seed and workers.
-    request : Request
-        Request. For a proof one or two workers use a search without linear programming, which on small models
-        proves several times faster in most cases; where solutions are hard to find, they use more of it.
-    workers : int, optional
-        Threads, if not those of ``control``.
-    presolve : bool
-        True for models whose solutions are found several times faster so, where nothing has to be proven: that of
-        OR-Tools 9.15 loses solutions where numbers are large (that of 9.14 does not). Most models are tight already.
-
-    Raises
-    ------
-    SolverError
-        If the solver rejects the model.
+    For a proof one or two workers use a search without linear programming, which on small models proves several times
+    faster in most cases; where solutions are hard to find, they use more of it. ``workers`` are those of the control if
+    not given. ``presolve`` is for models whose solutions are found several times faster so, where nothing has to be
+    proven: that of OR-Tools 9.15 loses solutions where numbers are large (that of 9.14 does not). Most models are tight
+    already.
     """
     if control.expired:
         return SolverOutcome(Status.NO_SOLUTION, None, request.at_least, None)

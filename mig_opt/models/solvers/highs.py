@@ -16,10 +16,7 @@ from mig_opt.models.solvers.cbc import Cbc
 class Highs:
     """The backend HiGHS.
 
-    Parameters
-    ----------
-    tolerance : float
-        Its own default is 1e-6. Less makes bounds tighter; it was seen to err more often then.
+    Its own default tolerance is 1e-6. Less makes bounds tighter; it was seen to err more often then.
     """
 
     name = "HiGHS"

@@ -22,13 +22,7 @@ Terms = Iterable[Term]
 
 
 class LinearProgram:
-    """A mixed-integer program to be minimised.
-
-    Parameters
-    ----------
-    name : str
-        In the head of a file.
-    """
+    """A mixed-integer program to be minimised; its name is in the head of a file."""
 
     def __init__(self, name: str) -> None:
         self.program = pulp.LpProblem(name, pulp.LpMinimize)  # for solvers

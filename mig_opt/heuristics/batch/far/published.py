@@ -119,17 +119,18 @@ class PublishedPlan:
         ``take`` gives the next task of an instance, or None. Returned are the operations; None, once a task does not
         end before ``stop_at``.
         """
-        costs, driver = self._batch.operations, [0.0] * self._batch.gpus
+        costs, driver, missing = self._batch.operations, [0.0] * self._batch.gpus, len(self._batch.tasks)
         done: list[tuple[OperationKind, _Instance]] = []
         created: set[_Instance] = set()
         heap: list[_Instance] = []
         for root in roots:
             root.end = 0.0
             heapq.heappush(heap, root)
-        while heap:
+        while heap and missing:
             instance = heapq.heappop(heap)
             gpu, profile, task = instance.gpu, instance.placement.profile, take(instance)
             if task is not None:
+                missing -= 1
                 if instance not in created:
                     created.add(instance)
                     done.append(("create", instance))
