@@ -37,31 +37,11 @@ class Place:
 
 
 class IntegerBatch:
-    """A batch in ticks, rounded down where they are not exact.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch; every task has a placement.
-    horizon : Horizon, optional
-        A later one than that of the batch.
-
-    Attributes
-    ----------
-    horizon : Horizon
-        When a schedule has to end to count.
-    ticks : Ticks
-        The unit.
-    places : tuple of Place
-        Every place on every GPU where something can end by the horizon, and live instances that may have to make room;
-        outer ones first on each GPU.
-    live : dict of int to LiveInstance
-        The instances that exist at the start, by index of place.
-    """
+    """A batch in ticks, rounded down where they are not exact; every task has a placement."""
 
     def __init__(self, batch: Batch, horizon: Horizon | None = None) -> None:
         self.batch = batch
-        self.horizon = Horizon.of(batch) if horizon is None else horizon
+        self.horizon = Horizon.of(batch) if horizon is None else horizon  # when a schedule has to end to count
         self.ticks = Ticks.within(self.horizon)
         # What takes longer than the horizon only has to be seen to do so.
         longest = self.ticks.floor(self.horizon.latest) + 1
@@ -73,7 +53,7 @@ class IntegerBatch:
         }
         durations: dict[int, dict[int, int]] = {}
         places: list[Place] = []
-        self.live: dict[int, LiveInstance] = {}
+        self.live: dict[int, LiveInstance] = {}  # the instances that exist at the start, by index of place
         for place in self.horizon.places:
             if id(place.times) not in durations:
                 durations[id(place.times)] = {task: self.ticks.floor(time) for task, time in place.times.items()}
@@ -83,6 +63,8 @@ class IntegerBatch:
                 free = self.ticks.floor(place.live.free)
             create, destroy = operations[place.placement.profile]
             places.append(Place(place.gpu, place.placement, create, destroy, free, durations[id(place.times)]))
+        # Every place where something can end by the horizon, and live instances that may have to make room; outer ones
+        # first on each GPU.
         self.places = tuple(places)
 
     def part(self, tasks: Sequence[int], gpus: int) -> IntegerBatch:

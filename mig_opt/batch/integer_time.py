@@ -30,8 +30,8 @@ _NOISE, _SHORT = 1e-9, 1e-3
 in seconds unless they are short. Times of a schedule are rounded to that (:func:`mig_opt.batch.timing.tidy`)."""
 
 _MANY_TIMES, _FEW_DECIMALS, _MANY_DIGITS = 1000, 9, 1e15
-"""So many times are looked at all at once, if they have at most so many decimals and digits that are below this as a
-number."""
+"""Number of times from which they are looked at all at once; decimals that they have then at most, and a number that is
+above their digits."""
 
 
 @dataclass(frozen=True, slots=True)

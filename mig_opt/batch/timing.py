@@ -147,16 +147,10 @@ def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Sc
 
 
 def retimed_schedule(batch: Batch, runs: Iterable[Run]) -> Schedule:
-    """Return a schedule with the places of some runs and their order, each as early as it may be.
+    """Return a schedule with the places of some runs, one of each task, and their order, each as early as it may be.
 
-    A run shares the instance of the one before it at its place, unless a run in between needs some of its slices.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    runs : iterable of Run
-        One of each task, where it can run; their times only tell their order.
+    The times of the runs only tell their order. A run shares the instance of the one before it at its place, unless a
+    run in between needs some of its slices.
 
     Examples
     --------

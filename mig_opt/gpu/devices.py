@@ -98,7 +98,7 @@ def devices_of(nodes: Sequence[str], indices: Sequence[int], uuids: Sequence[str
 
 
 def device_problems(devices: Sequence[Device | None], gpus: int, *, some_new: bool = False) -> Iterator[Problem]:
-    """Yield what is wrong with the devices of so many GPUs; with ``some_new`` they may be those of the first ones.
+    """Yield what is wrong with the devices of some GPUs; with ``some_new`` they may be those of the first ones.
 
     None is a device that could not be read, and ``MOST_GPUS`` a number that could not.
     """

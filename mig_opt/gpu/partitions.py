@@ -15,30 +15,12 @@ _MOST_OFFERED, _MOST_NAMED = 3, 3
 
 
 def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
-    """Return the maximal partition that is meant.
+    """Return the maximal partition that is meant; refuse what is none, and offer those with the same instances, or all.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The GPU.
-    wanted : str or sequence of Placement
-        The instances of a maximal partition, as placements in any order, or as text from the first slice to the last,
-        joined by ``+`` or commas. In a text each instance is a number of compute slices, which stands for the profile
-        of that size with the least memory, or a profile, or a profile with its start slice. On no GPU of the catalogue
-        two partitions have the same profiles in the same order.
-    profiles : ProfileSet
-        The profiles that the partition may have.
-
-    Returns
-    -------
-    tuple of Placement
-        One of :meth:`GpuModel.maximal_partitions`.
-
-    Raises
-    ------
-    InputError
-        If no partition is like that; the message offers those with the same instances in another order, or lists all
-        that there are, as far as they have plain profiles only.
+    It may be given as placements in any order, or as text from the first slice to the last, joined by ``+`` or commas.
+    In a text each instance is a number of compute slices, which stands for the profile of that size with the least
+    memory, or a profile, or a profile with its start slice. On no GPU of the catalogue two partitions have the same
+    profiles in the same order.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _TRIFLE = 1e-300
 """The least share: an instance counts as a replica however little it answers."""
 
 _MOST_SETS = 1000
-_MOST_CELLS = 2_000_000
+_MAX_CELLS = 2_000_000
 """Sets times services that are computed at once: arrays of 16 MB."""
 _LEAST_PRICE = 0.01
 """What an instance counts at least where it is chosen to fill up: nobody wants a million that are for nothing."""
@@ -156,7 +156,7 @@ class Covers:
     def _parts(self, rows: Whole | None) -> Iterator[Whole]:
         """Yield the services a few at a time, so that all their sets fit into memory."""
         chosen = np.arange(len(self.shares)) if rows is None else rows
-        at_once = max(_MOST_CELLS // len(self._sets), 1)
+        at_once = max(_MAX_CELLS // len(self._sets), 1)
         # One part even of nothing, which has a shape.
         for begin in range(0, max(len(chosen), 1), at_once):
             yield chosen[begin : begin + at_once]

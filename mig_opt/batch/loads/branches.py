@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
 
-_MOST_APART = 3
+_MAX_KINDS_APART = 3
 """If more kinds of placements cover the same slices, the choices among them are treated as one."""
 
 Order = tuple[int, ...]
@@ -64,7 +64,7 @@ class Branches:
     @property
     def tell_all(self) -> bool:
         """True if each use tells which placements are used, and not just of which kinds some are."""
-        return all(len(use.kinds) <= _MOST_APART for use in self.uses)
+        return all(len(use.kinds) <= _MAX_KINDS_APART for use in self.uses)
 
     @property
     def inner(self) -> frozenset[int]:
@@ -122,7 +122,7 @@ class _Listing:
 
     def _uses(self, kinds: list[int]) -> Iterator[Use]:
         operations = [(self.places[kind].create, self.places[kind].destroy) for kind in kinds]
-        if len(kinds) > _MOST_APART:
+        if len(kinds) > _MAX_KINDS_APART:
             create = min(create for create, _ in operations)
             yield Use(tuple(kinds), create, min(map(sum, operations)))
             return

@@ -10,14 +10,15 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, Region, Use
+from mig_opt.batch.loads.tree import Kind
 
 
 class Member(NamedTuple):
@@ -48,11 +49,8 @@ class Path(NamedTuple):
         return self.ticks - self.longest
 
 
-MOST_LAYOUTS = 50_000
+MAX_LAYOUTS = 50_000
 """Layouts of a GPU that are looked at one by one, at most."""
-
-Kind = Literal["leaf", "stack", "split"]
-"""What a node of the tree of a layout is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +58,12 @@ class LayoutNode:
     """Node of the tree of a layout."""
 
     kind: Kind
-    one: int  # index of the node below, -1 for a leaf
-    two: int  # of a split: index of the other node below, else -1
-    profile: int  # of a stack: the index of its profile, else -1
-    place: int  # of a stack: the index of its place, else -1
-    ticks: int  # of a leaf: the operations and waits on its path
-    leaves: int  # number of leaves at and below it
+    one: int = -1  # index of the node below, -1 for a leaf
+    two: int = -1  # of a split: index of the other node below
+    profile: int = -1  # of a stack: the index of its profile
+    place: int = -1  # of a stack: the index of its place
+    ticks: int = 0  # of a leaf: the operations and waits on its path
+    leaves: int = 1  # number of leaves at and below it
 
 
 class LayoutTree:
@@ -106,16 +104,16 @@ class LayoutTree:
 
     def _add_members(self, layout: Layout, regions: Sequence[PlacedMember], gpu: int, around: Path, wait: int) -> int:
         """Add members beside each other, and return the index of the node that joins them."""
-        tops = [] if layout else [self._add("leaf")]
+        tops = [] if layout else [self._add(LayoutNode("leaf"))]
         for number, (member, (region, inside)) in enumerate(zip(layout, regions, strict=True)):
             path, waits = around.through(member.use), wait + number * self._wait
             if member.inside:
                 top = self._add_members(member.inside, inside, gpu, path, waits)
             else:
-                top = self._add("leaf", ticks=path.needed + waits)
+                top = self._add(LayoutNode("leaf", ticks=path.needed + waits))
             for profile in member.use.kinds:
                 _, placement = self._places[region.places[profile]]
-                top = self._add("stack", one=top, profile=profile, place=self._index[gpu, placement])
+                top = self._add(LayoutNode("stack", top, profile=profile, place=self._index[gpu, placement]))
             tops.append(top)
         return self._join(tops)
 
@@ -125,22 +123,13 @@ class LayoutTree:
         heapq.heapify(queue)
         while len(queue) > 1:
             (_, one), (_, two) = heapq.heappop(queue), heapq.heappop(queue)
-            top = self._add("split", one=one, two=two)
+            top = self._add(LayoutNode("split", one, two))
             heapq.heappush(queue, (self.nodes[top].leaves, top))
         return queue[0][1]
 
-    def _add(
-        self,
-        kind: Kind,
-        *,
-        one: int = -1,
-        two: int = -1,
-        profile: int = -1,
-        place: int = -1,
-        ticks: int = 0,
-    ) -> int:
-        leaves = sum(self.nodes[below].leaves for below in (one, two) if below >= 0) or 1
-        self.nodes.append(LayoutNode(kind, one, two, profile, place, ticks, leaves))
+    def _add(self, node: LayoutNode) -> int:
+        leaves = sum(self.nodes[below].leaves for below in (node.one, node.two) if below >= 0) or 1
+        self.nodes.append(replace(node, leaves=leaves))
         return len(self.nodes) - 1
 
 

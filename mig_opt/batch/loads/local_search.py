@@ -28,8 +28,8 @@ from mig_opt.method.control import Control
 Possible = npt.NDArray[np.bool_]
 """True where each task may run, shape (tasks, places)."""
 
-_MOST_CHOICES = 4 * 10**6
-"""Choices of a place for a task, with which the search still gets somewhere."""
+_MAX_CHOICES = 4 * 10**6
+"""Choices of a place for a task above which the search gets nowhere."""
 
 _FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""
@@ -310,7 +310,7 @@ class TimedSearch:
     @staticmethod
     def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
         """Return True if the batch is small enough, and there is time for the search."""
-        return problem.choices <= _MOST_CHOICES and not control.expired
+        return problem.choices <= _MAX_CHOICES and not control.expired
 
     def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
         """Let fresh starts come from ``draw``, the first of them at once if wanted."""

@@ -101,14 +101,9 @@ class _PartSearch:
 
 
 class PatternStarts:
-    """Source of starts from patterns.
+    """Source of starts from patterns on two GPUs or more: tasks that fit well on one GPU together.
 
-    Parameters
-    ----------
-    batch : IntegerBatch
-        On two GPUs or more; nothing is live.
-    patterns : sequence of sequence of int
-        Tasks that fit well on one GPU together, at least one of them.
+    Nothing is live, and there is a pattern at least.
     """
 
     def __init__(self, batch: IntegerBatch, patterns: Sequence[Sequence[int]]) -> None:
@@ -152,18 +147,9 @@ class PatternStarts:
 
 
 class FilledStarts:
-    """Source of starts that fill one GPU after the other.
+    """Source of starts that fill one GPU after the other, for two GPUs or more, from good dual prices of the tasks.
 
-    Parameters
-    ----------
-    batch : IntegerBatch
-        On two GPUs or more; nothing is live.
-    branches : Branches
-        Branches of each of its GPUs.
-    prices : array of float, shape (tasks,)
-        Good dual prices of the tasks.
-    within : callable
-        Returns the ticks of the lower bound, and of the best schedule.
+    Nothing is live. ``within`` returns the ticks of the lower bound, and of the best schedule.
     """
 
     def __init__(

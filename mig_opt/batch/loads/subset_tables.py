@@ -37,7 +37,7 @@ from mig_opt.batch.loads.subsets import (
 )
 from mig_opt.batch.loads.tree import LoadTree, Node, clearing_ticks, task_ticks, used_ticks
 
-MOST_TASKS = 22
+MAX_TASKS_OF_TABLES = 22
 """With more, the tables would not fit into a few hundred megabytes."""
 
 _CASES_PER_CHUNK = 3 * 10**7
@@ -48,7 +48,7 @@ Choice = tuple[tuple[int, int], ...]
 
 
 class SubsetTables:
-    """Tables of lengths for every set of at most :data:`MOST_TASKS` tasks; those above a limit are not of interest."""
+    """Tables of lengths, up to a limit, for every set of at most :data:`MAX_TASKS_OF_TABLES` tasks."""
 
     def __init__(self, problem: IntegerBatch, at_most: int) -> None:
         self._problem = problem

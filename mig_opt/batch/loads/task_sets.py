@@ -21,7 +21,7 @@ from mig_opt.batch.loads.layouts import LayoutNode, LayoutTree
 from mig_opt.batch.loads.subsets import Integers, Table
 from mig_opt.native import loop
 
-MOST_TASKS = 62
+MAX_TASKS_OF_SETS = 62
 """With more, a set does not fit into a number."""
 
 _ROOM = 2**14
@@ -60,7 +60,7 @@ class _TooManySetsError(Exception):
 
 
 class TaskSets:
-    """Sets of tasks in each branch of a layout, of at most :data:`MOST_TASKS` tasks at good dual prices.
+    """Sets of tasks in each branch of a layout, of at most :data:`MAX_TASKS_OF_SETS` tasks at good dual prices.
 
     Of a branch there are at most ``most`` sets, and at most ``most_pairs`` pairs of sets are looked at. A placement of
     the layout has a task unless it ``may_be_empty``.

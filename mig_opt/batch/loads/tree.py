@@ -19,17 +19,20 @@ from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.gpu.model import Placement
 
+Kind = Literal["leaf", "stack", "split"]
+"""Kind of a node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """Node of a load tree."""
 
-    kind: Literal["leaf", "stack", "split"]  # ``leaf``, ``stack`` or ``split``
-    place: int  # of a stack: index of its place, else -1
-    # indices of the nodes below, -1 where there are none; a stack has ``one`` only
-    one: int
-    two: int
+    kind: Kind
     shape: int  # number that nodes share if their paths have the same lengths for the same tasks
+    place: int = -1  # of a stack: index of its place
+    # indices of the nodes below, -1 where there are none; a stack has ``one`` only
+    one: int = -1
+    two: int = -1
     # of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way round
     wait_one: int = 0
     wait_two: int = 0
@@ -74,7 +77,7 @@ class LoadTree:
             return below
         place = self._problem.places[at]
         alike = (id(place.durations), place.create, place.destroy, place.free, self.nodes[below].shape)
-        return self._add("stack", alike, place=at, one=below)
+        return self._add("stack", alike, at, below)
 
     def _join(self, branches: list[int]) -> int:
         """Join siblings pairwise, those of the same shape first."""
@@ -90,7 +93,7 @@ class LoadTree:
 
     def _split(self, one: int, two: int) -> int:
         waits = (*self._first_creations(one, two), *self._last_destructions(one, two))
-        return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
+        return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), -1, one, two, *waits)
 
     def _sides(self, one: int, two: int) -> tuple[list[Place], list[Place], bool]:
         """Return the places of two branches; True if they are on one GPU whose operations follow each other."""
@@ -120,18 +123,10 @@ class LoadTree:
             return 0, 0
         return min(place.destroy for place in second), min(place.destroy for place in first)
 
-    def _add(
-        self,
-        kind: Literal["leaf", "stack", "split"],
-        alike: tuple[object, ...],
-        *,
-        place: int = -1,
-        one: int = -1,
-        two: int = -1,
-        waits: tuple[int, int, int, int] = (0, 0, 0, 0),
-    ) -> int:
+    def _add(self, kind: Kind, alike: tuple[object, ...], *fields: int) -> int:
+        """Add a node with the fields from its place on; ``alike`` is what nodes of its shape share."""
         shape = self._shapes.setdefault((kind, *alike), len(self._shapes))
-        self.nodes.append(Node(kind, place, one, two, shape, *waits))
+        self.nodes.append(Node(kind, shape, *fields))
         return len(self.nodes) - 1
 
 

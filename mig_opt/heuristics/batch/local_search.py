@@ -21,11 +21,11 @@ from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 
-_PATIENCE, _LONGEST_PATIENCE = 4, 200
+_IDLE_CYCLES_PER_TASK, _MAX_IDLE_CYCLES = 4, 200
 """Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""
 
-_FEW = 11
-"""So few tasks move all at once, on one GPU or two: there is little to find after the first cycles."""
+_MAX_TASKS_AT_ONCE = 11
+"""Number of tasks up to which all move at once, on one GPU or two: there is little to find after the first cycles."""
 
 
 def search(batch: Batch, control: Control[Schedule]) -> None:
@@ -41,8 +41,8 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
     if control.plan.makespan > problem.horizon.seconds:
         control.offer(problem.horizon.schedule)
     count = len(batch.tasks)
-    endless = control.remaining is not None and count > _FEW
-    patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
+    endless = control.remaining is not None and count > _MAX_TASKS_AT_ONCE
+    idle_cycles = math.inf if endless else min(_IDLE_CYCLES_PER_TASK * count, _MAX_IDLE_CYCLES)
     if not TimedSearch.possible(problem, control):
         return
 
@@ -55,4 +55,4 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
         return True
 
     incumbent = Incumbent(lower=lambda: problem.ticks.floor(control.lower_bound), upper=upper, time=time)
-    TimedSearch(problem, control, incumbent).run(patience)
+    TimedSearch(problem, control, incumbent).run(idle_cycles)

@@ -126,16 +126,8 @@ class Slots:
     ) -> Schedule:
         """Return the schedule of some decisions, with the true times.
 
-        Parameters
-        ----------
-        chosen : sequence of int
-            The lifetime in which each task runs.
-        creations : mapping of int to int
-            Ticks at which lifetimes begin to be created.
-        destructions : mapping of int to int
-            Ticks at which lifetimes begin to be destroyed.
-        before : iterable of (int, int)
-            Lifetimes of which the first is destroyed before the second is created.
+        ``chosen`` is the lifetime in which each task runs; ``creations`` and ``destructions`` have the ticks at which
+        those of lifetimes begin; of each pair in ``before`` the first is destroyed before the second is created.
         """
         places, batch = self._problem.places, self._problem.batch
         instances = []
@@ -183,34 +175,10 @@ def _sorted(order: TopologicalSorter[Operation], key: Mapping[Operation, tuple[i
 class BlockFormulation(ABC):
     """Block model for some solver: its rows, and the reading of its solutions.
 
-    Parameters
-    ----------
-    problem : IntegerBatch
-        The batch in ticks.
-    form : BlockForm
-        Choice of the schedules that it has.
-    rows : LinearProgram or CpRows
-        Gets the variables and rows.
-    amount : callable
-        Returns ticks in the unit of time of the rows.
-
-    Attributes
-    ----------
-    slots : Slots
-        Lifetimes to which tasks are assigned.
-    assigned : list of dict of int to variable
-        For each task its choices of slots, by index.
-    used : list of variable
-        1 for each slot that runs something.
-    loose : dict of int to variable
-        1 for each place, by index, that may be created more often.
-    creation, destruction : dict of int to variable
-        Begin of the operations of each slot.
-    before : dict of (int, int) to variable
-        1 if the first slot is destroyed before the second one is created.
+    ``rows`` gets the variables and rows; ``amount`` returns ticks in their unit of time.
     """
 
-    used: Sequence[Variable]
+    used: Sequence[Variable]  # 1 for each slot that runs something
     _load: list[list[Term]]  # of each slot
     _makespan: Variable
     _destroyed: Sequence[Variable]  # 1 for each slot that is destroyed
@@ -220,11 +188,12 @@ class BlockFormulation(ABC):
     ) -> None:
         self.problem, self.rows, self.amount, self.slots = problem, rows, amount, Slots(problem, form.copies)
         self._names = list(self.slots.names())
-        self.assigned: list[dict[int, Variable]] = []
-        self.loose: dict[int, Variable] = {}
+        self.assigned: list[dict[int, Variable]] = []  # for each task its choices of slots, by index
+        self.loose: dict[int, Variable] = {}  # 1 for each place, by index, that may be created more often
+        # begin of the operations of each slot
         self.creation: dict[int, Variable] = {}
         self.destruction: dict[int, Variable] = {}
-        self.before: dict[tuple[int, int], Variable] = {}
+        self.before: dict[tuple[int, int], Variable] = {}  # 1 if the first slot is gone before the second is created
 
     def _build(self, form: BlockForm) -> None:
         """Write all rows."""

@@ -23,7 +23,7 @@ from mig_opt.models.batch.search import BlockSearch, M
 _GRAINS = 10_000
 """Grains of a schedule for the list of layouts, at most."""
 
-_MOST_OPEN = 10_000
+_MAX_OPEN = 10_000
 """Layouts of all GPUs that dual prices leave, at most."""
 
 _LISTED_AT_A_TIME, _SECONDS_PER_LAYOUT = 256, 3e-4
@@ -39,7 +39,7 @@ _AT_A_TIME = 4
 _CELLS_PER_SECOND = 4e9
 """Entries of tables for prices that a thread fills."""
 
-_MOST_CELLS = 2**30
+_MAX_CELLS = 2**30
 """Entries of all tables that are filled at a time, a byte each; if need be, fewer threads fill them."""
 
 
@@ -86,7 +86,7 @@ class BoundedLayouts:
         if problem.operations_take_no_time:
             found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * len(problem.gpus))]
         else:
-            found = open_layouts(self.branches, tasks, len(problem.gpus), _MOST_OPEN)
+            found = open_layouts(self.branches, tasks, len(problem.gpus), _MAX_OPEN)
         if found is None:
             return None
         bounded = []
@@ -114,7 +114,7 @@ class BoundedLayouts:
         tasks = self.tasks(at_most, grains)
         ranked = sorted((layout for layout in layouts if layout.lower <= at_most), key=lambda layout: layout.places)
         rows = max((len(layout.tree.rows()) for layout in ranked), default=1)
-        threads = max(1, min(control.workers, _MOST_CELLS // (rows * (tasks.grains + 1) * len(self._prices))))
+        threads = max(1, min(control.workers, _MAX_CELLS // (rows * (tasks.grains + 1) * len(self._prices))))
         # Each thread has a sequence of its own, so that the bounds do not depend on which one is faster.
         size = max(1, math.ceil(len(ranked) / threads))
         sequences = [_Sequence(ranked[at : at + size], self._prices) for at in range(0, len(ranked), size)]

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from mig_opt.batch.loads.layout_values import PricedTasks
-from mig_opt.batch.loads.layouts import MOST_LAYOUTS, number_of_layouts
-from mig_opt.batch.loads.task_sets import MOST_TASKS, TaskSets
+from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
+from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS, TaskSets
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.search import BlockSearch, M
 
@@ -82,7 +82,7 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
 
     The better the schedule of the search, the quicker. Its layouts get better bounds.
     """
-    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(bounded.branches) > MOST_LAYOUTS:
+    if len(search.problem.batch.tasks) > MAX_TASKS_OF_SETS or number_of_layouts(bounded.branches) > MAX_LAYOUTS:
         return
     bounded.end = search.control.end_of(share)
     proof = _LayoutProof(search, bounded)

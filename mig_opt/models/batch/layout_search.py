@@ -20,7 +20,7 @@ from ortools.sat.python import cp_model
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound
-from mig_opt.batch.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
+from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.search import BlockSearch, M
@@ -63,7 +63,7 @@ def search_layouts(
     there are dual prices. ``take_turns`` searches for better schedules by other means, until that brings nothing any
     more; it is called from time to time when the layouts bring nothing.
     """
-    if number_of_layouts(branches_of(search.problem)) <= MOST_LAYOUTS:
+    if number_of_layouts(branches_of(search.problem)) <= MAX_LAYOUTS:
         _LayoutSearch(search, bounded, share, take_turns).run()
 
 

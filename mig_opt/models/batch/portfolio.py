@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
-from mig_opt.batch.loads.subset_tables import MOST_TASKS
+from mig_opt.batch.loads.subset_tables import MAX_TASKS_OF_TABLES
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm
@@ -131,7 +131,7 @@ class Portfolio:
     @property
     def endless(self) -> bool:
         """True if only the limit of time ends the local search: no block model as a whole proves anything."""
-        return self.improves and self.limited and self.tasks > MOST_TASKS
+        return self.improves and self.limited and self.tasks > MAX_TASKS_OF_TABLES
 
     def improve(self, idle_cycles: float) -> None:
         """Begin the local search, or go on with it, until as many cycles as that bring nothing."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from mig_opt.batch.loads.subset_tables import MOST_TASKS, Assignments, SubsetTables
+from mig_opt.batch.loads.subset_tables import MAX_TASKS_OF_TABLES, Assignments, SubsetTables
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.models.batch.search import BlockSearch, M
 
@@ -38,7 +38,7 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
     are left. The better the schedule, the quicker.
     """
     problem, control = search.problem, search.control
-    if len(problem.batch.tasks) > MOST_TASKS or not search.open:
+    if len(problem.batch.tasks) > MAX_TASKS_OF_TABLES or not search.open:
         return
     tables = SubsetTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers

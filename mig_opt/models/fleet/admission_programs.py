@@ -181,7 +181,7 @@ def crowds(intervals: Sequence[_Interval]) -> Iterator[list[int]]:
 
 
 def _largest(found: list[list[int]], most_terms: int | None) -> list[list[int]]:
-    """Return the largest crowd of every few in a row, so that they have no more than so many members together."""
+    """Return the largest crowd of every few in a row, with no more than ``most_terms`` members together."""
     if most_terms is None:
         return found
     every = math.ceil(sum(map(len, found)) / most_terms)

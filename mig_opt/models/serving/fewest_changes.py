@@ -238,7 +238,7 @@ class ChangeProgram:
                 self.linear.at_most(f"instances_{pool}_{profile.name}", terms, 0)
 
     def fix(self, counts: Mapping[tuple[str, int, str], int]) -> None:
-        """Demand so many segments of each service, pool and profile; what stays has to be one of the options."""
+        """Fix the segments of each service, pool and profile; what stays has to be one of the options."""
         pools = {pool.gpu.name: number for number, pool in enumerate(self._demand.pools)}
         terms: dict[tuple[str, int, str], list[Term]] = {}
         for fresh in self._fresh:
@@ -251,7 +251,7 @@ class ChangeProgram:
             self.linear.equal(f"number_{at}", own, counts.get(key, 0))
 
     def limit(self, gpus: int, slices: int, changes: int, least: int = 0) -> None:
-        """Demand at most so many GPUs, compute slices and changes, and at ``least`` so many changes."""
+        """Limit GPUs, compute slices and changes, of which there are at ``least`` some."""
         used: list[Term] = [(variable, 1) for _, _, variable in self._old]
         used += [(number, 1) for _, _, number in self._new]
         self.linear.at_most("gpus", used, gpus)

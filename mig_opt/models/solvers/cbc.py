@@ -21,7 +21,7 @@ from mig_opt.errors import SolverError
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome, Values
 
-_PATIENCE = 3.0
+_GRACE_SECONDS = 3.0
 """Seconds that CBC gets to end in good order, with its solution, before it is killed."""
 
 _NUMBER = r"([-+]?[0-9.]+(?:e[-+]?\d+)?)"
@@ -130,13 +130,13 @@ class _Execution:
 
     def _watch(self, process: subprocess.Popen[str], over: threading.Event, began: float) -> None:
         """Tell CBC to end when it has to; kill it if it does not listen."""
-        deadline = math.inf if self._run.seconds is None else began + self._run.seconds + _PATIENCE
+        deadline = math.inf if self._run.seconds is None else began + self._run.seconds + _GRACE_SECONDS
         while not self._run.stop.wait(0.02) and time.monotonic() < deadline:
             if over.is_set():
                 return
         self._stopped = self._run.stop.is_set()
         # Again and again: a program that is only just starting does not listen.
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _GRACE_SECONDS
         while sys.platform != "win32" and time.monotonic() < deadline:
             process.send_signal(signal.SIGINT)
             if over.wait(0.2):

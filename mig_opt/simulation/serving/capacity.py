@@ -40,7 +40,7 @@ _LEAST_SLACK, _FIRST_STEPS, _WIDER, _LIGHTER = 1e-3, 6, 1.2, 4
 _WARM_UP, _SEED = 0.1, 20_241
 MOST_POOLED = 16
 """Segments that are simulated together; more gain hardly anything."""
-_FEW, _APART, _MOST_APART = 1 / 8, 8, 4_000_000
+_FEW, _APART, _MAX_KINDS_APART = 1 / 8, 8, 4_000_000
 """Where fewer requests meet another than so large a share of those that may be late, none does: they come so many SLOs
 apart, up to so many of them. With longer times between them a simulation has too many seconds to tell its latencies."""
 
@@ -299,7 +299,7 @@ def _late_share(
 ) -> float:
     if rate < _least_rate(slo, promise):
         apart = _APART * slo
-        moments = np.arange(1.0, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * apart
+        moments = np.arange(1.0, min(max(round(rate * seconds), 1), _MAX_KINDS_APART) + 1) * apart
         stream, seconds = [moments], float(moments[-1])
     elif stream is None:
         stream = promise.arrivals.stream("", rate, seconds, rng)

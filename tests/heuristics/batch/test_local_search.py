@@ -59,7 +59,7 @@ def test_a_seed_decides_everything() -> None:
 
 
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_search, "_MOST_CHOICES", 3)
+    monkeypatch.setattr(load_search, "_MAX_CHOICES", 3)
     monkeypatch.setattr(load_search, "LoadSearch", None)
     batch = load_instance("rodinia-a30")
     assert makespan(batch, "search") == makespan(batch, "far")

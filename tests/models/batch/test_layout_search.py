@@ -116,7 +116,7 @@ def test_without_time_nothing_is_done() -> None:
 
 
 def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_search, "MOST_LAYOUTS", 3)
+    monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
     batch = generate_batch(6, gpu="A30", seed=1)
     before = CpSearch(batch, Control[Schedule]()).lower
     assert by_layouts(batch, 10.0).lower_bound <= before + 1e-9

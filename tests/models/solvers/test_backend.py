@@ -250,7 +250,7 @@ def test_a_solver_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: An
     )
     deaf.chmod(0o755)
     monkeypatch.setattr("mig_opt.models.solvers.cbc._program", lambda: deaf)
-    monkeypatch.setattr("mig_opt.models.solvers.cbc._PATIENCE", 0.1)
+    monkeypatch.setattr("mig_opt.models.solvers.cbc._GRACE_SECONDS", 0.1)
     outcome = solved(knapsack(), Cbc(), 0.1)
     assert (outcome.status, outcome.values) == (Status.NO_SOLUTION, None)
     assert outcome.bound == pytest.approx(12.4)

@@ -31,7 +31,7 @@ _REFINEMENT_SHARE = 0.1
 """Share of a time limit that is kept for the refinement."""
 _STARTS = 3
 """Schedules of phase 2 from which the refinement starts."""
-_MOST_UNLIMITED = 100
+_MAX_TASKS_UNLIMITED = 100
 """Number of tasks above which a time limit may end phases 1 and 2 early: with fewer they take milliseconds."""
 
 _Plan = TypeVar("_Plan", RepartitionPlan, PublishedPlan)
@@ -159,7 +159,7 @@ def _shorter_plans(
             if plan is not None and plan.makespan < least:
                 least = plan.makespan
                 yield plan
-        late = len(batch.tasks) > _MOST_UNLIMITED and control.remaining is not None and control.remaining <= kept
+        late = len(batch.tasks) > _MAX_TASKS_UNLIMITED and control.remaining is not None and control.remaining <= kept
         if late or control.done or not family.advance():
             break
 

@@ -130,7 +130,7 @@ def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
 
 
 def shifted(schedule: Schedule, seconds: float, before: Iterable[Operation] = ()) -> Schedule:
-    """Return a schedule with operations that begins so much later, after some more operations."""
+    """Return a schedule with operations that begins some seconds later, after some more operations."""
 
     def later(event: _Event) -> _Event:
         return replace(event, begin=tidy(event.begin + seconds), end=tidy(event.end + seconds))

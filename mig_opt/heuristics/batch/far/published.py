@@ -65,16 +65,10 @@ class _Instance:
 
 
 class PublishedPlan:
-    """One run of phase 2, and of phase 3 on its result.
+    """One run of phase 2 for the present allocation of a family, and of phase 3 on its result.
 
-    Parameters
-    ----------
-    batch : Batch
-        Its live instances do not count.
-    family : AllocationFamily
-        Its present allocation.
-    stop_at : float
-        Seconds. Phase 2 ends early, with an infinite makespan, if it does not end before that.
+    Live instances do not count. Phase 2 ends early, with an infinite makespan, if it does not end before ``stop_at``
+    seconds.
     """
 
     def __init__(self, batch: Batch, family: AllocationFamily, stop_at: float = inf) -> None:
