@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -37,23 +37,9 @@ def catalogue() -> tuple[GpuModel, ...]:
             Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
             for profile in entry["profiles"]
         )
-        sizes = {profile.compute_slices for profile in profiles}
-        models.append(
-            GpuModel(
-                **{key: entry[key] for key in ("name", "label", "memory_gb", "memory_slices", "compute_slices")},
-                profiles=profiles,
-                operation_costs=(
-                    costs[entry["operation_costs"]]
-                    if entry["operation_costs"]
-                    else _assumed(costs["H100"], sizes, entry["name"])
-                ),
-                aliases=tuple(entry["aliases"]),
-                profiles_status=entry["profiles_status"],
-                placements_status=entry["placements_status"],
-                sources=tuple(entry["sources"]),
-                notes=entry["notes"],
-            )
-        )
+        known = costs.get(entry["operation_costs"]) or _assumed(costs["H100"], profiles, entry["name"])
+        lists = {key: tuple(entry[key]) for key in ("aliases", "sources")}
+        models.append(GpuModel(**{**entry, **lists, "profiles": profiles, "operation_costs": known}))
     return tuple(models)
 
 
@@ -68,7 +54,8 @@ def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
         return None
 
 
-def _assumed(costs: OperationCosts, sizes: set[int], gpu: str) -> OperationCosts:
+def _assumed(costs: OperationCosts, profiles: Iterable[Profile], gpu: str) -> OperationCosts:
+    sizes = {profile.compute_slices for profile in profiles}
     return OperationCosts(
         {size: seconds for size, seconds in costs.create.items() if size in sizes},
         {size: seconds for size, seconds in costs.destroy.items() if size in sizes},

@@ -20,9 +20,6 @@ from mig_opt.method.control import Control
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
 """Seconds to give the tasks to the instances of a partition."""
 
-_CHUNK = 500
-"""Tasks between two looks at what has been reached."""
-
 _Partitions = Sequence[Sequence[Placement]]
 """Partitions that the GPUs get in turn."""
 
@@ -108,28 +105,24 @@ class _Plan:
         self._sequence = [*kept.values(), *created]
         # A live instance of a variant (media engines, ...) counts as the plain profile of the same shape.
         self._profile_of = [place.profile for _, place in places]
-        self._profiles = list(dict.fromkeys(self._profile_of))
         self.makespan = 0.0
         self.seconds = _SECONDS_PER_PLAN * batch.gpus  # what the run takes on a typical machine
 
     def run(self, stop_at: float) -> bool:
         """Give all tasks to instances; return False as soon as the makespan is ``stop_at`` or more."""
-        heaps = self._free_instances()
-        queues = [heaps[profile] for profile in self._profiles]
-        for first in range(0, len(self._batch.tasks), _CHUNK):
-            tasks = self._batch.tasks[first : first + _CHUNK]
-            self.seconds += _SECONDS_PER_TASK * len(self._profiles) * len(tasks)
-            for task in tasks:
-                best: tuple[float, int] | None = None
-                for profile, queue in zip(self._profiles, queues, strict=True):
-                    seconds = task.time_on(profile)
-                    if seconds is not None and (best is None or queue[0] < best):
-                        best, duration, chosen = queue[0], seconds, queue
-                assert best is not None, "misfits are refused before"
-                free, index = best
-                self._instances[index].tasks.append(task)
-                self.makespan = max(self.makespan, free + duration)
-                heapq.heapreplace(chosen, (free + duration, index))
+        queues = list(self._free_instances().items())
+        for task in self._batch.tasks:
+            best: tuple[float, int] | None = None
+            for profile, queue in queues:
+                seconds = task.time_on(profile)
+                if seconds is not None and (best is None or queue[0] < best):
+                    best, duration, chosen = queue[0], seconds, queue
+            assert best is not None, "misfits are refused before"
+            free, index = best
+            self._instances[index].tasks.append(task)
+            self.seconds += _SECONDS_PER_TASK * len(queues)
+            self.makespan = max(self.makespan, free + duration)
+            heapq.heapreplace(chosen, (free + duration, index))
             if self.makespan >= stop_at:
                 return False
         return True
@@ -146,7 +139,7 @@ class _Plan:
             for operation in bare.operations or ()
             if operation.kind == "create"
         }
-        heaps: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in self._profiles}
+        heaps: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in self._profile_of}
         for index, (instance, profile) in enumerate(zip(self._instances, self._profile_of, strict=True)):
             free = created[instance.gpu, instance.placement.start] if instance.free is None else instance.free
             heaps[profile].append((free, index))

@@ -24,16 +24,19 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.models.solvers.cpsat import CpRows
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable, distinct_names
+
+if TYPE_CHECKING:
+    from mig_opt.models.solvers.cpsat import CpRows  # loads OR-Tools
 
 _LONGEST_NAME = 30
 """Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
@@ -116,47 +119,6 @@ class Slots:
                 if not lifetime.initial and lifetime.place != other.place:
                     orders.append((two, one))
                 yield one, two, orders
-
-    def schedule(
-        self,
-        chosen: Sequence[int],
-        creations: Mapping[int, int],
-        destructions: Mapping[int, int],
-        before: Iterable[tuple[int, int]],
-    ) -> Schedule:
-        """Return the schedule of some decisions, with the true times.
-
-        ``chosen`` is the lifetime in which each task runs; ``creations`` and ``destructions`` have the ticks at which
-        those of lifetimes begin; of each pair in ``before`` the first is destroyed before the second is created.
-        """
-        places, batch = self._problem.places, self._problem.batch
-        instances = []
-        for lifetime in self.lifetimes:
-            placement, free = places[lifetime.place].placement, None
-            if lifetime.initial:
-                live = self._problem.live[lifetime.place]
-                placement, free = batch.gpu.placement(live.profile, live.start), live.free
-            instances.append(PlannedInstance(places[lifetime.place].gpu, placement, free=free))
-        for task, slot in zip(batch.tasks, chosen, strict=True):
-            instances[slot].tasks.append(task)
-        order: TopologicalSorter[Operation] = TopologicalSorter()
-        # By begin and length: of operations that begin together, only the last one can take time.
-        key: dict[Operation, tuple[int, int]] = {}
-        for slot, begin in creations.items():
-            key["create", slot] = begin, places[self.lifetimes[slot].place].create
-        for one, two in before:
-            key["destroy", one] = destructions[one], places[self.lifetimes[one].place].destroy
-            order.add(("create", two), ("destroy", one))
-            if ("create", one) in key:
-                order.add(("destroy", one), ("create", one))
-        for operation in key:
-            order.add(operation)
-        try:
-            operations = list(_sorted(order, key))
-        except CycleError:
-            # Lifetimes that are shorter than the model can tell from nothing may follow each other in a circle.
-            return self._problem.nested([self.lifetimes[slot].place for slot in chosen])
-        return timed_schedule(batch, instances, operations)
 
 
 def _sorted(order: TopologicalSorter[Operation], key: Mapping[Operation, tuple[int, int]]) -> Iterator[Operation]:
@@ -371,9 +333,31 @@ class BlockFormulation(ABC):
 
     def schedule(self, values: Sequence[int]) -> Schedule:
         """Return the schedule of a solution without loose places, with the true times."""
-        creations = {
-            slot: values[self._at(begin)] for slot, begin in self.creation.items() if values[self._at(self.used[slot])]
-        }
-        destructions = {slot: values[self._at(begin)] for slot, begin in self.destruction.items()}
-        before = [pair for pair, choice in self.before.items() if values[self._at(choice)]]
-        return self.slots.schedule(self._chosen(values), creations, destructions, before)
+        batch, chosen = self.problem.batch, self._chosen(values)
+        instances = []
+        for slot, lifetime in enumerate(self.slots.lifetimes):
+            place, live = self._place(slot), self.problem.live.get(lifetime.place) if lifetime.initial else None
+            placement = place.placement if live is None else batch.gpu.placement(live.profile, live.start)
+            instances.append(PlannedInstance(place.gpu, placement, free=None if live is None else live.free))
+        for task, slot in zip(batch.tasks, chosen, strict=True):
+            instances[slot].tasks.append(task)
+        order: TopologicalSorter[Operation] = TopologicalSorter()
+        # By begin and length: of operations that begin together, only the last one can take time.
+        key: dict[Operation, tuple[int, int]] = {}
+        for slot, begin in self.creation.items():
+            if values[self._at(self.used[slot])]:
+                key["create", slot] = values[self._at(begin)], self._place(slot).create
+        for (one, two), choice in self.before.items():
+            if values[self._at(choice)]:
+                key["destroy", one] = values[self._at(self.destruction[one])], self._place(one).destroy
+                order.add(("create", two), ("destroy", one))
+                if ("create", one) in key:
+                    order.add(("destroy", one), ("create", one))
+        for operation in key:
+            order.add(operation)
+        try:
+            operations = list(_sorted(order, key))
+        except CycleError:
+            # Lifetimes that are shorter than the model can tell from nothing may follow each other in a circle.
+            return self.problem.nested(self.places_of(values))
+        return timed_schedule(batch, instances, operations)

@@ -8,15 +8,17 @@ ended.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
-from mig_opt.batch.loads.subsets import Reals
+from mig_opt.batch.loads.subsets import Reals, Table
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
 
@@ -57,6 +59,26 @@ class BoundedLayout:
         return tuple(node.place for node in self.tree.nodes if node.kind == "stack")
 
 
+def bound_layouts(
+    search: BlockSearch[M], branches: Branches, found: Iterable[OpenLayouts], ticks: Table, left: Callable[[], float]
+) -> list[BoundedLayout] | None:
+    """Bound layouts with divided tasks, and keep those that may have a better schedule; None at the end of the time."""
+    problem, control, at_most, listed = search.problem, search.control, search.upper - 1, iter(found)
+
+    def bound(layouts: OpenLayouts) -> BoundedLayout:
+        tree = LayoutTree(problem, branches, layouts.layouts)
+        return BoundedLayout(tree, max(layouts.lower, fractional_bound(tree, ticks, at_most)))
+
+    bounded: list[BoundedLayout] = []
+    with ThreadPoolExecutor(control.workers) as pool:
+        while some := list(itertools.islice(listed, _LISTED_AT_A_TIME)):
+            control.spend(_SECONDS_PER_LAYOUT * len(some))
+            if left() <= 0:
+                return None
+            bounded += [layout for layout in pool.map(bound, some) if layout.lower <= at_most]
+    return bounded
+
+
 class BoundedLayouts:
     """Source of the layouts that good dual prices leave where nothing is live, and of better bounds for them."""
 
@@ -87,19 +109,9 @@ class BoundedLayouts:
             found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * len(problem.gpus))]
         else:
             found = open_layouts(self.branches, tasks, len(problem.gpus), _MAX_OPEN)
-        if found is None:
-            return None
-        bounded = []
-        for number, (lower, layouts) in enumerate(found):
-            if number % _LISTED_AT_A_TIME == 0:
-                self._search.control.spend(_SECONDS_PER_LAYOUT * min(_LISTED_AT_A_TIME, len(found) - number))
-                if self.left() <= 0:
-                    return None
-            tree = LayoutTree(problem, self.branches, layouts)
-            divided = fractional_bound(tree, tasks.ticks, at_most)
-            bounded.append(BoundedLayout(tree, max(lower, divided)))
-        self._layouts = bounded
-        return list(bounded)
+        if found is not None:
+            self._layouts = bound_layouts(self._search, self.branches, found, tasks.ticks, self.left)
+        return None if self._layouts is None else list(self._layouts)
 
     def rule_out(
         self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0

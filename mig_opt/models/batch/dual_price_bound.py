@@ -71,18 +71,12 @@ class DualPrices:
 
     branches: Branches  # of each GPU
     prices: Reals  # the best dual prices
+    # If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
+    # without repetitions.
     patterns: list[tuple[int, ...]]
-    """If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
-    without repetitions."""
-
-    ruled_out: Integers
-    """For each choice and order of members of a GPU, ticks within which there is no schedule that has it."""
-
-    columns: list[Column]
-    """What the program chose from."""
-
-    alone: int
-    """Ticks of the longest makespan that the best dual prices rule out by themselves."""
+    ruled_out: Integers  # for each choice and order of members of a GPU, ticks within which no schedule has it
+    columns: list[Column]  # of the program
+    alone: int  # ticks of the longest makespan that the best dual prices rule out by themselves
 
 
 def raise_bound_by_dual_prices(

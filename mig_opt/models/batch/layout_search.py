@@ -11,18 +11,17 @@ bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import Branches, branches_of
-from mig_opt.batch.loads.layout_bounds import fractional_bound
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.layout_values import OpenLayouts
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
-from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
+from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -44,11 +43,8 @@ _LONGEST_STEP = 5e-4
 _PRICING_SHARE = 0.25
 """Share of the time that is left for one of these, at most."""
 
-_AT_A_TIME = 256
-"""Layouts whose bounds are computed before the time is asked for."""
-
-_SECONDS_PER_LAYOUT, _SECONDS_PER_MODEL = 3e-4, 0.01
-"""Seconds to list a layout and to find its bound; to build its model."""
+_SECONDS_PER_MODEL = 0.01
+"""Seconds to build the model of a layout."""
 
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
@@ -119,8 +115,12 @@ class _LayoutSearch:
         """List the layouts that may have a better schedule; None at the end of the time."""
         found = None if self._bounded is None else self._bounded.layouts()
         if found is None:
-            self._bounded = None
-            found = _layouts_by_fractional_bound(self._search)
+            self._bounded, problem = None, self._search.problem
+            branches = branches_of(problem)
+            orders = (layouts_in(branches, order) for order in branches.orders if order)
+            every = (OpenLayouts(0, (layout,)) for layout in itertools.chain.from_iterable(orders))
+            ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
+            found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
         return found
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
@@ -169,37 +169,6 @@ class _LayoutSearch:
             # Its operations may still take longer than its paths tell.
             self._least = min(self._least, outcome.bound)
         return outcome.proven or outcome.infeasible
-
-
-def _layouts_by_fractional_bound(search: BlockSearch[M]) -> list[BoundedLayout] | None:
-    """List the layouts for which divided tasks allow a better schedule; None at the end of the time."""
-    problem, control, limit = search.problem, search.control, search.upper - 1
-    branches = branches_of(problem)
-    ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
-
-    def bound(tree: LayoutTree) -> BoundedLayout:
-        return BoundedLayout(tree, fractional_bound(tree, ticks, limit))
-
-    found = []
-    with ThreadPoolExecutor(control.workers) as pool:
-        for trees in _chunks(_trees(problem, branches), _AT_A_TIME):
-            control.spend(_SECONDS_PER_LAYOUT * len(trees))
-            if control.expired:
-                return None
-            found += [layout for layout in pool.map(bound, trees) if layout.lower <= limit]
-    return found
-
-
-def _trees(problem: IntegerBatch, branches: Branches) -> Iterator[LayoutTree]:
-    for order in branches.orders:
-        if order:
-            for layout in layouts_in(branches, order):
-                yield LayoutTree(problem, branches, [layout])
-
-
-def _chunks(trees: Iterator[LayoutTree], size: int) -> Iterator[list[LayoutTree]]:
-    while chunk := list(itertools.islice(trees, size)):
-        yield chunk
 
 
 class LayoutModel:

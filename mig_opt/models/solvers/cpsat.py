@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
@@ -12,7 +13,9 @@ from mig_opt.errors import SolverError
 from mig_opt.method.control import Limits, interruptibly
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Guard, IntegerOutcome, Request, SolverOutcome
-from mig_opt.models.solvers.linear import Terms
+
+if TYPE_CHECKING:
+    from mig_opt.models.solvers.linear import Terms  # loads PuLP
 
 _LOG = logging.getLogger(__name__)
 

@@ -193,16 +193,20 @@ def test_lifetimes_that_take_no_time_may_stand_in_a_circle() -> None:
         operations=costs((0, 0, 0), (0, 0, 0)),
         initial=(LiveInstance(0, "4g.24gb", 0, 3e6 + 1e-9),),
     )
-    layout = block_program(batch, relaxed=False).slots
-    slots = {lifetime.place: slot for slot, lifetime in enumerate(layout.lifetimes) if not lifetime.initial}
+    program = block_program(batch, relaxed=False)
+    slots = {lifetime.place: slot for slot, lifetime in enumerate(program.slots.lifetimes) if not lifetime.initial}
     chosen = [
         next(slots[at] for at, place in enumerate(IntegerBatch(batch).places) if place.placement.profile.name == name)
         for name in ("1g.6gb", "2g.12gb", "4g.24gb")
     ]
     one, two, three = chosen
-    circle = [(one, two), (two, three), (three, one)]
-    schedule = layout.schedule(chosen, dict.fromkeys(chosen, 0), dict.fromkeys(chosen, 0), circle)
-    assert validate(batch, schedule).valid
+    true = [program.before[pair] for pair in ((one, two), (two, three), (three, one))]
+    for task, slot in enumerate(chosen):
+        true += [program.assigned[task][slot], program.used[slot]]
+    values = [0] * len(program.linear.variables)
+    for variable in true:
+        values[program._at(variable)] = 1
+    assert validate(batch, program.schedule(values)).valid
 
 
 # Numbers and names

@@ -11,9 +11,6 @@ from mig_opt.batch.timing import PlannedInstance, live_instances, timed_schedule
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
 
-_LOOKS = 16
-"""Nodes of the heap that can be looked at in the time of a decision."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Node:
@@ -26,7 +23,6 @@ class _Node:
     below: tuple[int, ...]  # all its descendants
     kind: int  # Number of its profile, in the order of :func:`profiles_by_size`. (Profiles take long to hash.)
     kinds_below: tuple[int, ...]  # the profiles of its descendants, in the same way
-    slices: int  # compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle
 
 
 class Repartitioning:
@@ -43,7 +39,6 @@ class Repartitioning:
         self.nodes: list[_Node] = []
         self.roots: list[int] = []
         children = batch.gpu.children(batch.profile_set)
-        smallest = batch.gpu.profiles_of("base")[-1]
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
         descendants = batch.gpu.below(batch.profile_set)
         tops = batch.gpu.outermost(batch.profile_set)
@@ -59,7 +54,6 @@ class Repartitioning:
                         tuple(sorted(index[other] for other in below)),
                         kinds[placement.profile],
                         tuple({kinds[other.profile] for other in below}),
-                        sum(start in placement.footprint for start in smallest.starts),
                     )
                 )
                 if placement in tops:
@@ -85,11 +79,9 @@ class RepartitionPlan:
         self.makespan = 0.0
         self._batch = repartitioning.batch
         self._nodes = repartitioning.nodes
-        self._family = family
-        # By kind of profile: the tasks that are left, how many they are, and how many there were.
+        # By kind of profile: the tasks that are left, and how many they are.
         self._left = [iter(group) for group in family.groups.values()]
-        self._counts = [len(group) for group in family.groups.values()]
-        self._pending = list(self._counts)
+        self._pending = [len(group) for group in family.groups.values()]
         self._instances = live_instances(self._batch)
         self._operations: list[tuple[OperationKind, int]] = []
         self._driver_free = [0.0] * self._batch.gpus
@@ -106,8 +98,6 @@ class RepartitionPlan:
     def run(self, stop_at: float) -> bool:
         """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
         heapq.heapify(self._heap)
-        # A look at the whole heap, at times so far apart that it costs no more than the decisions in between.
-        until_look = len(self._heap)
         while self._heap:
             now, _, at = self._heap[0]
             if self._pending[self._nodes[at].kind]:
@@ -117,11 +107,6 @@ class RepartitionPlan:
                 heapq.heappop(self._heap)
                 if any(self._pending[kind] for kind in self._nodes[at].kinds_below):
                     self._split(now, at)
-                    until_look -= _LOOKS
-                    if until_look <= 0:
-                        until_look = len(self._heap)
-                        if self._surely_at_least() > stop_at * (1 + 1e-9):
-                            return False
             if self.makespan > stop_at:
                 return False
         return self.makespan < stop_at
@@ -222,19 +207,3 @@ class RepartitionPlan:
         if kind == "destroy":
             del self._instance_of[at], self._ends[at]
         return end
-
-    def _surely_at_least(self) -> float:
-        """Return a bound on the makespan: what is untouched has to fit on the slices of the heap, after their ends.
-
-        Like water, it fills the slices that end first; those that end above its level may stay unused.
-        """
-        areas = zip(self._family.group_area.values(), self._pending, self._counts, strict=True)
-        area = sum(area for area, pending, count in areas if pending == count)
-        slices, level = 0, float("inf")
-        for end, at in sorted((self._waiting.get(at, end), at) for end, _, at in self._heap):
-            if end >= level:
-                break
-            area += end * self._nodes[at].slices
-            slices += self._nodes[at].slices
-            level = area / slices
-        return level
