@@ -18,7 +18,6 @@ from strategies import batches
 from mig_opt import (
     Batch,
     InputError,
-    LiveInstance,
     Method,
     Result,
     Schedule,
@@ -103,14 +102,6 @@ def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
     assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
 
 
-def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., Result]]) -> None:
-    ran: list[float | None] = []
-    solve_tiny = method(lambda batch, control: ran.append(control.objective), warm_start=True)
-    assert solve_tiny(gap=0.9).makespan == 7.34  # the first one of FAR's family, which has a better one
-    assert solve_tiny(stop=lambda point: True).schedule is None
-    assert not ran
-
-
 # The last check
 
 
@@ -184,13 +175,6 @@ def test_solve_in_another_thread_and_in_several_at_once() -> None:
     assert [(result.status, result.makespan) for result in results] == [(Status.OPTIMAL, tiny.OPTIMUM)] * 4
 
 
-def test_a_listener_may_solve_something_else() -> None:
-    inner: list[Result] = []
-    listener = Listener("incumbent", 1, lambda: inner.append(solve(tiny.BATCH, "far")))
-    assert solve(tiny.BATCH, workers=1, callbacks=listener).status is Status.OPTIMAL
-    assert [result.makespan for result in inner] == [tiny.OPTIMUM]
-
-
 # Arguments
 
 
@@ -204,11 +188,6 @@ def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
     assert one.makespan == pytest.approx(two.makespan, rel=1e-6)
     assert two.schedule is not None
     assert validate(many, two.schedule).valid
-
-
-def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
-    batch = Batch((Task("a", {4: 3.0}),), A30, gpus=9, initial=(LiveInstance(7, "4g.24gb", 0, 0.05),))
-    assert solve(batch).makespan == 3.05
 
 
 @pytest.mark.deep

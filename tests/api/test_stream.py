@@ -11,7 +11,7 @@ from strategies import batches, realistic_batches
 
 import mig_opt.api.stream as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
-from mig_opt.api.stream import StreamJoin, StreamPlan
+from mig_opt.api.stream import StreamJoin
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError
@@ -87,15 +87,6 @@ def test_small_instances_come_first_after_small_ones() -> None:
     assert [(run.task, run.begin, run.end) for run in plan.schedules[1].runs] == [("small", 1, 4), ("large", 5, 7)]
 
 
-def test_the_longest_work_goes_to_the_gpu_that_is_free_first() -> None:
-    first = Batch((Task("a", {4: 9.0}), Task("b", {4: 1.0})), A30, gpus=2)
-    second = Batch((Task("c", {4: 6.0}), Task("d", {4: 2.0})), A30, gpus=2)
-    plan = concatenate(plans(first, second), join="reversed")
-    gpu = {run.task: run.gpu for run in plan.schedule.runs}
-    assert gpu["c"] == gpu["b"]
-    assert plan.makespan == pytest.approx(11.13)
-
-
 def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
     state = EndState.at_start_of(tiny_batch).after(A30, tiny_best)
     assert state.live == {(0, "1g.6gb", 2): 6.34, (0, "2g.12gb", 0): 5.46}
@@ -137,15 +128,6 @@ def test_what_is_ready_first_can_be_served_first(batch: Batch) -> None:
     batch = batch.replace(initial=())
     plan = best_published(batch, Control[Schedule]())
     assert validate(batch, plan.fifo_driver_schedule()).valid
-
-
-def test_names_are_numbered_only_if_they_are_ambiguous() -> None:
-    plan = concatenate(plans(halves(1.0, name="a"), halves(2.0, name="b")))
-    assert [task.name for task in plan.batch.tasks] == ["a0", "b0"]
-    plan = concatenate(plans(halves(1.0), halves(2.0)))
-    assert [task.name for task in plan.batch.tasks] == ["0/t0", "1/t0"]
-    assert [run.task for run in plan.schedule.runs] == ["0/t0", "1/t0"]
-    assert [run.task for schedule in plan.schedules for run in schedule.runs] == ["t0", "t0"]
 
 
 def test_a_schedule_without_operations_gets_some() -> None:
@@ -357,13 +339,6 @@ def test_with_foresight_no_stream_ends_later(stream: list[Batch]) -> None:
     assert validate(plan.batch, plan.schedule).valid
     assert plan.makespan <= plan_stream(stream).makespan + EPS
     assert plan_stream(stream[:1], foresight=True).schedules == plan_stream(stream[:1]).schedules
-
-
-def test_schedules_of_other_methods_are_joined_too() -> None:
-    stream = [generate_batch(7, seed=seed) for seed in (1, 2)]
-    plan = plan_stream(stream, method="cp")
-    assert isinstance(plan, StreamPlan)
-    assert plan.makespan <= concatenate(plans(*stream), join="trivial").makespan
 
 
 def test_time_limits_hold_while_tasks_are_moved() -> None:

@@ -164,16 +164,6 @@ def test_a_count_below_what_has_room_is_respected() -> None:
     assert len(list(gpu.placed_states())) == 7
 
 
-def test_unknown_profiles_and_starts() -> None:
-    a100 = get_gpu("A100")
-    with pytest.raises(InputError, match=r"profile: A100-40GB has no profile '3g.40gb'; did you mean .*3g.20gb"):
-        a100.placement("3g.40gb", 0)
-    # A size-2 instance cannot start at slot 5, whatever a paper says.
-    with pytest.raises(InputError, match=r"start: 2g.10gb cannot start at slice 5; legal starts: 0, 2, 4"):
-        a100.placement("2g.10gb", 5)
-    assert a100.profile("4g.20gb").compute_slices == 4
-
-
 # Operation costs
 
 

@@ -90,19 +90,6 @@ def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
     assert control.lower_bound == 2.0
 
 
-def test_an_exception_of_a_listener_leaves_the_best_schedule_known() -> None:
-    class Broken(Callbacks):
-        def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-            raise KeyboardInterrupt
-
-    control = Control[Schedule](RunOptions(callbacks=(Broken(),)))
-    with pytest.raises(KeyboardInterrupt):
-        control.offer(ending(5.0))
-    assert control.objective == 5.0
-    # ... and the lock is free again.
-    control.raise_bound(1.0)
-
-
 def test_time_limit(clock: Clock) -> None:
     control = Control[Schedule](RunOptions(time_limit=2.0))
     assert (control.seconds, control.remaining, control.expired) == (0.0, 2.0, False)
@@ -125,12 +112,6 @@ def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
     assert control.workers == 1
 
 
-def test_work_does_not_count_where_time_does(clock: Clock) -> None:
-    control = Control[Schedule](RunOptions(time_limit=2.0))
-    control.spend(1e9)
-    assert control.remaining == 2.0
-
-
 @pytest.mark.parametrize("gap", [0.0, 0.25])
 def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
     control = Control[Schedule](RunOptions(gap=gap))
@@ -143,15 +124,6 @@ def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
     control.raise_bound(7.0)
     assert control.lower_bound == 6.0
     assert len(control.trajectory) == 2
-
-
-def test_a_bound_closes_the_gap_too() -> None:
-    control = Control[Schedule](RunOptions(gap=0.25))
-    control.offer(ending(8.0))
-    control.raise_bound(5.99)
-    assert not control.done
-    control.raise_bound(6.0)
-    assert control.done
 
 
 def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:

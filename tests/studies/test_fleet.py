@@ -82,17 +82,6 @@ def test_cells_say_what_differs(tmp_path: Path) -> None:
     ]
 
 
-def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
-    alone = two_jobs(tmp_path)
-    more = TraceFromFile("two.json", gpus=3, operation_costs=False)
-    first, other = runs_of(Study(traces=(*alone.traces, more), policies=(FIRST_FIT,)), tmp_path)
-    assert (first.cell, other.cell) == ("two", "two, 3 GPUs, no operation costs")
-    assert (other.subject.gpus, any(other.subject.operations.create.values())) == (3, False)
-    assert first.key != other.key
-    write_trace(trace(job("a", 0.0, "7g.40gb", 11.0)), tmp_path / "two.json")
-    assert runs_of(alone, tmp_path)[0].key != first.key
-
-
 # Rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from fractions import Fraction
 
@@ -123,22 +122,10 @@ def test_a_service_without_requests_has_no_segment():
     assert result.objective == pytest.approx(2.02)
 
 
-def test_a_day_without_any_requests_needs_no_gpu():
-    result = checked(Day(one_gpu(), table((0.0, 0.0), (0.0, 0.0))))
-    assert (result.status, result.objective, result.plan.gpus) == (Status.OPTIMAL, 0.0, (0, 0))
-
-
 def test_a_margin_raises_every_rate():
     day = Day(one_gpu(), table((180.0, 180.0), (180.0, 180.0)), margin=0.1)
     assert checked(day).plan.gpus == (1, 1)
     assert all(deployment.throughput("a") >= 198 for deployment in checked(day).plan.deployments)
-
-
-def test_the_hour_that_cannot_be_served_is_named():
-    day = Day(one_gpu(), table((100.0, 100.0), (100.0, 500.0), hours=0.5))
-    result = checked(day)
-    assert (result.status, result.plan) == (Status.INFEASIBLE, None)
-    assert result.reason.startswith("at 0:30: ")
 
 
 def test_idle_gpus_save_a_change_from_interruptions():
@@ -194,15 +181,6 @@ def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
     (after,) = found.deployments
     assert {(segment.service, segment.start) for segment in after.segments} == {("b", 0), ("c", 2)}
     assert plan_change(before, after, demand=day.demands[1]).objective == 0
-
-
-@pytest.mark.parametrize("method", ["first-fit", "parvagpu", "search"])
-def test_other_methods_plan_each_step_for_itself(method):
-    demand = load_demand("parvagpu-s1")
-    rows = {service.name: (service.rate, 3 * service.rate) for service in demand.services}
-    result = checked(Day(demand, RateTable((0.0, 1800.0, 3600.0), rows)), method=method)
-    assert result.method == method
-    assert result.lower_bound == pytest.approx(sum(result.fewest_gpus) / 2)
 
 
 def test_a_method_that_needs_more_gpus_than_there_are_finds_no_plan():
@@ -267,12 +245,3 @@ def test_a_deterministic_run_can_be_repeated():
     day = Day(one_gpu(), table((200.0, 90.0, 200.0), (150.0, 150.0, 50.0)))
     one, two = (checked(day, deterministic=True, time_limit=5) for _ in range(2))
     assert one.plan == two.plan
-
-
-def test_costs_can_meet_bounds():
-    """Thirds of an hour are no decimals; the cost of one is still exact."""
-    day = Day(one_gpu(), table((100.0, 200.0, 100.0), (100.0, 100.0, 100.0), hours=1 / 3))
-    assert all(hours.denominator in {3, 1} or hours for hours in day.hours)
-    result = checked(day)
-    assert result.objective == pytest.approx(1.0)
-    assert dataclasses.replace(result, plan=None).objective is None

@@ -8,7 +8,7 @@ import re
 import pytest
 from demands import A30
 
-from mig_opt.api.deploy import deploy, trials
+from mig_opt.api.deploy import deploy
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import why_unkept
@@ -78,12 +78,6 @@ def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monke
     shares = [trials.late(twice, Deployment(("A30-24GB",) * 2, tuple(own))) for own in (halves, moved)]
     assert shares == [{}, {}]
     assert len(runs) == 1
-
-
-def test_what_is_running_stays():
-    running = deploy(demand(799.0)).deployment
-    found = deploy_with_promise(demand(780.0), 0.99, running=running)
-    assert {s.identity for s in running.segments} & {s.identity for s in found.deployment.segments}
 
 
 def test_too_few_gpus_for_the_promise():
@@ -164,15 +158,6 @@ def test_latencies_that_the_rule_forbids_may_be_what_keeps_a_promise():
     )
 
 
-def test_too_few_gpus_where_batches_take_nearly_the_slo():
-    found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 50.0, "m"), count=1), 0.999)
-    assert found.status is Status.INFEASIBLE
-    assert "GPUs" in found.reason
-    assert (
-        "a batch takes 0.8 of its SLO, so few may wait for one; with an SLO of 0.32 s it would be up to" in found.reason
-    )
-
-
 def test_a_method_that_cannot_use_what_others_can_proves_nothing():
     asked = on_a30((Point(1, 8, 2, 100.0, 0.1),), Service("a", 0.3, 5.0, "m"))
     found = deploy_with_promise(asked, 0.99, "parvagpu-single")
@@ -184,13 +169,6 @@ def test_rates_that_take_too_many_segments():
     found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 4e6, "m")), 0.999)
     assert found.status is Status.INFEASIBLE
     assert "services[0].rate needs at least" in found.reason
-
-
-def test_huge_rates_are_simulated_for_a_shorter_time(monkeypatch):
-    """30 seconds would have more requests than any simulation takes."""
-    monkeypatch.setattr(trials, "_MOST_REQUESTS", 1_000_000)
-    fast = on_a30((Point(1, 32, 1, 1e9, 0.01),), Service("a", 0.02, 1e9, "m"), share=0.5)
-    assert deploy_with_promise(fast, Promise(0.99, Arrivals("even")), "first-fit").simulation.requests <= 1_000_001
 
 
 def test_headroom_raises_all_rates():

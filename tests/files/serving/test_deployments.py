@@ -12,7 +12,6 @@ import pytest
 from documents import DELETE, DEPLOYMENT, DEPLOYMENT_RESULT, SERVICES, changed, complaints, flaws
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from places import SHARED
 from serving_files import deployments, names
 
 from mig_opt.errors import InputError
@@ -34,11 +33,9 @@ from mig_opt.files.serving.deployments import (
     read_deployment,
     write_deployment,
 )
-from mig_opt.instances.bundled import load_demand
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
-PUBLISHED = SHARED / "parvagpu" / "published_deployments"
 HEADER = "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc"
 
 
@@ -224,17 +221,3 @@ def test_an_import_needs_the_gpu(tmp_path: Path) -> None:
     assert found[0].startswith("gpu: a CSV file does not name its GPU; give it")
     assert found[1].startswith("line 2, Num proc: must be a whole number")
     assert complaints(read_deployment, path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
-
-
-@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
-@pytest.mark.parametrize(("number", "gpus"), list(enumerate((2, 3, 5, 7, 13, 16), start=1)))
-def test_the_published_deployments(number: int, gpus: int) -> None:
-    demand = load_demand(f"parvagpu-s{number}")
-    deployment = read_deployment(
-        PUBLISHED / f"SLO{number}" / f"SLO{number}_ParvaGPU_deploy.csv", gpu="A100-80GB", demand=demand
-    )
-    assert deployment.used_gpus == len(deployment.gpus) == gpus
-    # The bundled profiles have every way that the authors' program chose, up to five processes included.
-    assert all(segment.throughput > 0 and segment.latency > 0 for segment in deployment.segments)
-    assert all(share >= 0 for share in deployment.slack(demand).values())
-    assert deployment_from_json(deployment_to_json(deployment)) == deployment

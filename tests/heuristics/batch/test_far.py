@@ -20,7 +20,6 @@ from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.heuristics.batch.far import far, far_unrefined
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
-from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force
@@ -128,16 +127,6 @@ def test_allocations_that_can_still_win_are_not_skipped() -> None:
     control = Control[Schedule]()
     far_unrefined(batch, control)
     assert [point.makespan for point in control.trajectory] == [4.1, 4.06]
-
-
-def test_published_instances() -> None:
-    for name, unrefined, refined in (
-        ("rodinia-a30", 29.49148, 29.26148),
-        ("miso-a100-32", 3023.95, 2750.88),
-    ):
-        batch = load_instance(name)
-        assert solve(batch, "far-unrefined").makespan == pytest.approx(unrefined, abs=1e-9)
-        assert solve(batch, "far").makespan == pytest.approx(refined, abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [7, 100])

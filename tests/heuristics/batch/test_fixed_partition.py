@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches
@@ -23,7 +22,6 @@ from mig_opt.heuristics.batch.fixed_partition import (
     mixed_partitions,
     suitable_partitions,
 )
-from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
@@ -70,13 +68,6 @@ def test_each_task_goes_to_the_instance_that_is_free_first() -> None:
         "c": (3, 0.34, 2.34),
         "d": (0, 3.12, 5.12),
     }
-
-
-def test_published_instances() -> None:
-    rodinia = load_instance("rodinia-a30")
-    whole = sum(task.times[4] for task in rodinia.tasks)
-    assert solve(rodinia, "fixpart", partition="4").makespan == pytest.approx(0.13 + whole)
-    assert solve(rodinia.cost_free(), "fixpart", partition="4").makespan == pytest.approx(whole)
 
 
 # What cannot be
@@ -178,7 +169,3 @@ def test_the_setup_before_the_start_is_the_cost_free_variant(batch: Batch) -> No
         configured = run(batch.replace(initial=there), tuple(partition))
         assert configured.makespan == pytest.approx(run(batch.cost_free(), tuple(partition)).makespan, abs=EPS)
         assert configured.operations == ()
-
-
-def test_the_tiny_instance_has_no_partition() -> None:
-    assert list(suitable_partitions(tiny.BATCH)) == []

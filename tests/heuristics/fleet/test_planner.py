@@ -182,13 +182,6 @@ def test_a_profile_with_media_engines_exists_once_on_a_gpu() -> None:
     assert [row[3] for row in places(done)] == [2, 4, 6]
 
 
-def test_a_fixed_profile_is_kept_beside_a_larger_one_of_the_same_size() -> None:
-    """Between them ``solve`` may choose, the planner may not."""
-    jobs = [*(job(f"a{number}", 0, "1g.5gb", 5) for number in range(4)), job("b", 0, "1g.10gb", 9)]
-    done = run(trace(*jobs), balance=1.0)
-    assert {(name[0], profile) for name, profile, _, _ in places(done)} == {("a", "1g.5gb"), ("b", "1g.10gb")}
-
-
 # The whole
 
 
@@ -229,9 +222,3 @@ def test_wrong_options_are_named() -> None:
     for method in ("fixpart", "no-such-method"):
         with pytest.raises(InputError, match="method"):
             simulate(wanted, "planner", method=method)
-
-
-def test_patience_may_be_as_small_as_numbers_can_be() -> None:
-    """1e-300 times 1e-300 is 0, by which nothing can be divided."""
-    jobs = [job("a", 0, "7g.40gb", 5), job("b", 1, "7g.40gb", 1e-300), job("c", 2, "7g.40gb", 1)]
-    assert not run(trace(*jobs, costs=NO_COSTS), patience=1e-300).unfinished

@@ -11,7 +11,7 @@ import pytest
 from demands import A30, A100, one_model, options, places
 
 import mig_opt
-from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.heuristics.serving.demand_match import Need, match, small_segments
 from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, start_order
@@ -27,7 +27,6 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.serving.demand import Demand, Option, SloRule
 from mig_opt.serving.deployment import Deployment
-from mig_opt.serving.profile_table import Point
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 """Requests per second by size. Per slice: 60, 65, 66.7, 62.5, 60."""
@@ -141,30 +140,6 @@ def test_the_order_of_starts_is_that_of_the_paper(name: str) -> None:
         1: (0, 1, 2, 3, 4, 5, 6),
     }
     assert {size: order.avoided for size, order in orders.items() if order.avoided} == {3: (0,)}
-
-
-def test_the_order_of_starts_on_other_gpus() -> None:
-    assert [start_order(A30, of_size(A30, size)).preferred for size in (4, 2, 1)] == [(0,), (0, 2), (0, 1, 2, 3)]
-    blackwell = get_gpu("RTX-PRO-6000")
-    assert [start_order(blackwell, of_size(blackwell, size)).preferred for size in (2, 1)] == [(0, 6), (0, 3, 6, 9)]
-    # Beside 1g.20gb at slice 6 seven slices are in use (4 + 2 + 1), elsewhere six at most.
-    double = start_order(A100, A100.profile("1g.20gb"))
-    assert (double.preferred, double.avoided) == ((6, 0, 2, 4), ())
-
-
-@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_every_start_is_somewhere_and_footprints_imply_the_counts(gpu: GpuModel) -> None:
-    for profile in gpu.profiles_of("double-memory"):
-        order = start_order(gpu, profile)
-        assert order.preferred
-        assert sorted(order.preferred + order.avoided) == list(profile.starts)
-        fits = 0
-        gpus = FilledGpus(gpu)
-        segment = PlannedSegment(0, Option(0, profile, Point(1, 1, 1, 1.0, 1.0)))
-        gpus.put_new(segment, profile.starts)
-        while gpus.put(segment, profile.starts):
-            fits += 1
-        assert fits + 1 <= profile.max_count
 
 
 def test_segments_are_placed_largest_first_each_3g_on_a_gpu_of_its_own() -> None:

@@ -84,11 +84,6 @@ def test_memory_bound_tasks_are_counted_by_rounding_up(p_sup: float, n: int, mem
 # Speedups
 
 
-def test_tasks_that_exploit_one_slice_are_sub_linear_throughout() -> None:
-    for task in raw(300, 1, p_sup=1.0):
-        assert all(within(0.5, r_of(task, size), 1.0) for size in (1, 2, 3))
-
-
 @pytest.mark.parametrize(("variant", "high"), [("paper", 0.2), ("published-program", 0.1)])
 @pytest.mark.parametrize("exploited", [2, 3, 4])
 def test_compute_bound_tasks_are_near_linear_up_to_their_size(exploited: int, variant: str, high: float) -> None:
@@ -116,12 +111,6 @@ def test_memory_bound_tasks_start_super_linear_and_stay_so_with_probability_0_7(
     assert super_until[3] / n == pytest.approx(0.49, abs=0.032)
 
 
-def test_memory_bound_tasks_are_sub_linear_beyond_their_size() -> None:
-    for task in raw(200, 2, p_sup=1.0):
-        assert within(-0.5, r_of(task, 1), 0.0)
-        assert all(within(0.5, r_of(task, size), 1.0) for size in (2, 3))
-
-
 @pytest.mark.parametrize(
     ("exploited", "p_sup", "variant", "mean", "deviation", "low", "high"),
     [
@@ -142,14 +131,6 @@ def test_r_is_normal_and_clipped(
     # 38.3 % of a normal distribution lie within half a standard deviation; of a uniform one 50 % would.
     inner = sum(abs(r - mean) < deviation / 2 for r in drawn) / len(drawn)
     assert inner == pytest.approx(0.383, abs=0.032)
-
-
-def test_steps_through_sizes_that_the_gpu_lacks() -> None:
-    # From 4 to 7 slices a near-linear task takes three steps, t(7) = (4+r)/5 * (5+r)/6 * (6+r)/7 * t(4), r in [0, 0.2].
-    ratios = [task.times[7] / task.times[4] for task in raw(500, 7, p_sup=0.0)]
-    longest = 4.2 / 5 * 5.2 / 6 * 6.2 / 7
-    assert all(within(4 / 7, ratio, longest) for ratio in ratios)
-    assert max(ratios) > 4 / 7 + 0.5 * (longest - 4 / 7)
 
 
 def test_published_program_has_memory_bound_tasks_of_its_own() -> None:

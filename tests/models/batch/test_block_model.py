@@ -125,28 +125,6 @@ def test_symmetry_breaking_changes_no_optimum(batch: Batch) -> None:
     assert broken == free
 
 
-def test_what_is_interchangeable() -> None:
-    def groups(batch: Batch) -> list[list[list[str]]]:
-        problem = whole_problem(batch)
-        return [
-            [[f"{problem.places[at].gpu}:{problem.places[at].placement}" for at in members] for members in group]
-            for group in problem.interchangeable
-        ]
-
-    one = Batch(tasks({1: 1.0}), A30)
-    assert groups(one) == [
-        [["0:1g.6gb@0", "0:1g.6gb@1"], ["0:1g.6gb@2", "0:1g.6gb@3"]],
-        [["0:1g.6gb@0"], ["0:1g.6gb@1"]],
-        [["0:1g.6gb@2"], ["0:1g.6gb@3"]],
-    ]
-    three = one.replace(tasks=tasks({1: 1.0}, {1: 1.0}, {1: 1.0}), gpus=3)
-    assert len(groups(three)[0]) == 3
-    # What is live is not like the others, and neither are the GPU and the subtree that it is in.
-    live = three.replace(initial=(LiveInstance(1, "1g.6gb", 3),))
-    assert [members[0].split(":")[0] for members in groups(live)[0]] == ["0", "2"]
-    assert [group for group in groups(live) if group[0][0].startswith("1:")] == [[["1:1g.6gb@0"], ["1:1g.6gb@1"]]]
-
-
 @given(decisions())
 def test_canonical_assignments_run_the_same_in_the_order_of_the_model(case: Decisions) -> None:
     problem = whole_problem(case.batch)

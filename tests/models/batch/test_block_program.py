@@ -177,14 +177,6 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
     assert {name: program.start[name] for name in outcome.values} == pytest.approx(outcome.values, abs=0.1)
 
 
-def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
-    batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
-    program = BlockProgram(IntegerBatch(batch), BlockForm(at_most=400, relaxed=True))
-    factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
-    assert max(factors) < 10 * program.amount(400)
-    assert ticks(program) == 311
-
-
 def test_lifetimes_that_take_no_time_may_stand_in_a_circle() -> None:
     # In ticks of about 1e-2 s the tasks take no time at all, and so do the operations.
     batch = Batch(

@@ -119,19 +119,6 @@ def test_memory_slices_count_where_compute_slices_do_not() -> None:
     assert makespan["weighted area"] >= makespan["area of memory slices"] * (1 - 1e-4)
 
 
-def test_growing_memory_may_begin_on_a_small_instance() -> None:
-    """Half of the work fits on 1g.5gb, the other half needs 2g.10gb or more."""
-    times = {1: 20.0, 2: 16.0}
-    growing = Trace((Job("a", 0.0, times, memory_gb=8.0, memory_growth=((0.0, 4.0), (0.5, 8.0))),), A100)
-    growing = growing.replace(operations=OperationCosts.zero(A100))
-    plain = growing.replace(jobs=(Job("a", 0.0, times, memory_gb=4.0),))
-    found, other = ({b.name: b.value for b in trace_bounds(trace).makespan} for trace in (growing, plain))
-    # 1g.10gb has one compute slice, two memory slices and the memory that is needed.
-    assert found["area of compute slices"] == pytest.approx(20 / 7)
-    assert found["area of memory slices"] == pytest.approx((10 * 1 + min(10 * 2, 8 * 2)) / 8)
-    assert other["area of memory slices"] == pytest.approx(20 / 7)  # of the eight slices seven can be used
-
-
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
 def test_instances_never_have_more_compute_slices_than_the_gpu(gpu) -> None:  # type: ignore[no-untyped-def]
     """What the area bounds rest on."""
@@ -164,15 +151,6 @@ def test_without_time_there_is_no_schedule_but_a_bound() -> None:
     assert found.lower_bound == trace_bounds(trace).makespan[0].value
 
 
-def test_a_larger_instance_is_used_where_it_is_there_anyway() -> None:
-    """b needs 1g.10gb; a, which needs 1g only, can use it before instead of an instance of its own."""
-    costs = OperationCosts(dict.fromkeys(A100.sizes, 5.0), dict.fromkeys(A100.sizes, 5.0))
-    jobs = (Job("a", 0.0, {1: 2.0}), Job("b", 6.0, {1: 2.0}, memory_gb=8.0))
-    found = without_bounds(Trace(jobs, A100, 1, costs), "makespan")
-    assert found.value == pytest.approx(9.0)
-    check(Trace(jobs, A100, 1, costs), found)
-
-
 def test_a_job_that_grows_out_of_everything_can_run_nowhere() -> None:
     """On an A100 a job may have 5 or 10 GB on one slice, and 40 GB on seven."""
     for times, peak in (({1: 10.0}, 11.0), ({1: 10.0, 7: 5.0}, 41.0)):
@@ -180,14 +158,6 @@ def test_a_job_that_grows_out_of_everything_can_run_nowhere() -> None:
         for function in (trace_bounds, trace_optimum, describe_trace):
             with pytest.raises(InputError, match="job 'a' can run nowhere"):
                 function(growing)
-
-
-def test_an_optimum_has_memory_to_the_end() -> None:
-    """One slice is as fast, but has 10 GB at most: with 11 GB in the end the job needs three, where it takes 20 s."""
-    times = {1: 10.0, 3: 20.0}
-    jobs = [Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))) for peak in (10.0, 11.0)]
-    ends = [trace_optimum(Trace((job,), A100, 1, OperationCosts.zero(A100)), workers=1).value for job in jobs]
-    assert ends == [10.0, 20.0]
 
 
 # PCIe-bound jobs
@@ -227,24 +197,6 @@ def test_the_link_of_one_gpu_is_used_up_by_two_jobs() -> None:
         assert best.value == pytest.approx(20 / gpus)
         assert simulate(trace, "planner").metrics.makespan == pytest.approx(20 / gpus)
         assert ("PCIe links" in best.name) == (gpus == 1)
-
-
-def test_a_job_that_is_held_up_alone_takes_longer() -> None:
-    """It asks for one and a half times the limit."""
-    trace = Trace((Job("a", 0.0, {4: 10.0}, pcie_gbps=45.0, sensitivity=1.0),), A30, 2, OperationCosts.zero(A30), 30.0)
-    bounds = trace_bounds(trace)
-    assert bounds.makespan[0].value == pytest.approx(15)
-    assert bounds.mean_completion == pytest.approx(15)
-    assert simulate(trace, "first-fit").metrics.makespan == pytest.approx(15)
-
-
-def test_the_optimum_leaves_the_link_out() -> None:
-    """Its model has no contention, so the bounds of the link say nothing of it."""
-    jobs = tuple(Job(name, 0.0, {1: 10.0}, pcie_gbps=30.0, sensitivity=1.0) for name in "ab")
-    found = trace_optimum(Trace(jobs, A30, 1, OperationCosts.zero(A30), 30.0), "makespan", time_limit=20)
-    assert found.proven
-    assert found.value == pytest.approx(10)
-    assert found.lower_bound <= 10
 
 
 # Every scheduler

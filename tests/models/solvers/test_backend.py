@@ -175,17 +175,6 @@ def test_an_objective_without_limit_is_an_error(backend: Backend) -> None:
         solved(linear, backend)
 
 
-def test_without_integers(backend: Backend) -> None:
-    linear = LinearProgram("continuous")
-    one, two = (linear.continuous(name, 0, 10) for name in ("one", "two"))
-    linear.at_most("much", [(one, -2), (two, -1)], -5)
-    linear.minimise(one)
-    linear.program.setObjective(3 * one + two)
-    outcome = solved(linear, backend)
-    assert outcome.status is Status.OPTIMAL
-    assert (outcome.objective, outcome.bound) == (pytest.approx(5), pytest.approx(5))
-
-
 # Ctrl-C, callbacks, what stays behind
 
 

@@ -266,12 +266,3 @@ def test_a_whole_gpu_of_the_dra_driver_is_not_taken_for_free() -> None:
     found = state_from_text(cluster({"kind": "ResourceSlice", "spec": spec}))
     assert (found.state.gpus, places(found)) == (1, [(0, "3g.20gb", 0)])
     assert "left out 1 GPU (MIG is off): GPU 0 of n" in found.notes
-
-
-def test_a_device_that_the_table_of_places_does_not_have() -> None:
-    device = "  MIG {}     Device  {}: (UUID: MIG-{})\n"
-    listed = board(0) + device.format("3g.20gb", 0, 0) + board(1) + device.format("1c.3g.20gb", 0, 1)
-    for text, line in ((listed, 4), (board(0) + device.format("3g.20gb", 0, 0) + device.format("3g.20gb", 1, 1), 3)):
-        (found,) = complaints(text + row(0))
-        assert found.startswith(f"line {line}: device {0 if line == 4 else 1} of GPU {1 if line == 4 else 0} is on no")
-        assert found.endswith("the two outputs are of different moments")

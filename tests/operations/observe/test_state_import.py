@@ -115,17 +115,6 @@ def test_gpus_keep_their_indices(form: str) -> None:
 # What forms cannot tell
 
 
-def test_places_are_never_guessed_unless_that_is_wanted() -> None:
-    text = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n  MIG 2g.10gb     Device  0: (UUID: MIG-1)\n"
-    (found,) = complaints(text)
-    assert found.startswith(
-        "line 2: GPU 0: the places of its instances are not in the text, and there are several ways"
-    )
-    assumed = state_from_text(text, assume_places=True)
-    assert places(assumed.state) == [(0, "2g.10gb", 0)]
-    assert "the places of 1 instance are assumed, they are not in the text" in assumed.notes
-
-
 def test_instances_that_differ_in_their_use_are_not_mixed_up() -> None:
     text = (
         TEXTS["slurm-24.05.txt"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, Chaos, Scripted, job, place, trace, traces
 
 from mig_opt import InputError, Job, Trace, simulate
-from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, fragmentation_series, measure
+from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, measure
 from mig_opt.validation import validate
 
 
@@ -41,12 +41,6 @@ def test_figures_by_hand() -> None:
     assert metrics.energy == pytest.approx(95 + 70 * 20 / 7)
 
 
-def test_fragmentation_over_time() -> None:
-    moments, levels = fragmentation_series(two_jobs())
-    assert list(moments) == [0, 1, 5, 7.5, 9.5]
-    assert list(levels) == pytest.approx([0, 1.75 / 6, 0, 0, 0])
-
-
 def test_wrong_power() -> None:
     with pytest.raises(InputError) as caught:
         PowerModel(idle=-1, full=math.inf)
@@ -70,13 +64,6 @@ def test_the_share_of_memory() -> None:
     assert done.metrics.memory_utilisation == pytest.approx((20 + 120 + 16 + 120) / (2 * 40 * 8))
 
 
-def test_the_share_of_memory_counts_what_was_lost() -> None:
-    """On 1g it fails after 2 of 8 s: 2 s x 4 GB; then on 2g 2 s x 4 GB and 6 s x 8 GB. 64 of 40 GB x 10 s."""
-    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)))
-    done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
-    assert done.metrics.memory_utilisation == pytest.approx(64 / 400)
-
-
 def test_energy_that_jobs_say_themselves() -> None:
     """a costs 900 J wherever it runs; b counts by its slices: 200 W x 3/7 for 4 s. 50 W all the time, 10 s."""
     a = Job("a", 0.0, {1: 10.0, 7: 2.0}, energy_j=900.0)
@@ -89,13 +76,6 @@ def test_energy_that_jobs_say_themselves() -> None:
     both = trace(shared, dataclasses.replace(shared, name="d"), costs=NO_COSTS)
     done = simulate(both, "first-fit").metrics
     assert (done.makespan, done.energy) == (pytest.approx(20), pytest.approx(1000 + 1800))
-
-
-def test_lost_work_costs_energy() -> None:
-    """It fails at a quarter of its work, and begins anew."""
-    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)), energy_j=800.0)
-    done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
-    assert done.metrics.energy == pytest.approx(50 * 10 + 800 * 1.25)
 
 
 @pytest.mark.parametrize(("figure", "value"), [("energy_j", -1.0), ("energy_j", math.inf), ("sms", 0), ("sms", 1.5)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import published
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,18 +135,3 @@ def test_overlaps_are_those_of_the_placed_states(places: set[tuple[int, object]]
     codes = {code for code, _ in found(Deployment(("A100", "A100"), segments))} & state_codes
     states = {frozenset(state) for state in A100.placed_states("all")}
     assert bool(codes) == any(frozenset(p for gpu, p in places if gpu == of) not in states for of in (0, 1))
-
-
-@pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs ../shared")
-@pytest.mark.parametrize(
-    ("scenario", "overlapping", "gpus"),
-    [("S1", 0, 2), ("S2", 1, 3), ("S3", 4, 5), ("S4", 5, 7), ("S5", 11, 13), ("S6", 11, 16)],
-)
-def test_overlaps_in_published_deployments(scenario: str, overlapping: int, gpus: int) -> None:
-    """ParvaGPU's published start slices overlap; all else in them is right."""
-    deployment = published.deployment(scenario)
-    result = validate_deployment(published.demand(scenario), deployment)
-    assert result.gpus == gpus
-    assert {violation.code for violation in result.violations} <= {DeploymentViolationCode.INSTANCES_OVERLAP}
-    at_fault = {deployment.segments[int(violation.path[9:-1])].gpu for violation in result.violations}
-    assert len(at_fault) == overlapping
