@@ -17,8 +17,7 @@ from __future__ import annotations
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
 from mig_opt.views.batch.tasks import batch_scene
 from mig_opt.views.fleet.simulations import simulation_scene
-from mig_opt.views.output import check_plot_path
-from mig_opt.views.pictures import plot
+from mig_opt.views.pictures import check_plot_path, plot
 from mig_opt.views.serving.days import day_scene
 from mig_opt.views.serving.deployments import deployment_scene
 from mig_opt.views.serving.latencies import latency_scene

@@ -1,10 +1,16 @@
-"""The one way to a picture: the scene of what is given, drawn as a figure or written to a file."""
+"""The one way to a picture: the scene of what is given, checked, drawn as a figure or written to a file."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import os
-from collections.abc import Callable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch
@@ -17,7 +23,6 @@ from mig_opt.simulation.serving.outcome import RequestSimulation
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
 from mig_opt.views.batch.tasks import batch_scene
 from mig_opt.views.fleet.simulations import simulation_scene
-from mig_opt.views.output import check_plot_path, draw, missing, save
 from mig_opt.views.scene import Scene
 from mig_opt.views.serving.days import day_scene
 from mig_opt.views.serving.deployments import deployment_scene
@@ -25,6 +30,117 @@ from mig_opt.views.serving.latencies import latency_scene
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None},
+}
+"""The formats of matplotlib, each with what has to be blanked so that equal charts are equal files."""
+
+_PAGE = "html"
+_LIBRARIES = (("matplotlib", "charts need", "plot"), ("bokeh", "pages to explore (.html) need", "html"))
+"""What draws images, and pages: the package, who needs it, and the extra that has it."""
+
+_SAVING: dict[Any, Any] = {
+    "svg.hashsalt": "mig-opt",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "text.hinting": "none",
+}
+
+
+def check_plot_path(path: str | os.PathLike[str]) -> None:
+    """Check, before a long computation, that :func:`mig_opt.plot` will be able to write ``path``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to be written; its suffix gives the format: png, pdf, svg or html.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another one, the folder does not exist or cannot be written, or what draws such a
+        file (matplotlib, or bokeh for html) is not installed.
+
+    Examples
+    --------
+    >>> check_plot_path("schedule.jpeg")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf, .svg or .html, not as '.jpeg'
+    """
+    from mig_opt.files.documents import check_writable
+
+    target, problems = Path(path), []
+    if _format(target) not in {*_METADATA, _PAGE}:
+        given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
+        problems.append(Problem(str(target), f"charts are written as .png, .pdf, .svg or .html, {given}"))
+    try:
+        check_writable(target)
+    except InputError as error:
+        problems += [Problem(str(target), problem.message) for problem in error.problems]
+    problems += _missing(_format(target))
+    if problems:
+        raise InputError(problems)
+
+
+def draw(scene: Scene) -> Figure:
+    """Return a scene as a figure."""
+    from mig_opt.views.image import Image
+
+    with _any_characters():
+        return Image(scene).draw()
+
+
+def save(scene: Scene, path: str | os.PathLike[str], dpi: float) -> None:
+    """Write a scene as image or page; the same one gives the same file."""
+    target = Path(path)
+    if _format(target) == _PAGE:
+        from mig_opt.views.page import compose_page
+
+        data = compose_page(scene).encode()
+    else:
+        data = _image(draw(scene), _format(target), dpi)
+    try:
+        # A folder rather than a file of tempfile, whose files only their owner can read.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
+            (Path(folder) / "chart").write_bytes(data)
+            (Path(folder) / "chart").replace(target)
+    except OSError as error:
+        raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def _image(figure: Figure, kind: str, dpi: float) -> bytes:
+    import matplotlib as mpl
+
+    data = io.BytesIO()
+    with mpl.rc_context(_SAVING), _any_characters():
+        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    return data.getvalue()
+
+
+@contextlib.contextmanager
+def _any_characters() -> Iterator[None]:
+    """Silence matplotlib about characters that its font lacks: boxes stand for them, as everywhere."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
+        warnings.filterwarnings("ignore", r"Matplotlib currently does not support .* natively", UserWarning)
+        yield
+
+
+def _format(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def _missing(kind: str) -> list[Problem]:
+    """Return the problem that what draws a kind of file is not installed, if that is so."""
+    package, need, extra = _LIBRARIES[kind == _PAGE]
+    if importlib.util.find_spec(package) is not None:
+        return []
+    return [Problem("", f'{need} {package}, which is not installed: pip install "mig-opt[{extra}]"')]
+
 
 _SCENES: dict[tuple[type, int], Callable[..., Scene]] = {
     (Batch, 0): batch_scene,
@@ -59,7 +175,7 @@ def plot(
         raise InputError([Problem("content", f"there is no picture of {names:.60}; there are some of {known}")])
     if to is not None:
         check_plot_path(to)
-    lacking = missing("png") if to is None else []
+    lacking = _missing("png") if to is None else []
     try:
         scene = made(content, *more, **options)
     except InputError as error:

@@ -22,7 +22,7 @@ from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatenci
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
 from mig_opt.views.batch.tasks import batch_scene
 from mig_opt.views.fleet.simulations import simulation_scene
-from mig_opt.views.output import draw, save
+from mig_opt.views.pictures import draw, save
 from mig_opt.views.scene import Box, Boxes, Line, Only, Scene, uncovered
 from mig_opt.views.serving.days import day_scene
 from mig_opt.views.serving.deployments import deployment_scene

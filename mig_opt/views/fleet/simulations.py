@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance
+from mig_opt.method.result import relative_gap
 from mig_opt.rules import entries_of
 from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.texts import plural
@@ -23,15 +25,6 @@ from mig_opt.views.fleet.fleets import (
 )
 from mig_opt.views.scene import Axis, Box, Boxes, Dots, Line, Mark, Panel, Rows, Rule, Scene, seconds_axis
 from mig_opt.views.texts import BOUND, elide_all, one_line, spell_seconds, wrap_name
-
-if TYPE_CHECKING:
-    from mig_opt.fleet.bounds import TraceBounds
-
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from mig_opt.method.result import relative_gap
 
 if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
