@@ -9,12 +9,15 @@ fitted here: runs that do not compete yet must not pull the slope down.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import PCIE_LIMIT
-from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules import wrong_number
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Number, Seconds, Whole
 
 _UNTOUCHED = 1e-9  # slowdowns up to this share count as none
 
@@ -38,20 +41,16 @@ class ProfiledRun:
         With every problem of the run.
     """
 
-    seconds: float
-    competitors: int | None = None
-    bandwidth: float | None = None
+    seconds: Seconds
+    competitors: Annotated[int, Whole(1, 10**6)] | None = None
+    bandwidth: Annotated[float, Number("GB/s", above=0)] | None = None
 
     def __post_init__(self) -> None:
-        problems = list(wrong_number("seconds", self.seconds, "a finite number of seconds > 0", above=0))
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
         if (self.competitors is None) == (self.bandwidth is None):
-            problems.append(Problem("competitors", "give either competitors or bandwidth"))
-        if self.competitors is not None:
-            problems += wrong_integer("competitors", self.competitors, 1, 10**6)
-        if self.bandwidth is not None:
-            problems += wrong_number("bandwidth", self.bandwidth, "a finite number of GB/s > 0", above=0)
-        if problems:
-            raise InputError(problems)
+            yield Problem("competitors", "give either competitors or bandwidth")
 
 
 @dataclass(frozen=True, slots=True)

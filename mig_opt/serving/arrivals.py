@@ -7,18 +7,20 @@ the rate is high. For the bursts the rate itself is random: it is high for a whi
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.rules import wrong_number
+from mig_opt.errors import Problem, nearest
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Number, Seconds
 from mig_opt.serving.rates import RateTable
 
 Times: TypeAlias = npt.NDArray[np.float64]
@@ -73,32 +75,29 @@ class Arrivals:
     """
 
     kind: ArrivalKind | str = ArrivalKind.POISSON
-    peak: float = 2.0
-    burst_share: float = 0.1
-    burst_seconds: float = 0.1
+    peak: Annotated[float, Number(at_least=1, words="a finite multiple of the mean rate >= 1")] = 2.0
+    burst_share: Annotated[float, Number(above=0, below=1, words="a share of the time > 0 and < 1")] = 0.1
+    burst_seconds: Seconds = 0.1
     rates: RateTable | None = None
-    recorded: Mapping[str, tuple[float, ...]] | None = None
+    recorded: Mapping[str, Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
-        problems = []
-        try:
+        with contextlib.suppress(ValueError):  # reported below
             object.__setattr__(self, "kind", ArrivalKind(self.kind))
-        except ValueError:
-            message = f"unknown arrivals {self.kind!r}; {nearest(str(self.kind), [*ArrivalKind])}"
-            problems.append(Problem("arrivals", message))
-        problems += wrong_number("peak", self.peak, "a finite multiple of the mean rate >= 1", at_least=1)
-        problems += wrong_number("burst_share", self.burst_share, "a share of the time > 0 and < 1", above=0)
-        problems += wrong_number("burst_seconds", self.burst_seconds, "a finite number of seconds > 0", above=0)
-        if not problems and not (self.burst_share < 1 and self.peak * self.burst_share <= 1):
-            message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"
-            problems.append(Problem("peak", f"{message}: lower peak or burst_share"))
-        for name, times in (self.recorded or {}).items():
-            problems += recorded_problems(f"recorded[{name!r}]", times)
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         if self.recorded is not None:
             own = {name: tuple(times) for name, times in self.recorded.items()}
             object.__setattr__(self, "recorded", MappingProxyType(own))
+
+    def _problems(self) -> Iterator[Problem]:
+        if not isinstance(self.kind, ArrivalKind):
+            message = f"unknown arrivals {self.kind!r}; {nearest(str(self.kind), [*ArrivalKind])}"
+            yield Problem("arrivals", message)
+        if self.peak and self.burst_share and self.peak * self.burst_share > 1:
+            message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"
+            yield Problem("peak", f"{message}: lower peak or burst_share")
+        for name, times in (self.recorded or {}).items():
+            yield from recorded_problems(f"recorded[{name!r}]", times)
 
     @property
     def end(self) -> float | None:

@@ -6,15 +6,18 @@ import dataclasses
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Annotated
 
 from mig_opt.batch.integer_time import as_decimal
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.method.result import Result, Rows
-from mig_opt.rules import wrong_number, wrong_type
+from mig_opt.rules import wrong_type
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Number
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
@@ -22,7 +25,8 @@ from mig_opt.serving.rates import RateTable, wrong_services
 from mig_opt.texts import plural
 
 _SECONDS = 3600
-_MOST_MARGIN, _MOST_PRICE = 100, 1e6
+_MARGIN = Number(at_least=0, at_most=100, words="a share of the rates from 0 to 100 (0.1 is 10 %)")
+_PRICE = Number(at_least=0, at_most=1e6, words="GPU-hours from 0 to 1e+06")
 
 
 @dataclass(frozen=True)
@@ -61,22 +65,20 @@ class Day:
 
     demand: Demand
     rates: RateTable
-    margin: float = 0.0
-    creation_price: float = 0.01
-    interruption_price: float = 1.0
+    margin: Annotated[float, _MARGIN] = 0.0
+    creation_price: Annotated[float, _PRICE] = 0.01
+    interruption_price: Annotated[float, _PRICE] = 1.0
 
     def __post_init__(self) -> None:
-        problems = list(wrong_demand(self.demand))
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        wrong = list(wrong_demand(self.demand))
+        yield from wrong
         if not isinstance(self.rates, RateTable):
-            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read(RateTable, 'rates.csv')"))
-        elif not problems:
-            problems += wrong_services(self.demand, list(self.rates.rates), "rates")
-        wanted = f"a share of the rates from 0 to {_MOST_MARGIN} (0.1 is 10 %)"
-        problems += _within("margin", self.margin, wanted, _MOST_MARGIN)
-        for name in ("creation_price", "interruption_price"):
-            problems += _within(name, getattr(self, name), f"GPU-hours from 0 to {_MOST_PRICE:g}", _MOST_PRICE)
-        if problems:
-            raise InputError(problems)
+            yield wrong_type("rates", self.rates, "a RateTable, for example read(RateTable, 'rates.csv')")
+        elif not wrong:
+            yield from wrong_services(self.demand, list(self.rates.rates), "rates")
 
     @property
     def steps(self) -> int:
@@ -144,13 +146,6 @@ def clock_text(seconds: float) -> str:
     minutes, rest = divmod(seconds, 60)
     text = f"{int(minutes) // 60}:{int(minutes) % 60:02}"
     return text if not rest else f"{text}:{'0' * (rest < 10)}{round(rest, 3):g}"
-
-
-def _within(path: str, value: object, wanted: str, most: float) -> list[Problem]:
-    problems = list(wrong_number(path, value, wanted, at_least=0))
-    if not problems and isinstance(value, int | float) and value > most:
-        problems.append(Problem(path, f"must be {wanted}, is {value:g}"))
-    return problems
 
 
 @dataclass(frozen=True, slots=True)

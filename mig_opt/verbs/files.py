@@ -69,7 +69,6 @@ _KINDS = {
 """The kind of file of each class that is read and written."""
 
 READERS = {name: f"{kind}.read" for name, kind in _KINDS.items()} | {
-    "Demand": f"{_SERVING}.demands:read_demand",
     "ProfileTable": f"{_SERVING}.profiles:read_profiles",
     "Deployment": f"{_SERVING}.deployments:read_deployment",
     "Journal": f"{_BATCH}.journals:read_journal",

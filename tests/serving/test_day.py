@@ -26,8 +26,8 @@ def test_problems_are_told_all_at_once():
     with pytest.raises(InputError) as error:
         Day(DEMAND, RateTable((0.0, 1.0), {"a": (1.0,)}), margin=101, creation_price=-1.0, interruption_price="much")
     assert [problem.path for problem in error.value.problems] == [
-        "rates",
         "margin",
         "creation_price",
         "interruption_price",
+        "rates",
     ]

@@ -1,17 +1,20 @@
-"""Services with their profile tables as JSON, and services as CSV."""
+"""Services with their profile tables as JSON, and services as CSV.
+
+A table has the columns ``service``, ``model`` (one of the two is enough), ``slo_s`` or ``slo_ms``, ``rate_rps`` and
+optionally ``min_replicas`` and ``scenario``, in any order. The names of ParvaGPU's published scenarios,
+``slo_latency_ms`` and ``request_rate_rps``, mean the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import file_path
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.serving.profiles import table_document, with_gpus
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
@@ -83,49 +86,12 @@ _SEVERAL_KINDS = (
 )
 
 
-def read_demand(
-    path: str | Path,
-    *,
-    gpu: str | None = None,
-    tables: Iterable[ProfileTable] = (),
-    scenario: str | None = None,
-) -> Demand:
-    """Read services from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``service``, ``model`` (one of the two is enough), ``slo_s`` or ``slo_ms``, ``rate_rps``
-    and optionally ``min_replicas`` and ``scenario``, in any order. The names of ParvaGPU's published scenarios,
-    ``slo_latency_ms`` and ``request_rate_rps``, mean the same.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the demand.
-    gpu : str, optional
-        Name or alias of the only kind of GPU, as many as it takes; in place of what a JSON file says. A CSV file needs
-        it.
-    tables : iterable of ProfileTable
-        Profile tables; they take the place of those in the file for the same model and GPU. A CSV file needs them.
-    scenario : str, optional
-        For a CSV file with the column ``scenario``: which rows to take.
-
-    Returns
-    -------
-    Demand
-        Services in the order of the file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    file, tables = file_path(path), entries_of("tables", tables, ProfileTable, TABLE_WANTED)
-    if scenario is not None and file.suffix.lower() != ".csv":
-        message = f"{path} is no CSV file with a column scenario; leave it out"
+def _prepared(
+    raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, scenario: str | None = None, **_given: object
+) -> Raw:
+    if scenario is not None and raw.get("profiles") is not REPORTED:
+        message = f"{findings.source} is no CSV file with a column scenario; leave it out"
         raise InputError([Problem("scenario", message)])
-    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario)
-
-
-def _prepared(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, **_given: object) -> Raw:
     if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
         raw = {**raw, "gpu": gpu}
     if (raw.get("gpu") is None) == (raw.get("pools") is None):
@@ -308,5 +274,5 @@ DEMAND = FileKind(
     table=_table,
     named=True,
 )
-write_demand = DEMAND.write
+read_demand, write_demand = DEMAND.read, DEMAND.write
 demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

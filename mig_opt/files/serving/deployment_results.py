@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.serving.deployments import DEPLOYMENT
+from mig_opt.files.serving import deployments  # noqa: F401  # a deployment is a file of its own
 from mig_opt.files.values import Findings, Raw
 from mig_opt.method.result import Result
 from mig_opt.serving.change_plan import ChangePlan
@@ -33,16 +33,10 @@ def deployment_shares(demand: Demand, deployment: Deployment | None) -> Raw:
 
 def deployment_result_summary(result: DeploymentResult, demand: Demand | None = None) -> Raw:
     """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it, with its ``demand``."""
-    return {
-        "status": result.status.value,
-        "method": result.method,
-        "gpus": result.gpus,
-        "lower_bound": result.lower_bound,
-        "compute_slices": result.compute_slices,
-        **({} if demand is None else deployment_shares(demand, result.deployment)),
-        "runtime_s": result.runtime_s,
-        "deployment": None if result.deployment is None else DEPLOYMENT.document(result.deployment),
-    }
+    document = DEPLOYMENT_RESULT.document(result)
+    shares = {} if demand is None else deployment_shares(demand, result.deployment)
+    keys = DEPLOYMENT_RESULT.keys
+    return {**{key: document[key] for key in keys[:5]}, **shares, **{key: document[key] for key in keys[5:7]}}
 
 
 _KEYS = "status method gpus lower_bound compute_slices runtime_s deployment reason proven seed versions"
