@@ -48,8 +48,9 @@ COSTS = FileKind(
     CostsFile,
     {CostsFile: {"gpu": "A30-24GB", **EXAMPLE}},
     described_by={CostsFile: OperationCosts},
+    options=("gpu",),
     build=_costs,
     shaped=_with_gpu,
 )
 read_costs, write_costs = COSTS.read, COSTS.write
-costs_from_json, costs_to_json = COSTS.from_json, COSTS.to_json
+costs_from_json = COSTS.from_json

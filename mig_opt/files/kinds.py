@@ -71,12 +71,14 @@ class FileKind(Generic[T]):
         Keywords of JSON Schema about the keys together.
     described_by : mapping of type to type
         The class whose docstring describes the keys of another one.
+    options : tuple of str
+        The keywords that readers take, besides ``name`` of what is named.
     prepare : callable, optional
-        Returns the document that is read in place of one; it takes the document, its path, the findings, and as
-        keywords whatever else the caller of the reader gives. By default that takes the place of keys.
+        Returns the document that is read in place of one; it takes the document, its path, the findings, and the
+        options. By default these take the place of keys.
     build : callable, optional
         Returns what the values by key, None for what cannot be read, stand for, as far as that can be said; it takes
-        the values, the document, its path, the findings, and the keywords. By default the shape is made of the values.
+        the values, the document, its path, the findings, and the options. By default the shape is made of the values.
     shaped : callable, optional
         Returns an object with the keys as attributes for what a file is to hold, and the options of the writer as
         keywords. By default what it holds has them itself.
@@ -85,7 +87,7 @@ class FileKind(Generic[T]):
     complete : bool
         True if keys are written that have their default.
     table : callable, optional
-        Reads a CSV table: takes the text, the findings, and the keywords.
+        Reads a CSV table: takes the text, the findings, and the options.
     to_csv : callable, optional
         Returns what a file is to hold as the text of a CSV table.
     named : bool
@@ -119,6 +121,7 @@ class FileKind(Generic[T]):
     defaults: Mapping[str, Any] = field(default_factory=dict)
     whole: Mapping[str, Any] = field(default_factory=dict)
     described_by: Mapping[type, type] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     prepare: Callable[..., Raw] | None = None
     build: Callable[..., T] | None = None
     shaped: Callable[..., object] | None = None
@@ -180,6 +183,8 @@ class FileKind(Generic[T]):
 
     def part(self, raw: Raw, path: str, findings: Findings, **given: Any) -> T:
         """Return what an object at a path of a document describes, as far as it can be read."""
+        for option in given.keys() - {*self.options, *(["name"] if self.named else [])}:
+            raise TypeError(f"files of the kind {self.name} are read without {option!r}")
         check_schema(raw, self.name, findings, path)
         before = len(findings.problems)
         if "schema" not in raw:

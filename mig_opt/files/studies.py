@@ -107,6 +107,7 @@ STUDY: FileKind[Study] = FileKind(
         "anyOf": [{"required": list(pair)} for pair in _PAIRS],
         "dependentRequired": {key: [other] for pair in _PAIRS for key, other in (pair, pair[::-1])},
     },
+    options=("part_problems",),
     prepare=lambda raw, _, __, **_given: raw,
     build=_study,
 )

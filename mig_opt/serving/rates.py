@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Annotated
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import NotEmpty, Number
 from mig_opt.serving.demand import Demand
 
 _MOST_NAMED = 5
+_Rate = Annotated[float, Number("requests per second", at_least=0)]
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,23 @@ class RateTable:
     (2, 25.0)
     """
 
-    times: tuple[float, ...]
-    rates: Mapping[str, tuple[float, ...]]
+    times: tuple[Annotated[float, Number("seconds")], ...]
+    rates: Annotated[Mapping[str, tuple[_Rate, ...]], NotEmpty("at least one service")]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", tuple(self.times))
-        object.__setattr__(self, "rates", MappingProxyType({name: tuple(row) for name, row in self.rates.items()}))
-        problems = list(rate_problems(self.times, self.rates))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+        object.__setattr__(self, "rates", MappingProxyType(self.rates))
+
+    def _problems(self) -> Iterator[Problem]:
+        times = self.times or ()
+        if len(times) < 2:
+            yield Problem("times", "needs at least one step and the time when it ends")
+        for index, (one, two) in enumerate(itertools.pairwise(times), 1):
+            if None not in (one, two) and two <= one:
+                yield Problem(f"times[{index}]", f"times must ascend; {two:g} s comes after {one:g} s")
+        for name, row in (self.rates or {}).items():
+            if row is not None and len(row) != len(times) - 1:
+                yield Problem(f"rates.{name}", f"has {len(row)} rates for {max(len(times) - 1, 0)} steps")
 
     @property
     def steps(self) -> int:
@@ -60,27 +72,6 @@ class RateTable:
         """Return the requests per second of a service over the whole time."""
         total = sum(rate * seconds for rate, seconds in zip(self.rates[service], self.durations, strict=True))
         return total / (self.times[-1] - self.times[0])
-
-
-def rate_problems(times: Sequence[float], rates: Mapping[str, Sequence[float]]) -> Iterator[Problem]:
-    """Yield everything that is wrong with a table of rates."""
-    if len(times) < 2:
-        yield Problem("times", "needs at least one step and the time when it ends")
-    if not rates:
-        yield Problem("rates", "needs at least one service, is empty")
-    for index, time in enumerate(times):
-        if not math.isfinite(time):
-            message = f"must be a finite number of seconds, is {time}"
-            yield Problem(f"times[{index}]", message if index < len(times) - 1 else f"{message}: rates need an end")
-        elif index and not time > times[index - 1]:
-            yield Problem(f"times[{index}]", f"times must ascend; {time:g} s comes after {times[index - 1]:g} s")
-    for name, row in rates.items():
-        if len(row) != len(times) - 1:
-            yield Problem(f"rates[{name!r}]", f"has {len(row)} rates for {max(len(times) - 1, 0)} steps")
-        for index, rate in enumerate(row):
-            if not (rate >= 0 and math.isfinite(rate)):
-                message = f"must be a finite number of requests per second >= 0, is {rate}"
-                yield Problem(f"rates[{name!r}][{index}]", message)
 
 
 def wrong_services(demand: Demand, names: Sequence[str], path: str) -> Iterator[Problem]:

@@ -70,6 +70,11 @@ def test_numbers_that_json_cannot_hold_are_not_written() -> None:
     ]
 
 
+def test_options_that_a_kind_does_not_have() -> None:
+    with pytest.raises(TypeError, match="files of the kind batch are read without 'gpus'"):
+        batch_from_json(BATCH, gpus=2)
+
+
 # Reading from disk
 
 

@@ -89,14 +89,6 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: mig_opt.read(mig_opt.FleetState, None),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is None (NoneType)"],
     ),
-    "tables beside a file": (
-        lambda: mig_opt.read(mig_opt.Demand, "services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
-        ["tables[1]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
-    ),
-    "tables beside a table": (
-        lambda: mig_opt.read(mig_opt.Demand, "services.csv", tables=[1]),  # type: ignore[list-item]
-        ["tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
-    ),
     "tables beside a document": (
         lambda: demand_from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
         [

@@ -127,8 +127,8 @@ def test_wrong_arrivals_are_refused(figures, path):
         ((0.0, 1.0), {}, ["rates"]),
         ((0.0, 2.0, 1.0), {"a": (1.0, 1.0)}, ["times[2]"]),
         ((0.0, 1.0, float("inf")), {"a": (1.0, 1.0)}, ["times[2]"]),
-        ((0.0, 1.0), {"a": (-1.0,)}, ["rates['a'][0]"]),
-        ((0.0, 1.0), {"a": (1.0, 2.0)}, ["rates['a']"]),
+        ((0.0, 1.0), {"a": (-1.0,)}, ["rates.a[0]"]),
+        ((0.0, 1.0), {"a": (1.0, 2.0)}, ["rates.a"]),
     ],
 )
 def test_wrong_tables_are_refused(moments, rates, paths):

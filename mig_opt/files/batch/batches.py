@@ -64,6 +64,7 @@ BATCH: FileKind[Batch] = FileKind(
     },
     tuple(_KEYS.split()),
     OPERATIONS,
+    options=("gpu",),
     finish=fleet_document,
     table=_table,
     named=True,

@@ -30,6 +30,7 @@ STATE: FileKind[FleetState] = FileKind(
     {FleetState: {"gpu": "A100-40GB", "instances": [INSTANCE]}, HeldInstance: INSTANCE},
     ("gpu", "gpus", "instances", "nodes", "indices", "uuids", "manager", "budgets"),
     defaults={"gpus": 1},
+    options=("gpu", "gpus"),
     finish=fleet_document,
     table=_table,
     named=True,

@@ -155,6 +155,7 @@ TRACE: FileKind[Trace] = FileKind(
     {Trace: {"gpu": "A100-40GB", "jobs": [_JOB]}, Job: _JOB},
     ("gpu", "gpus", "jobs", "operations", "pcie_limit"),
     OPERATIONS,
+    options=("gpu", "gpus"),
     finish=fleet_document,
     table=_table,
     to_csv=trace_to_csv,

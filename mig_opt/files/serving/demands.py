@@ -267,6 +267,7 @@ DEMAND = FileKind(
     defaults=_DEFAULTS,
     whole=_WHOLE,
     described_by={ServicesFile: Demand},
+    options=("gpu", "tables", "scenario"),
     prepare=_prepared,
     build=_demand,
     shaped=_shaped,

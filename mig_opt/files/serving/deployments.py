@@ -313,6 +313,7 @@ DEPLOYMENT = FileKind(
             tuple[GpuName, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")
         ]
     },
+    options=("demand",),
     build=_deployment,
     shaped=_shaped,
     to_csv=deployment_to_csv,

@@ -246,6 +246,7 @@ PROFILES = FileKind(
     ProfilesFile,
     {ProfilesFile: {"profiles": [{**_WITHOUT_GPU, "gpu": "A100-80GB"}]}, ProfileTable: _WITHOUT_GPU, Point: POINT},
     ("gpu", "profiles"),
+    options=("gpu",),
     prepare=_prepared,
     build=_profiles,
     shaped=_shaped,

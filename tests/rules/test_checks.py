@@ -1,0 +1,73 @@
+"""Rules of values: constructors say everything that is wrong, with what values have to do with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+from mig_opt.batch.batch import LiveInstance
+from mig_opt.errors import InputError, Problem
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Count, Moment, Name, NotEmpty, Number, Seconds, Times
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    name: Name
+    times: Times
+    parts: Annotated[tuple[LiveInstance, ...], NotEmpty("at least one part")]
+    wait: Moment | None = None
+    pairs: tuple[tuple[Count, Seconds], ...] = ()
+    weights: Mapping[str, Annotated[float, Number(above=0)]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        for index, part in enumerate(self.parts or ()):
+            if part is not None and part.start == 3:
+                yield Problem(f"parts[{index}]", "must not be here")
+
+
+def test_values_become_what_they_have_to_be() -> None:
+    made = Plan("a", {4: 1, 1: np.float64(2.5)}, [LiveInstance(0, "1g.5gb", 0)], pairs=[[2, 0.5]])  # type: ignore[arg-type]
+    assert list(made.times) == [1, 4]
+    assert made.parts == (LiveInstance(0, "1g.5gb", 0),)
+    assert made.pairs == ((2, 0.5),)
+
+
+def test_everything_is_said_at_once_and_nothing_is_changed() -> None:
+    part = LiveInstance(0, "1g.5gb", 3, free=-1.0)
+    with pytest.raises(InputError) as caught:
+        Plan(" ", {1: -1, 2: "x"}, (part, "y"), True, ((0, 1.0), (1,)), {"a": 0})  # type: ignore[arg-type]
+    assert [str(problem) for problem in caught.value.problems] == [
+        "name: must not be empty",
+        "times.1: must be a finite number of seconds > 0, is -1",
+        "times.2: must be a finite number of seconds > 0, is 'x' (str)",
+        "parts[1]: must be a LiveInstance, is 'y' (str)",
+        "parts[0].free: must be a finite number of seconds >= 0, is -1.0",
+        "wait: must be a finite number of seconds >= 0, is True (bool)",
+        "pairs[0][0]: must be from 1 to 2147483647, is 0",
+        "pairs[1]: must be a tuple with 2 entries, is (1,) (tuple)",
+        "weights.a: must be a finite number > 0, is 0",
+        "parts[0]: must not be here",
+    ]
+    assert part.free == -1.0
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((), "parts: needs at least one part, is empty"),
+        (3, "parts: must be a tuple, each entry a LiveInstance, is 3 (int)"),
+        ({}, "parts: must be a tuple, each entry a LiveInstance, is {} (dict)"),
+    ],
+)
+def test_lists_that_are_none(parts: object, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Plan("a", {1: 1.0}, parts)  # type: ignore[arg-type]
+    assert str(caught.value) == expected
