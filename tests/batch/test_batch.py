@@ -31,19 +31,6 @@ def problems(make: Callable[[], object]) -> list[tuple[str, str]]:
 # Tasks
 
 
-def test_times_are_sorted_and_belong_to_the_task() -> None:
-    times = {4: 1.0, 1: 3.0}
-    task = Task("a", times)
-    times[1] = -5.0
-    assert list(task.times.items()) == [(1, 3.0), (4, 1.0)]
-
-
-def test_equal_tasks_have_equal_hashes() -> None:
-    assert Task("a", {1: 3.0, 4: 1.0}) == Task("a", {4: 1, 1: 3})
-    assert hash(Task("a", {1: 3.0, 4: 1.0})) == hash(Task("a", {4: 1, 1: 3}))
-    assert len({Task("a", {1: 3.0}), Task("a", {1: 3.5}), Task("b", {1: 3.0}), Task("a", {1: 3.0}, 2)}) == 4
-
-
 # Batches
 
 
@@ -116,13 +103,6 @@ def test_double_memory_profiles_count_if_a_task_needs_one(
     batch = Batch((*ONE, Task("b", times, memory)), A100)
     assert batch.profile_set == expected
     assert len(batch.placements()) == (14 if expected == "base" else 18)
-
-
-def test_double_memory_profiles_count_if_one_is_live() -> None:
-    batch = Batch(ONE, A100, initial=(LiveInstance(0, "1g.10gb", 4),))
-    assert batch.profile_set == "double-memory"
-    assert A100.placement("1g.10gb", 4) in [placement for placement, _ in batch.options(batch.tasks[0])]
-    assert Batch(ONE, A100, initial=(LiveInstance(0, "1g.5gb+me", 4),)).profile_set == "base"
 
 
 @given(st.data())

@@ -6,9 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -144,13 +142,6 @@ def test_sources_that_change_end_a_study() -> None:
 # Workers
 
 
-def test_a_closed_pool_drops_its_runs() -> None:
-    pool = WorkerPool()
-    threading.Timer(0.5, pool.close).start()
-    assert pool.answer(perform, Job(0, "sleep")) is None
-    assert pool.answer(perform, Job(0, "end")) is None
-
-
 @pytest.mark.deep
 def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
     with contextlib.closing(WorkerPool()) as pool:
@@ -162,17 +153,6 @@ def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
         second = pool.answer(perform, Job(1, "end"))
     assert second is not None
     assert second[0].status == "feasible"
-
-
-def test_a_pool_has_a_worker_for_each_run_at_the_same_time() -> None:
-    with contextlib.closing(WorkerPool()) as pool:
-        with ThreadPoolExecutor(2) as threads:
-            together = list(threads.map(lambda number: pool.answer(perform, Job(number, "nap")), range(2)))
-        after = pool.answer(perform, Job(2))
-    processes = [found[0].lower_bound for found in [*together, after] if found is not None]
-    assert len(processes) == 3
-    assert len(set(processes)) == 2, "an idle worker does the next run"
-    assert pool.answer(perform, Job(0, "end")) is None
 
 
 @pytest.mark.deep

@@ -145,22 +145,6 @@ def test_published_program_has_memory_bound_tasks_of_its_own() -> None:
         assert all(within(0.5, r_of(task, size), 1.0) for size in (1, 2, 3))
 
 
-def test_memory_bound_tasks_of_the_published_program() -> None:
-    tasks = raw(4000, 7, variant="published-program", memory_bound=1.0)
-    assert all(within(-0.3, r_of(task, 1), 0.0) for task in tasks)
-    near = 0
-    for task in tasks:
-        r = r_of(task, 2)
-        assert within(-0.3, r, 0.1)
-        near += r > EPS
-        # From 3 to 4 slices the memory stays, so memory-bound tasks are sub-linear; those that no longer are, are not.
-        assert within(0.5, r_of(task, 3), 1.0) or within(0.0, r_of(task, 3), 0.1)
-    # A tenth is near-linear after one slice, of which about a sixth is clipped to linear.
-    assert near / len(tasks) == pytest.approx(0.1 * 0.841, abs=0.02)
-    sub_linear = sum(r_of(task, 3) > 0.3 for task in tasks)
-    assert sub_linear / len(tasks) == pytest.approx(0.9**2, abs=0.025)
-
-
 @pytest.mark.parametrize(("decided_by", "mixed"), [("slice", True), ("size", False)])
 def test_tasks_become_compute_bound_with_a_slice_or_between_sizes(decided_by: str, mixed: bool) -> None:
     # On an A30 there is nothing between 2 and 4 slices: as a whole that step is super-linear or sub-linear.

@@ -34,33 +34,6 @@ def searched(batch: Batch) -> Control[Schedule]:
 # By hand
 
 
-@pytest.mark.parametrize(
-    ("batch", "makespan"),
-    [
-        # 4g: 0.13 + 3 + 2; one after the other.
-        (Batch((Task("a", {4: 3.0}), Task("b", {4: 2.0})), A30), 5.13),
-        # Two halves; the driver creates one after the other: 0.24 + 3.
-        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30), 3.24),
-        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, parallel_operations=True), 3.12),
-        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, gpus=2), 3.12),
-        # The live 2g@2 takes the longer one.
-        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.1})), A30, initial=(LiveInstance(0, "2g.12gb", 2),)), 3.12),
-        # It is busy until 4, but the 4g has to wait for it: 4 + 0.1 + 0.13 + 3.
-        (Batch((Task("a", {4: 3.0}),), A30, initial=(LiveInstance(0, "2g.12gb", 2, 4.0),)), 7.23),
-        # The first GPU is busy for longer than the second needs.
-        (Batch((Task("a", {4: 3.0}),), A30, gpus=2, initial=(LiveInstance(0, "4g.24gb", 0, 1.0),)), 3.13),
-        # Without costs the slices are what counts: 1g beside 2g, twice.
-        (Batch((Task("a", {1: 2.0}), Task("b", {4: 1.0})), A30, operations=OperationCosts.zero(A30)), 3.0),
-        # 6 GB do not fit on 1g.5gb, but on 1g.10gb: 0.16 + 2.
-        (Batch((Task("a", {1: 2.0}, 6.0),), A100), 2.16),
-        # Four of those fill the GPU.
-        (Batch(tuple(Task(name, {1: 2.0}, 6.0) for name in "abc"), A100), 2.48),
-    ],
-)
-def test_by_hand(batch: Batch, makespan: float) -> None:
-    assert searched(batch).objective == makespan
-
-
 def test_rounded_times_give_a_bound_just_below() -> None:
     control = searched(Batch((Task("a", {4: 1 / 3}),), A30))
     assert control.objective == pytest.approx(0.13 + 1 / 3)
