@@ -98,13 +98,18 @@ def wrong_lines(text: str, changes: list[dict[str, Any]]) -> Iterator[tuple[str,
         document = json.loads(line)
         for index, (path, value) in enumerate(_places(document)):
             kind = float if type(value) is int else type(value)
-            title, data = _changed(document, {path: _VALUES[kind][index % len(_VALUES[kind])]})
-            yield f"line {number + 1}, {title}", "\n".join([*before, data.decode(), *after]).encode()
+            title, new = _changed_line(line, {path: _VALUES[kind][index % len(_VALUES[kind])]})
+            yield f"line {number + 1}, {title}", "\n".join([*before, new, *after]).encode()
     for change in changes:
         own = dict(change)
         number = own.pop("line") - 1
-        title, data = _changed(json.loads(lines[number]), own)
-        yield f"line {number + 1}, {title}", "\n".join([*lines[:number], data.decode(), *lines[number + 1 :]]).encode()
+        title, line = _changed_line(lines[number], own)
+        yield f"line {number + 1}, {title}", "\n".join([*lines[:number], line, *lines[number + 1 :]]).encode()
+
+
+def _changed_line(line: str, changes: Mapping[str, Any]) -> tuple[str, str]:
+    title, data = _changed(json.loads(line), changes)
+    return title, json.dumps(json.loads(data))
 
 
 def _wrong_texts(text: str, cut_at: str = ":") -> Iterator[tuple[str, bytes]]:
