@@ -117,6 +117,8 @@ def _head(raw: Raw, findings: Findings) -> Journal:
     if raw.get("schema") != _SCHEMA:
         raise InputError([Problem("line 1", f'is no journal: "schema" must be "{_SCHEMA}"')], findings.source)
     head = read_object(JournalHead, raw, "", findings)
+    if not findings.problems and len(head.gpus) != head.batch.gpus:
+        findings.add("gpus", f"has {len(head.gpus)} entries for {head.batch.gpus} GPUs; give one for each GPU")
     findings.check()
     batch = head.batch.replace(name=head.name)
     return Journal(batch, head.schedule, head.commands, head.gpus, head.folder, head.run)
