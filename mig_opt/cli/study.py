@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from mig_opt.cli.figures import broken_label, percents, seconds, tenths
+from mig_opt.cli.figures import broken_label, percents, tenths
 from mig_opt.cli.progress import Bar, shown_bar
 from mig_opt.method.report import Cell, Part, Points, Report, Table, strong
 from mig_opt.studies import StudyProgress, StudyRows
@@ -123,7 +123,7 @@ def _batch_cells(line: Line) -> list[Cell]:
         str(line.proven),
         *percents(line.gap, "mean", "median", "worst"),
         *percents(line.above_best, "mean", "worst"),
-        seconds(line.seconds.mean if line.seconds else None),
+        f"{line.seconds.mean:.3f}" if line.seconds else "-",
     ]
 
 
