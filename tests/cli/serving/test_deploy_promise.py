@@ -24,10 +24,6 @@ def deploy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
     return lambda *arguments: called(capsys, "deploy", "s.json", *arguments)
 
 
-def test_rivals_keep_the_promise(deploy: Command) -> None:
-    assert deploy("--promise", "99.9%", "--method", "parvagpu", "--json").json["gpus"] >= 3
-
-
 def test_what_no_instance_keeps_is_told(deploy: Command) -> None:
     """Exit code 1, and for every service what could be kept; with rates over time as well."""
     slow = SERVICES.replace('"throughput": 400', '"throughput": 4').replace('"throughput": 100', '"throughput": 10')

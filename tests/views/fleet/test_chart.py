@@ -46,14 +46,6 @@ class Lazy(Policy):
 # The figures
 
 
-def test_means_of_steps() -> None:
-    """2 until 3 s, then 4: between 0, 2, 4 and 8 s that is 2, 3 and 4."""
-    steps = StepFunction(np.array([0.0, 3.0]), np.array([2.0, 4.0]))
-    assert steps.means(np.array([0.0, 2.0, 4.0, 8.0])) == pytest.approx([2.0, 3.0, 4.0])
-    assert list(steps.at(np.array([0.0, 2.9, 3.0, 9.0]))) == [2.0, 2.0, 4.0, 4.0]
-    assert steps.thinned(8.0) is steps
-
-
 def test_many_steps_become_fewer_with_the_same_mean() -> None:
     levels = np.arange(5000.0) % 7
     steps = StepFunction(np.arange(5000.0), levels)
