@@ -14,7 +14,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet, wrong_size
 from mig_opt.rules.checks import check_values
-from mig_opt.rules.vocabulary import Gigabytes, GpuCount, Moment, Name, NotEmpty, Number, Times, Whole
+from mig_opt.rules.vocabulary import Gigabytes, GpuCount, Moment, Name, NotEmpty, Number, Times, Wanted, Whole
 from mig_opt.serving.profile_table import smallest_profile
 
 PCIE_LIMIT = 30.08
@@ -80,7 +80,9 @@ class Job:
     times: Times
     profile: str | None = None
     memory_gb: Gigabytes | None = None
-    memory_growth: tuple[tuple[WorkShare, Annotated[float, Number("GB", above=0)]], ...] = ()
+    memory_growth: tuple[
+        Annotated[tuple[WorkShare, Annotated[float, Number("GB", above=0)]], Wanted("a share of the work with GB")], ...
+    ] = ()
     pcie_gbps: Annotated[float, Number("GB/s", at_least=0)] = 0.0
     sensitivity: Annotated[float, Number(at_least=0)] = 0.0
     energy_j: Annotated[float, Number("joules", at_least=0, hint=" (or left out)")] | None = None

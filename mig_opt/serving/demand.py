@@ -329,10 +329,14 @@ def wrong_demand(demand: object) -> Iterator[Problem]:
 
 
 def repeated(keys: Sequence[object], path: str, suffix: str) -> Iterator[Problem]:
-    """Yield a problem for each entry of the list ``path`` that has the key of an earlier one; None is no key."""
+    """Yield a problem for each entry of the list ``path`` that has the key of an earlier one.
+
+    None is no key, nor is what has a None in it, where a part could not be read.
+    """
     first: dict[object, int] = {}
     for index, key in enumerate(keys):
-        if key is not None and first.setdefault(key, index) != index:
-            shown = " on ".join(key) if isinstance(key, tuple) else key
+        parts = key if isinstance(key, tuple) else (key,)
+        if None not in parts and first.setdefault(key, index) != index:
+            shown = " on ".join(map(str, parts))
             message = f"{shown!r} is that of {path}[{first[key]}] already; each needs its own"
             yield Problem(f"{path}[{index}]{suffix}", message)

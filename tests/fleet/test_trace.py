@@ -29,3 +29,11 @@ def test_profiles_of_a_job() -> None:
         (Job("a", 0.0, {2: 1.0, 1: 2.0}, "1g.5gb+me"), ["1g.5gb+me"]),
     ):
         assert [profile.name for profile in trace.profiles(job)] == names
+
+
+def test_steps_of_memory_are_pairs() -> None:
+    for growth, wrong in (
+        (5, "memory_growth: must be a tuple, each entry a share of the work with GB, is 5 (int)"),
+        (((0.5,),), "memory_growth[0]: must be a tuple with 2 entries, is (0.5,) (tuple)"),
+    ):
+        assert complaints(Job, "a", 0.0, {1: 2.0}, memory_growth=growth) == [wrong]

@@ -181,8 +181,7 @@ def with_gpus(raw: Raw, gpu: str | None, no_gpu: str, findings: Findings) -> Raw
 
 def _profiles(values: Raw, _: Raw, _path: str, findings: Findings, **_given: object) -> tuple[ProfileTable, ...]:
     tables = values["profiles"] or ()
-    keys = [table and (table.model, table.gpu) for table in tables]
-    findings.extend(repeated([key if key and None not in key else None for key in keys], "profiles", ""))
+    findings.extend(repeated([table and (table.model, table.gpu) for table in tables], "profiles", ""))
     return tuple(tables)
 
 
@@ -238,7 +237,8 @@ def table_document(table: ProfileTable, gpu: str | None) -> Raw:
     document = encoded(table)
     if table.gpu == gpu:
         del document["gpu"]
-    return {**document, "points": document.pop("points")}
+    points = document.pop("points")
+    return {**document, "points": points}
 
 
 PROFILES = FileKind(

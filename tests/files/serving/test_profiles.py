@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from documents import DELETE, PROFILES, changed, complaints, flaws
+from documents import DELETE, POINT, PROFILES, SERVICES, changed, complaints, flaws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
 from mig_opt.errors import InputError
 from mig_opt.files.schema import schema
+from mig_opt.files.serving.demands import demand_from_json
 from mig_opt.files.serving.profiles import (
     import_profiles,
     profiles_from_json,
@@ -57,12 +58,23 @@ def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:
     assert profiles_from_json(bare, gpu="A100-80GB") == (first, second)
 
 
-def test_points_are_on_lines_of_their_own() -> None:
+def test_models_that_cannot_be_read_are_not_the_same() -> None:
+    document = changed(PROFILES, ("profiles", [{"model": {}, "points": [dict(POINT)]}] * 2))
+    wrong = "must be a text in quotes, is an empty object"
+    assert complaints(profiles_from_json, document) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
+    services = changed(SERVICES, ("profiles", [{"model": {}, "gpu": "A30", "points": [dict(POINT)]}] * 2))
+    assert complaints(demand_from_json, services) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
+
+
+def test_points_come_last_on_lines_of_their_own() -> None:
     two = ProfileTable("bert", "A30", (Point(1, 1, 1, 74.4, 0.013), Point(2, 1, 1, 80.0, 0.012)))
     lines = profiles_to_json([BERT, two]).splitlines()
     assert '        {"size": 2, "batch": 1, "processes": 1, "throughput": 80.0, "latency": 0.012}' in lines
     assert '      "gpu": "A100-80GB",' in lines
     assert len(lines) == 21
+    assert [list(table) for table in json.loads(profiles_to_json([BERT]))["profiles"]] == [
+        ["model", "memory_gb", "points"]
+    ]
 
 
 def test_what_cannot_be_written() -> None:
