@@ -99,7 +99,7 @@ def command_line(first: str = "") -> typer.Typer:
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], **_SETTINGS)
             app.add_typer(groups[group], name=group)
-        module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name].module}")
+        module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name]}")
         function = getattr(module, name.replace(" ", "_"))
         groups[group].command(last, **_help(function))(called(function))
     return app

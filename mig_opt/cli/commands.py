@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-BATCHES = "Batches (tasks on GPUs)"
-SERVICES = "Services (requests on the fewest GPUs)"
-FLEETS = "Fleets (jobs that arrive over time)"
-MORE = "Files, figures and catalogues"
-
-
-class Command(NamedTuple):
-    """Command: heading, and the module with its function, which is called like the command."""
-
-    heading: str
-    module: str
-
-
-COMMANDS: Mapping[str, Command] = {
-    "solve": Command(BATCHES, "batch.solve"),
-    "validate": Command(BATCHES, "validate"),
-    "bound": Command(BATCHES, "bound"),
-    "explain": Command(BATCHES, "batch.explain"),
-    "compare": Command(BATCHES, "batch.compare"),
-    "prove": Command(BATCHES, "batch.prove"),
-    "check": Command(BATCHES, "batch.check"),
-    "plot": Command(BATCHES, "plot"),
-    "script": Command(BATCHES, "script"),
-    "profile": Command(BATCHES, "batch.profile"),
-    "run": Command(BATCHES, "batch.run"),
-    "deploy": Command(SERVICES, "serving.deploy"),
-    "serve": Command(SERVICES, "serving.serve"),
-    "services validate": Command(SERVICES, "validate"),
-    "services bound": Command(SERVICES, "bound"),
-    "services plot": Command(SERVICES, "plot"),
-    "services script": Command(SERVICES, "script"),
-    "simulate": Command(FLEETS, "fleet.simulate"),
-    "defragment": Command(FLEETS, "fleet.defragment"),
-    "trace families": Command(FLEETS, "fleet.trace_families"),
-    "trace generate": Command(FLEETS, "fleet.trace_generate"),
-    "trace import": Command(FLEETS, "fleet.trace_import"),
-    "trace describe": Command(FLEETS, "fleet.trace_describe"),
-    "state import": Command(FLEETS, "fleet.state_import"),
-    "init": Command(MORE, "init"),
-    "generate": Command(MORE, "batch.generate"),
-    "export": Command(MORE, "batch.export"),
-    "schema": Command(MORE, "schema"),
-    "bench": Command(MORE, "bench"),
-    "instances": Command(MORE, "instances"),
-    "gpus": Command(MORE, "gpus"),
-    "methods": Command(MORE, "methods"),
-    "versions": Command(MORE, "versions"),
-    "completion": Command(MORE, "completion"),
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "Batches (tasks on GPUs)": {
+        "solve": "batch.solve",
+        "validate": "plans",
+        "bound": "plans",
+        "explain": "batch.explain",
+        "compare": "batch.compare",
+        "prove": "batch.proofs",
+        "check": "batch.proofs",
+        "plot": "plans",
+        "script": "plans",
+        "profile": "batch.profile",
+        "run": "batch.run",
+    },
+    "Services (requests on the fewest GPUs)": {
+        "deploy": "serving.deploy",
+        "serve": "serving.serve",
+        "services validate": "plans",
+        "services bound": "plans",
+        "services plot": "plans",
+        "services script": "plans",
+    },
+    "Fleets (jobs that arrive over time)": {
+        "simulate": "fleet.simulate",
+        "defragment": "fleet.defragment",
+        "trace families": "fleet.traces",
+        "trace generate": "fleet.traces",
+        "trace import": "fleet.traces",
+        "trace describe": "fleet.traces",
+        "state import": "fleet.state_import",
+    },
+    "Files, figures and catalogues": {
+        "init": "files",
+        "generate": "batch.files",
+        "export": "batch.files",
+        "schema": "files",
+        "bench": "bench",
+        "instances": "catalogues",
+        "gpus": "catalogues",
+        "methods": "catalogues",
+        "versions": "catalogues",
+        "completion": "completion",
+    },
 }
-"""The commands, in the order in which the help lists them."""
+"""Under each heading the commands in the order of the help, each with the module of its function, named like it."""
+
+COMMANDS: Mapping[str, str] = {name: module for commands in HEADINGS.values() for name, module in commands.items()}
 
 GROUPS: Mapping[str, str] = {
     "services": "Check, bound, draw and carry out deployments.",
@@ -66,4 +62,4 @@ GROUPS: Mapping[str, str] = {
 
 def heading(word: str) -> str:
     """Return the heading under which the help lists the commands that begin with a word."""
-    return next(command.heading for name, command in COMMANDS.items() if name.split()[0] == word)
+    return next(title for title, names in HEADINGS.items() if any(name.split()[0] == word for name in names))

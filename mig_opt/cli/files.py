@@ -1,11 +1,11 @@
-"""The command init: files to begin with."""
+"""The commands init and schema: files to begin with, and the form of files."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from typer import Argument
 
@@ -14,11 +14,15 @@ from mig_opt.cli.answers import File, Product
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT
 
-_KINDS = "batch, services, profiles, deployment, rates, requests, commands, trace, state or study."
+_TEMPLATES = "batch, services, profiles, deployment, rates, requests, commands, trace, state or study."
+_KINDS = (
+    "batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, trace, state, "
+    "costs or commands."
+)
 
 
 def init(
-    kind: Annotated[str, options.needed("KIND", _KINDS, completion.template_kinds)],
+    kind: Annotated[str, options.needed("KIND", _TEMPLATES, completion.template_kinds)],
     file: Annotated[
         str | None,
         Argument(metavar="FILE", help="Where to write it, - for standard output.  [default: KIND.json, .csv or .toml]"),
@@ -50,3 +54,18 @@ def init(
     # The commands in the comments name the file as it is called.
     text = re.sub(rf"(?<= ){kind}{path.suffix}\b", lambda _: shlex.quote(str(path)), text)
     return Product(files=[File(kind, path, text)])
+
+
+def schema(kind: Annotated[str, options.needed("KIND", _KINDS, completion.file_kinds)]) -> Product:
+    """Print the JSON Schema of a kind of file.
+
+    Examples
+    --------
+    mig-opt schema batch
+    """
+    import json
+
+    from mig_opt.files import Kind
+    from mig_opt.files.schema import schema as schema_of
+
+    return Product(text=json.dumps(schema_of(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,252 @@
+"""The commands that list what there is: instances, gpus, methods and versions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mig_opt import GpuModel, OperationCosts, catalogue, get_gpu
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer
+from mig_opt.cli.checks import options_named
+from mig_opt.cli.figures import seconds
+from mig_opt.gpu.catalogue import DRIVER, CostTable, cost_tables
+from mig_opt.method.registry import AUTO, get_deploy_method, get_method
+from mig_opt.method.registry import methods as known_methods
+from mig_opt.method.report import Points, Report, Table, data_of
+from mig_opt.method.result import versions_with
+
+if TYPE_CHECKING:
+    from mig_opt.instances.bundled import Finding, InstanceInfo
+
+
+def instances(name: options.ListedArgument = None) -> Answer:
+    """List the bundled batches and demands, with the best known plans.
+
+    Examples
+    --------
+    mig-opt instances
+    mig-opt instances rodinia-a30
+    """
+    from mig_opt.instances.bundled import instance_info, instance_names
+
+    if name is not None:
+        return Answer(_instance(instance_info(name)))
+    infos = list(map(instance_info, [*instance_names("batch"), *instance_names("demand")]))
+    rows = [
+        [info.name, info.kind, str(info.n), info.gpu, *(_shown(info, best) for _, best in _findings(info))]
+        for info in infos
+    ]
+    notes = [
+        "batch: n tasks, for mig-opt solve; best and bound are seconds.",
+        "demand: n services, for mig-opt deploy; best and bound are GPUs.",
+    ]
+    sources = [[info.name, info.source, info.licence.partition(",")[0]] for info in infos]
+    tables = [
+        Table(["instance", "what", ">n", "GPU", ">best", ">bound"], rows, notes),
+        Table(["instance", "~source", "licence"], sources),
+    ]
+    return Answer(Report(parts=tables, data={"instances": list(map(dataclasses.asdict, infos))}))
+
+
+def _findings(info: InstanceInfo) -> list[tuple[str, Finding | None]]:
+    """Return the best value and the best bound of an instance, each with what it is."""
+    best, label = (info.best_known, "makespan") if info.kind == "batch" else (info.fewest_gpus, "GPUs")
+    return [(label, getattr(best, label.lower(), None)), ("lower bound", getattr(best, "lower_bound", None))]
+
+
+def _shown(info: InstanceInfo, finding: Finding | None) -> str:
+    value = finding.value if finding else None
+    return f"{value:g}" if value is not None and info.kind == "demand" else seconds(value)
+
+
+def _instance(info: InstanceInfo) -> Report:
+    is_batch = info.kind == "batch"
+    best = info.best_known or info.fewest_gpus
+    found = [
+        (
+            label,
+            f"{_shown(info, finding)}{' s' if is_batch else ''} ({finding.method}, {finding.found_by}, {finding.date}, "
+            f"{finding.versions}): {finding.proof}",
+        )
+        for label, finding in _findings(info)
+        if finding
+    ]
+    facts = [
+        ("instance", info.name),
+        ("title", info.title),
+        ("what", f"{info.kind}, for mig-opt {'solve' if is_batch else 'deploy'}"),
+        ("tasks" if is_batch else "services", str(info.n)),
+        ("GPU", info.gpu),
+        ("best known", best.status.value.replace("_", " ") if best else "nothing on record"),
+        *found,
+        ("source", info.source),
+        ("url", info.url or "-"),
+        ("licence", info.licence),
+        ("derivation", info.derivation),
+    ]
+    return Report(facts, [Points(info.notes)] if info.notes else [], data=dataclasses.asdict(info))
+
+
+def gpus(name: options.ListedArgument = None) -> Answer:
+    """List the GPUs with their slices, sizes and partitions.
+
+    Examples
+    --------
+    mig-opt gpus
+    mig-opt gpus A100
+    """
+    if name is not None:
+        with options_named({"gpu": "NAME"}):
+            return Answer(_gpu(get_gpu(name)))
+    table = Table.of(
+        catalogue(),
+        {
+            "GPU": lambda model: model.name,
+            "~aliases": lambda model: ", ".join(model.aliases),
+            ">slices": lambda model: f"{model.compute_slices} / {model.memory_slices}",
+            "sizes": lambda model: " ".join(map(str, model.sizes)),
+            ">partitions": lambda model: f"{len(model.maximal_partitions())} / {len(model.partition_multisets())}",
+            "costs": lambda model: "assumed" if model.operation_costs.assumed else "measured",
+        },
+        [
+            "slices: compute / memory. sizes: compute slices of an instance.",
+            "partitions: maximal ones, placed / distinct.",
+            "costs: whether the seconds of creations and destructions were measured.",
+        ],
+    )
+    return Answer(Report(parts=[table], data={"gpus": list(map(_gpu_data, catalogue()))}))
+
+
+def _gpu_data(model: GpuModel) -> dict[str, Any]:
+    costs = model.operation_costs
+    tables = [(name, table.on(model)) for name, table in cost_tables().items()]
+    return {
+        **data_of(model, "name", "aliases", "label", "memory_gb", "compute_slices", "memory_slices", "sizes"),
+        "profiles": list(map(dataclasses.asdict, model.profiles)),
+        "maximal_partitions": [list(map(str, state)) for state in model.maximal_partitions()],
+        "distinct_partitions": list(map(list, model.partition_multisets())),
+        "operations": _costs(costs),
+        "operations_assumed": costs.assumed,
+        "operations_source": costs.source,
+        "costs": {name: {**_costs(table), "source": table.source} for name, table in tables},
+        **data_of(model, "profiles_status", "placements_status", "sources", "notes"),
+    }
+
+
+def _costs(costs: OperationCosts) -> dict[str, dict[str, float]]:
+    tables = {"create": costs.create, "destroy": costs.destroy}
+    return {kind: {str(size): seconds for size, seconds in table.items()} for kind, table in tables.items()}
+
+
+def _gpu(model: GpuModel) -> Report:
+    costs, distinct = model.operation_costs, len(model.partition_multisets())
+    facts = [
+        ("GPU", model.name),
+        ("board", model.label),
+        ("aliases", ", ".join(model.aliases) or None),
+        ("memory", f"{model.memory_gb:g} GB"),
+        ("slices", f"{model.compute_slices} compute, {model.memory_slices} memory"),
+        ("profile data", model.profiles_status),
+        ("start data", model.placements_status),
+        ("notes", model.notes or None),
+    ]
+    profiles = Table.of(
+        model.profiles,
+        {
+            "profile": lambda profile: profile.name,
+            ">id": lambda profile: str(profile.id),
+            ">slices": lambda profile: f"{profile.compute_slices} / {profile.memory_slices}",
+            ">GB": lambda profile: f"{profile.memory_gb:g}",
+            ">MiB": lambda profile: str(profile.usable_mib or "-"),
+            ">SMs": lambda profile: str(profile.sm_count or "-"),
+            ">max": lambda profile: str(profile.max_count),
+            "starts": lambda profile: " ".join(map(str, profile.starts)),
+            ">create": lambda profile: f"{costs.of('create', profile):.2f}",
+            ">destroy": lambda profile: f"{costs.of('destroy', profile):.2f}",
+        },
+        ["slices: compute / memory. create, destroy: seconds that NVML takes."],
+    )
+    states = enumerate(model.maximal_partitions(), 1)
+    tables = [
+        profiles,
+        Table(["--costs", ">create s", ">destroy s", "~source"], [_cost_row(model, t) for t in cost_tables().values()]),
+        Table(
+            [">", f"~maximal partitions ({distinct} distinct)"],
+            [[str(number), " + ".join(map(str, state))] for number, state in states],
+        ),
+    ]
+    return Report(facts, tables, ["Sources", *(f" - {source}" for source in model.sources)], _gpu_data(model))
+
+
+def _cost_row(model: GpuModel, table: CostTable) -> list[str]:
+    costs = table.on(model)
+    least = [(min(figures.values()), max(figures.values())) for figures in (costs.create, costs.destroy)]
+    spans = [f"{low:.2f}" if low == high else f"{low:.2f}-{high:.2f}" for low, high in least]
+    return [table.name, *spans, f"{table.by}: {costs.source}" if table.name == DRIVER else costs.source]
+
+
+def methods() -> Answer:
+    """List the methods of solve and deploy, the policies of simulate.
+
+    Examples
+    --------
+    mig-opt methods
+    """
+    from mig_opt.simulation.fleet.options import policy_options
+
+    auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
+    known: dict[str, list[dict[str, Any]]] = {
+        "solve": [data_of(entry, "name", "kind", "summary", "source") for entry in known_methods()],
+        "deploy": [data_of(entry, "name", "kind", "summary", "source") for entry in known_methods("deploy")],
+        "simulate": [
+            {"name": policy.name, "options": list(policy_options(policy)), **data_of(policy, "summary", "source")}
+            for policy in known_methods("simulate")
+        ],
+    }
+
+    def table(command: str, *columns: str, notes: Sequence[str] = ()) -> Table:
+        cells = ([entry[column.lstrip("~")] for column in ("name", *columns)] for entry in known[command])
+        rows = [[cell if isinstance(cell, str) else ", ".join(cell) for cell in row] for row in cells]
+        return Table([command, *columns], rows, notes)
+
+    notes = [
+        f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy.",
+        "Exact methods end with a proof if they have the time for it.",
+    ]
+    tables = [
+        *(
+            table(command, *columns)
+            for command in ("solve", "deploy")
+            for columns in (("kind", "~summary"), ("~source",))
+        ),
+        *(table("simulate", column) for column in ("~summary", "~options")),
+        table("simulate", "~source", notes=notes),
+    ]
+    data = {
+        "auto": auto,
+        "methods": known["solve"],
+        "deploy_auto": deploy_auto,
+        "deploy_methods": known["deploy"],
+        "policies": known["simulate"],
+    }
+    return Answer(Report(parts=tables, data=data))
+
+
+_PACKAGES = (
+    *("ortools", "pulp", "highspy", "networkx", "numpy", "pydantic", "typer", "rich"),
+    *("matplotlib", "bokeh", "dask"),
+)
+
+
+def versions() -> Answer:
+    """Show the versions of mig-opt and of what it runs on.
+
+    Examples
+    --------
+    mig-opt versions --json
+    """
+    installed = versions_with(_PACKAGES)
+    found = {package: installed.get(package) for package in ("mig-opt", "python", *_PACKAGES)}
+    return Answer(Report([(package, version or "not installed") for package, version in found.items()], data=found))
