@@ -19,8 +19,8 @@ from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_pric
 from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals, Table
+from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
-from mig_opt.models.batch.search import BlockSearch, M
 
 _GRAINS = 10_000
 """Grains of a schedule for the list of layouts, at most."""

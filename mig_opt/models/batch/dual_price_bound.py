@@ -22,7 +22,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
 from mig_opt.batch.loads.columns import DualBound, FilledMember, Pattern, PricingProblem, grain_of
 from mig_opt.batch.loads.subsets import Integers, Reals
-from mig_opt.models.batch.search import BlockSearch, M
+from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.solvers.highs import Highs
 
 Members = tuple[FilledMember, ...]

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
 from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS, TaskSets
+from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
-from mig_opt.models.batch.search import BlockSearch, M
 
 _MAX_TASKS_COARSE = 35
 """Number of tasks on a GPU up to which coarse grains do. With more, schedules are so close to the bound that what is

@@ -21,8 +21,8 @@ from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layout_values import OpenLayouts
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
+from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
-from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
 

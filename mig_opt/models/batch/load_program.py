@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.tree import LoadTree
-from mig_opt.models.batch.search import BlockSearch, M
+from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable

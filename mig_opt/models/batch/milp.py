@@ -1,6 +1,6 @@
 """The methods ``milp``, ``milp-highs`` and ``milp-cbc``: proven optima by mixed-integer programming.
 
-:mod:`mig_opt.models.batch.search` has the steps, :mod:`mig_opt.models.batch.block_program` the model.
+:mod:`mig_opt.models.batch.block_search` has the steps, :mod:`mig_opt.models.batch.block_program` the model.
 
 Solvers of mixed-integer programs work in floating-point numbers, and keep a row, or a whole number, only within a
 tolerance. A bound of theirs counts here after that much is taken off (:meth:`LinearProgram.leeway`); as every makespan
@@ -19,7 +19,7 @@ from mig_opt.method.control import Control
 from mig_opt.method.result import Status
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
-from mig_opt.models.batch.search import BlockSearch
+from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc

@@ -13,7 +13,7 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
    more tasks on one GPU, each choice of placements that is left is searched by itself, and local search takes turns
    with that (:mod:`mig_opt.models.batch.layout_search`).
 4. The rest is left to the local search. Batches that the tables of subsets could take, and all of them where there is
-   no limit of time, are left to the block model as a whole (:mod:`mig_opt.models.batch.search`).
+   no limit of time, are left to the block model as a whole (:mod:`mig_opt.models.batch.block_search`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
+from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from mig_opt.batch.loads.subset_tables import MAX_TASKS_OF_TABLES, Assignments, SubsetTables
 from mig_opt.batch.loads.subsets import NEVER
-from mig_opt.models.batch.search import BlockSearch, M
+from mig_opt.models.batch.block_search import BlockSearch, M
 
 _CASES_PER_SECOND = 4e8
 """Cases that a thread looks at."""

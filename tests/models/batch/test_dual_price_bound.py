@@ -19,10 +19,10 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import dual_price_bound, portfolio
 from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.portfolio import CpSearch
-from mig_opt.models.batch.search import BlockSearch
 
 
 def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> BlockSearch[BlockModel]:
