@@ -1,4 +1,4 @@
-"""What all benchmarks share: arguments, progress, what was measured before, and the page of results.
+"""Parts that all benchmarks share: arguments, progress, what was measured before, and the page of results.
 
 A benchmark is a module with a ``main``, which reads its arguments, measures, and writes a :class:`Page`::
 

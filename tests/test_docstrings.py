@@ -12,6 +12,7 @@ import pytest
 
 import mig_opt
 
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(mig_opt.__file__).parent
 MODULES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
 
@@ -31,20 +32,29 @@ FOREIGN = {
 }
 
 
-def documented(path: Path) -> Iterator[tuple[str, str]]:
-    """Every docstring of a module, with the name of what it describes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield getattr(node, "name", "module"), text
+def documentation(path: Path) -> Iterator[str]:
+    """Docstrings of a module, of its classes and functions, and those that stand below a value."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield text
+
+
+def riddles(path: Path) -> list[str]:
+    return [text for text in documentation(path) if re.split(r"\W", text, maxsplit=1)[0] in RIDDLES]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_first_lines_say_what_a_thing_is_or_does(module: str) -> None:
-    found = [name for name, text in documented(MODULES[module]) if re.split(r"\W", text, maxsplit=1)[0] in RIDDLES]
-    assert found == []
+    assert riddles(MODULES[module]) == []
+    # "Up to so many" leaves a number to be guessed, too.
+    assert not [text for text in documentation(MODULES[module]) if re.search(r"\bso\s+(many|much)\b", text)]
+
+
+@pytest.mark.parametrize("folder", ["bench", "tests"])
+def test_those_of_benchmarks_and_tests_do_so_too(folder: str) -> None:
+    found = {str(path): riddles(path) for path in sorted((ROOT / folder).rglob("*.py"))}
+    assert not {path: texts for path, texts in found.items() if texts}
 
 
 def words(name: str) -> set[str]:

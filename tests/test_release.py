@@ -1,4 +1,4 @@
-"""What a release is made of: versions that agree, files about the project that are right, workflows that are safe."""
+"""Parts of a release: versions that agree, files about the project that are right, workflows that are safe."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_workflows_may_only_read_but_for_the_release() -> None:
 
 
 def said_by(linter: str, *arguments: object) -> str:
-    """What a linter has to say, nothing if all is well; ``.ci/run`` has those of the extra dev."""
+    """Complaints of a linter, nothing if all is well; ``.ci/run`` has those of the extra dev."""
     program = shutil.which(linter, path=str(Path(sys.executable).parent)) or shutil.which(linter)
     if program is None:
         pytest.skip(f"{linter} is not installed; the extra dev has it")

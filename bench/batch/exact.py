@@ -241,7 +241,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
     found.add_argument("--scalings", type=some_of(SCALINGS), default=SCALINGS, help=f"some of {','.join(SCALINGS)}")
-    found.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
+    found.add_argument("--sizes", type=_integers, default=(), help="only batches with these numbers of tasks, e.g. 6,8")
     found.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
     found.add_argument(
         "--until",

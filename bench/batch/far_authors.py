@@ -39,7 +39,7 @@ from mig_opt.studies.summary import grouped
 from mig_opt.validation import validate
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
-"""Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""
+"""File of the repository with the scheduler that draws its figures; it is the one with moves and swaps."""
 
 _PROGRAM: dict[str, Any] = {"variant": "published-program"}
 KINDS: Mapping[str, tuple[int, Mapping[str, Any]]] = {

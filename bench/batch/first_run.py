@@ -1,4 +1,4 @@
-"""What a user gets from a shell: whole commands in a fresh environment, from the first one on, also on a busy machine.
+"""Times of commands in a shell: whole ones in a fresh environment, from the first one on, also on a busy machine.
 
 Run: python -m bench.batch.first_run. It installs the package of this checkout into an environment of its own and takes
 about fifteen minutes. *First* runs find no file of that environment in the memory of the machine, and an empty home;

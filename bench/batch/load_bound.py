@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
     parser = parser_of(__doc__, "the result")
     parser.add_argument("--seeds", type=int, default=3, help="batches of each size and scaling")
-    parser.add_argument("--most", type=int, default=22, help="sizes of at most so many tasks")
+    parser.add_argument("--most", type=int, default=22, help="most tasks of a batch")
     options = parser.parse_args(arguments)
     title = "Bounds from the loads, and the optimum"
     page = Page("load_bound", title, "mig-opt", "highspy", "ortools", folder=options.results)

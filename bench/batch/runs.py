@@ -81,7 +81,7 @@ class Instance:
 class Run:
     """A method on an instance; ``fresh`` in a process of its own, where start-up counts and memory is measured.
 
-    ``interrupt_after`` presses Ctrl-C after so many seconds (in a process of its own only).
+    ``interrupt_after`` presses Ctrl-C after these seconds (in a process of its own only).
     """
 
     instance: Instance

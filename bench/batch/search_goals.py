@@ -50,7 +50,7 @@ class Part:
     until: float = 0.0
 
     def study(self, seeds: int) -> Study:
-        """Return what is run, with so many batches for a cell."""
+        """Return the study, with a number of batches for a cell."""
         batches: tuple[GeneratedBatches | BundledBatch, ...] = tuple(
             GeneratedBatches(n=(n,), seeds=tuple(range(seeds)), scaling=SCALINGS, times=tuple(TIME_RANGES))
             for n in self.sizes
@@ -247,7 +247,7 @@ def _parser() -> argparse.ArgumentParser:
     cut = "one batch for a cell of 10 and of 100 tasks, brief limits"
     parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
     parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"run so many batches of each cell, not {SEEDS}")
+    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"batches of each cell, {SEEDS} by default")
     return parser
 
 

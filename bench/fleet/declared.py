@@ -16,7 +16,7 @@ from bench.report import Kept, Page, parser_of, start
 from mig_opt import Trace, declare_times, generate_trace, simulate
 
 KNOWLEDGE: tuple[float | str, ...] = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, "classes", "one")
-"""What the planner is told: true times, errors by their sigma, means of classes, one time for all."""
+"""Times that the planner is told: true ones, errors by their sigma, means of classes, one time for all."""
 
 SEEDS = (1, 2, 3)
 _ERRORS_FROM = 1000

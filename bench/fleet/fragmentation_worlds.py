@@ -34,7 +34,7 @@ CONTENTION = {
     "all jobs": {"opt": HEAVY, "bloom": HEAVY},
     "all jobs, whole link": {"opt": (30.08, 1.07), "bloom": (30.08, 1.07)},
 }
-"""Which models are held up by PCIe, and how much."""
+"""Models that PCIe holds up, with their demand and sensitivity."""
 
 
 wait, execution, total = (attrgetter(f"{name}.mean") for name in ("wait", "execution", "completion"))
@@ -54,7 +54,7 @@ class World:
     """Factor on the seconds of creations and destructions."""
     contention: str = "opt"
     uniform: bool = False
-    """Whether all sizes are equally likely, in place of the shares of the static instances."""
+    """True if all sizes are equally likely, in place of the shares of the static instances."""
     threshold: float = 0.4
 
 
@@ -99,11 +99,11 @@ class Way:
     partitioning: bool = True
     migration: bool = True
     queues: bool = False
-    """Whether jobs pass those before them that do not fit: as with a queue for each size."""
+    """True if jobs pass those before them that do not fit, as with a queue for each size."""
     placement: int = 0
-    """Which of the static partitions."""
+    """Index of a static partition."""
     source_load: str = "after"
-    """With which load of the GPU that a job leaves the other is compared: after the migration or before."""
+    """Load of the GPU that a job leaves with which the other is compared: that after the migration or before."""
 
     def run(self, trace: Trace, threshold: float) -> Metrics:
         """Return its outcome."""

@@ -1,4 +1,4 @@
-"""How many GPUs and nodes ``defragment`` frees on random fleets of 200 A100 on 25 nodes in 10 s.
+"""GPUs and nodes that ``defragment`` frees on random fleets of 200 A100 on 25 nodes in 10 s.
 
 Each GPU has a random layout, of which each instance is there with a probability (the load); the instances belong to 40
 owners, of which one instance at a time may migrate. Run it with: python -m bench.fleet.freeing

@@ -107,7 +107,7 @@ def general_table(seeds: int) -> Rows:
 
 
 def second_kind(trace: Trace, ratio: float) -> Trace:
-    """Return Ml2 with its 4.7 GB jobs so many times as long as those with 3.5 GB, and the same seconds in the mean."""
+    """Return Ml2 with times of its 4.7 GB jobs in a ratio to those of 3.5 GB, and the same seconds in the mean."""
     factors = {3.5: 2 / (1 + ratio), 4.7: 2 * ratio / (1 + ratio)}
     jobs = (
         dataclasses.replace(job, times={size: factors[job.memory_gb or 0] * time for size, time in job.times.items()})

@@ -148,7 +148,7 @@ class DelayFigures:
 
 @functools.cache
 def hypothetical(instances: int) -> GpuModel:
-    """Return a GPU that can have so many instances of 1g.5gb and no others, like the paper's for its Figure 9."""
+    """Return a GPU that can have a number of instances of 1g.5gb and no others, like the paper's for its Figure 9."""
     if instances == 7:
         return get_gpu("A100")
     costs = get_gpu("A100").operation_costs
@@ -241,7 +241,7 @@ def by_share(page: Page, family: str, plan: Plan, printed: Mapping[float, str]) 
 
 
 def by_arrivals(plan: Plan, instances: int, share: float) -> tuple[Sample, Sample]:
-    """Return traces for GPUs with so many instances: with proportional arrivals, and with those for seven."""
+    """Return traces for GPUs with numbers of instances: with proportional arrivals, and with those for seven."""
     settings: dict[str, Any] = {"few": True, "gpu": hypothetical(instances), "pcie_share": share}
     more = Sample(plan, jobs=93 * instances // 7, load=0.9, **settings)
     return more, Sample(plan, load=0.9 * 7 / instances, **settings)

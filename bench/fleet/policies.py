@@ -219,7 +219,7 @@ _BEST, _OTHER = "#0072B2", "#888888"
 """After Okabe and Ito; winners are filled as well, so that nobody has to tell the colours apart."""
 
 _WIDEST = 3.0
-"""Whoever is beyond so many times the median distance from the bound, and beyond all bars of others, has no point."""
+"""Multiple of the median distance from the bound beyond which, and beyond all bars of others, there is no point."""
 
 
 def side_by_side(results: Iterable[PolicyResult]) -> Figure:

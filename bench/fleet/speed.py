@@ -65,7 +65,7 @@ def in_a_process_of_its_own(jobs: int, gpus: int, policy: str) -> dict[str, floa
 
 
 def measured(cases: Iterable[tuple[int, int, str]], cut: int) -> Iterator[list[str]]:
-    """Measure simulations, each of so many GPUs, jobs and a scheduler."""
+    """Measure simulations; each is given by its numbers of GPUs and jobs and its scheduler."""
     for gpus, jobs, policy in cases:
         many = jobs // cut
         found = in_a_process_of_its_own(many, gpus, policy)

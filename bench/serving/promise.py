@@ -30,7 +30,7 @@ METHODS = (
 HELD_OUT = (101, 102, 103)
 """Seeds that no search uses."""
 _SECONDS, _SECONDS_OF_BURSTS, _MOST_REQUESTS = 120.0, 600.0, 6_000_000
-"""Seconds of each, and fewer for large demands: so many requests, or with bursts five times as many."""
+"""Seconds of each, and most requests, or with bursts five times as many: large demands have fewer seconds."""
 _LIMIT = 120.0
 """Seconds for ``exact`` where optima are not proven at once: ten copies."""
 
@@ -109,7 +109,7 @@ def write(rows: Mapping[tuple[str, ...], Sequence[str]], folder: Path) -> None:
     page.add(f"""Latency within half the SLO, 3 processes. Late: share of all requests on three held-out seeds, and in
         brackets that of the worst service. Kept: on each of these seeds the 95 % interval of every service reaches down
         to the 1 % that may be late. A star: one GPU less is proven too few under the capacities. Raised: rates were
-        raised by so much for a heuristic, where that took fewer GPUs than capacities. `exact` knows what the rivals
+        raised by that share for a heuristic, where it took fewer GPUs than capacities. `exact` knows what the rivals
         found, and has {_LIMIT:g} s for S5 x 10. Runs: of each held-out seed. All of it has been accepted by simulations
         with other random numbers: of 4 million requests of each service that is near the limit, and of 1200 bursts at
         least where there are bursts.""")

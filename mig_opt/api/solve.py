@@ -27,7 +27,7 @@ _BEYOND_TIMES = (
     *(ViolationCode.UNKNOWN_TASK, ViolationCode.MISSING_TASK, ViolationCode.REPEATED_TASK, ViolationCode.UNKNOWN_GPU),
     *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
 )
-"""What no other times of the same runs can mend."""
+"""Violations that no other times of the same runs can mend."""
 
 
 def solve(
@@ -53,7 +53,7 @@ def solve(
     partition : str or sequence of Placement, optional
         For the method ``fixpart``, which needs it: a maximal partition that has an instance for every task, one of
         ``batch.gpu.maximal_partitions()`` or its instances as text, from the first slice to the last. In ``4+2+1`` a
-        number stands for the profile of so many compute slices with the least memory; profiles (``1g.10gb``) may stand
+        number of compute slices stands for their profile with the least memory; profiles (``1g.10gb``) may stand
         there as well.
     initial : Schedule, optional
         Where the run begins: the result is no longer than this. One that is only late, or not possible at its times,

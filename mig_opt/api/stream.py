@@ -23,7 +23,7 @@ from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
 StreamJoin = Join | Literal["handover"]
-"""How :func:`plan_stream` proceeds from one batch to the next."""
+"""Manner in which :func:`plan_stream` proceeds from one batch to the next."""
 
 _WAYS = 4
 """Ways to plan the batches so far that are kept with foresight."""
@@ -338,8 +338,8 @@ def _one_by_one(
 ) -> StreamPlan:
     """Plan one batch after the other with ``following(index, state)``, and validate the whole.
 
-    Of the schedules that it returns the one that ends first is kept. With several ``ways`` so many states are kept
-    after each batch: that of the schedules that end first each time, and others that end first.
+    Of the schedules that it returns the one that ends first is kept. With several ``ways`` that number of states
+    is kept after each batch: that of the schedules that end first each time, and others that end first.
     """
     kept = [_Way(EndState.at_start_of(batches[0]))]
     for index, batch in enumerate(batches):

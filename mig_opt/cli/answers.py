@@ -30,7 +30,7 @@ EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO,
 """The exit code by the status of a run, if it is not 0."""
 
 NO_PLAN, NOTHING = "There is no plan to write to", "Nothing written to"
-"""What is said before the name of a file for which there is no content."""
+"""Words before the name of a file for which there is no content."""
 
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""

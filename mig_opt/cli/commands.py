@@ -57,7 +57,7 @@ GROUPS: Mapping[str, str] = {
     "trace": "Make and describe traces: jobs that arrive over time.",
     "state": "Read the instances that there are.",
 }
-"""What the commands of a group do that begin with the same word."""
+"""Help of the groups of commands that begin with the same word."""
 
 
 def heading(word: str) -> str:

@@ -83,7 +83,7 @@ def bounds_table(bounds: Iterable[Bound], heading: str = "") -> Table:
 
 
 def broken_label(label: str, indent: str = "", longest: int = 20) -> tuple[str, ...]:
-    """Return the label of a policy in lines of so many characters.
+    """Return the label of a policy in lines of at most ``longest`` characters.
 
     A line ends before an option; one that is too long for a line is continued further in.
     """

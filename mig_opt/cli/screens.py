@@ -138,7 +138,7 @@ def _grid(rows: Iterable[tuple[str, str]], padding: int, style: str = "") -> Ric
 
 
 def shortened(text: str, columns: int) -> str:
-    """Return a text as a terminal shows it, cut off where it is wider than so many columns."""
+    """Return a text as a terminal shows it, cut off where it is wider than ``columns``."""
     cut = text_of(text)
     cut.truncate(columns, overflow="ellipsis")
     return cut.plain

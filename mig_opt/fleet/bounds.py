@@ -9,7 +9,7 @@ What every schedule has to respect, whatever it does, is used here and nothing e
 * A PCIe-bound job of factor ``f`` beside ``n - 1`` others on its GPU progresses by ``1 / (times[s] * max(1, f * n))``.
   So all that progress on a GPU use at most the whole *link* if a share ``x`` of the work uses ``x * times[s] * f`` of
   it: the sum of ``f / max(1, f * n)`` over ``n`` jobs is at most ``n * (1 / n)``. The other jobs use nothing of it.
-* A GPU has so many compute slices, and each of its memory slices belongs to one instance at a time. Give every memory
+* A GPU has few compute slices, and each of its memory slices belongs to one instance at a time. Give every memory
   slice a weight (or count compute slices): what the instances on a GPU use at any moment is at most what it has. A job
   that does a share ``x`` of its work on a placement uses ``x * times[s] * weight of what it covers``; in all at least
   its *area*, the least over all its placements, whatever the split.

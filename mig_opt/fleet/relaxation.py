@@ -69,7 +69,7 @@ class Capacity:
         return self.done[at] + self.speeds[at] * (second - self.seconds[at])
 
     def when(self, work: float) -> float:
-        """Return the first second by which so much work can be done."""
+        """Return the first second by which some work can be done."""
         at = max(bisect.bisect_left(self.done, work) - 1, 0)
         return self.seconds[at] + (work - self.done[at]) / self.speeds[at] if work > self.done[at] else 0.0
 

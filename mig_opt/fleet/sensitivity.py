@@ -75,7 +75,7 @@ class SensitivityFit:
     contended: int
 
     def slowdown(self, demand: float, competitors: int, pcie_limit: float = PCIE_LIMIT) -> float:
-        """Return Eq. (2): by how much a job is slower than alone when so many, itself included, share the link."""
+        """Return Eq. (2): by how much a job is slower than alone when ``competitors``, with itself, share the link."""
         return max(1.0, self.sensitivity * demand * competitors / pcie_limit)
 
 

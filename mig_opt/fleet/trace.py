@@ -45,8 +45,8 @@ class Job:
         Most memory that the job needs at any moment, in GB. Schedulers that do not know it see an instance with less
         fail.
     memory_growth : tuple of (float, float)
-        How its memory grows: from a share of its work on (0 to 1, rising) it needs so many GB. By default it needs
-        ``memory_gb`` from the start.
+        Growth of its memory: shares of its work (0 to 1, rising), each with the GB that it needs from there on. By
+        default it needs ``memory_gb`` from the start.
     pcie_gbps : float
         PCIe bandwidth that it uses when it runs alone, in GB/s; 0 for a job that PCIe does not hold up.
     sensitivity : float
@@ -121,7 +121,7 @@ class Job:
         return self.memory_gb
 
     def share_within(self, memory_gb: float) -> float:
-        """Return the share of its work at which it needs more memory than so many GB; 1 if it never does."""
+        """Return the share of its work at which it needs more than ``memory_gb``; 1 if it never does."""
         if self.memory_growth:
             return next((share for share, gb in self.memory_growth if gb > memory_gb), 1.0)
         return 0.0 if self.memory_gb is not None and self.memory_gb > memory_gb else 1.0
@@ -256,7 +256,7 @@ def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) 
 
 
 def pcie_slowdown(trace: Trace, job: Job, competitors: int) -> float:
-    """Return by how much a job is slower than alone where so many PCIe-bound jobs, itself included, share a GPU."""
+    """Return by how much a job is slower than alone where ``competitors``, itself included, share a link."""
     return max(1.0, job.sensitivity * job.pcie_gbps * competitors / trace.pcie_limit)
 
 

@@ -32,10 +32,10 @@ ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 TimesName = Literal["WideTimes", "NarrowTimes"]
 """Named ranges of the time on one slice, see :data:`TIME_RANGES`."""
 Variant = Literal["paper", "published-program"]
-"""Which generator: as the paper describes it, or as the authors' program does it (see :func:`generate_batch`)."""
+"""Version of the generator: that of the paper's text, or of the authors' program (see :func:`generate_batch`)."""
 
 Decision = Literal["slice", "size"]
-"""Where a memory-bound task may become compute-bound: with every slice, or between the sizes that the GPU has."""
+"""Points at which a memory-bound task may become compute-bound: with every slice, or between the sizes of the GPU."""
 
 SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
@@ -108,7 +108,7 @@ def generate_batch(
     seed : int
         The same arguments and seed give the same batch everywhere.
     decimals : int or None
-        Times are rounded to so many decimals of a second, but never to 0; 3 is milliseconds. None: not rounded.
+        Decimals of a second to which times are rounded, but never to 0; 3 is milliseconds. None: not rounded.
     variant : str
         ``paper``, or ``published-program`` for the generator that reproduces the paper's Table 4: near-linear
         r ~ N(0.05, 0.05) clipped to [0, 0.1] in place of N(0.1, 0.1) clipped to [0, 0.2], and memory-bound tasks of

@@ -77,7 +77,7 @@ class Limits:
     def inner(self, share: float = 1.0, *, most: float = math.inf, least: float = 0.1) -> InnerOptions:
         """Return options of a run inside of this one, for a share of the time that is left.
 
-        It gets at ``most`` and at ``least`` so many seconds: with none at all it could not find anything.
+        It gets between ``least`` and ``most`` seconds: with none at all it could not find anything.
         """
         seconds = max(min(self.left * share, most), least)
         return {
@@ -101,7 +101,7 @@ class Limits:
         return self.done or self.remaining == 0.0
 
     def spend(self, seconds: float) -> None:
-        """Count work that takes about so many seconds on a typical machine.
+        """Count work by the seconds that it takes about on a typical machine.
 
         In a deterministic run the time limit is a limit on the sum. The figure must follow from the input and the
         decisions of the method alone; that it is good to a factor of two is enough.

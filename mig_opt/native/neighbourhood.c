@@ -81,7 +81,7 @@ static void choose_gpus(Search *search, Round *round)
     *round = (Round){longer, shorter, others, round->slack};
 }
 
-/* Moves so many of the first values to the front, drawn at random. */
+/* Draws some of the first values at random, and moves them to the front. */
 static void shuffle_first(Random *random, int64_t *values, int64_t count, int64_t drawn)
 {
     for (int64_t at = 0; at < drawn; at++) {
@@ -404,7 +404,7 @@ static int64_t longest_of(const Search *search)
     return length;
 }
 
-/* Takes the next so many bytes of some memory; without memory the sizes are added up. */
+/* Takes the next bytes of some memory for an array; without memory the sizes are added up. */
 static void *take(char **memory, int64_t count, size_t size)
 {
     char *taken = *memory;

@@ -194,7 +194,7 @@ _ENTRIES: Mapping[type, tuple[type, str]] = {
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
 }
-"""What entries of a tuple have to be, in types and words."""
+"""Kinds of entries that a tuple may have, as types and in words."""
 
 
 def _mapping_check(hint: Any) -> _Check | None:

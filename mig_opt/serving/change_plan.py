@@ -105,7 +105,7 @@ class ChangePlan:
     devices: tuple[Device, ...] = ()
 
     def state_after(self, steps: int) -> Deployment:
-        """Return the segments that serve after so many steps.
+        """Return the segments that serve after a number of steps.
 
         Raises
         ------
@@ -182,7 +182,7 @@ class ChangeResult(Result[ChangePlan]):
         return self.plan.devices
 
     def state_after(self, steps: int) -> Deployment:
-        """Return the segments that serve after so many steps, as :meth:`ChangePlan.state_after` does."""
+        """Return the segments that serve after a number of steps, as :meth:`ChangePlan.state_after` does."""
         return self.plan.state_after(steps)
 
     def rows(self) -> Rows:

@@ -21,7 +21,7 @@ from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
 _LARGEST = 2**40
-"""What a service needs in units: rounding is then below the tolerance, and sums of thousands stay below 64 bits."""
+"""Need of a service in units: rounding is then below the tolerance, and sums of thousands stay below 64 bits."""
 _LONGEST = 2**28
 """Ticks that all moves together may last, a number at which CP-SAT can be relied on."""
 

@@ -30,7 +30,7 @@ _MOST_SETS = 1000
 _MAX_CELLS = 2_000_000
 """Sets times services that are computed at once: arrays of 16 MB."""
 _LEAST_PRICE = 0.01
-"""What an instance counts at least where it is chosen to fill up: nobody wants a million that are for nothing."""
+"""Least price of an instance that is chosen to fill up: nobody wants a million that are for nothing."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def small_sets(kinds: int) -> Whole:
 
 
 def assembled(demand: Demand, kinds: InstanceTypes, counts: Whole) -> Deployment:
-    """Return a deployment with so many segments of each kind for each service, packed on few GPUs.
+    """Return a deployment with given numbers of segments of each kind for each service, packed on few GPUs.
 
     ``kinds`` are those of the demand, and ``counts`` is of shape (services, kinds), 0 where a service has no option.
     """

@@ -2,8 +2,8 @@
 
 A *service* has requests to answer at some rate, each within a limit of latency (its service level objective, SLO). A
 *profile table* says what its model achieves on an instance: throughput and latency for each instance size, batch size
-and number of processes that share the instance. A *segment* is an instance in which so many processes of one service
-run, and a *deployment* places segments on GPUs. The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
+and number of processes that share the instance. A *segment* is an instance in which processes of one service run,
+and a *deployment* places segments on GPUs. The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEEDED = 1 - 2e-9
 """Share of a rate that bounds count on: a little less than the validator insists on."""
 
 TABLE_WANTED = "a ProfileTable, for example one of read(ProfileTable, ...)"
-"""What is said to whoever gives something else."""
+"""Description of the argument that has to be given."""
 
 _SOME = NotEmpty("at least one entry")
 _MS = 1000

@@ -82,7 +82,7 @@ class StudyProgress:
     """Told how a study gets on; override what you need."""
 
     def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
-        """So many runs are to be done, so many are known."""
+        """Runs are to be done, and a number of others are known."""
 
     def on_row(self, row: Row[StudyRun]) -> None:
         """A run was done, and its row is written."""

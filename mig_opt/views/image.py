@@ -38,7 +38,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "bar": {"edgecolor": "none", "zorder": 2},
     "faint bar": {"edgecolor": "none", "alpha": 0.35, "zorder": 2},
 }
-"""How boxes of each role look, beside their colour; of others only the words are drawn."""
+"""Looks of the boxes of each role, beside their colour; of others only the words are drawn."""
 _MARKERS = {"circle": "o", "x": "x", "square": "s", "cross": "X"}
 
 

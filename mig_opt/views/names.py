@@ -36,7 +36,7 @@ class Names:
     def __init__(self, panel: PanelImage) -> None:
         self.panel, self.sheet = panel, panel.sheet
         self.missing: list[tuple[int, str, str]] = []
-        """What the key has to explain: order, colour and wording."""
+        """Names that the key has to explain: order, colour and wording."""
         self.counted = 0
 
     def draw(self, groups: Sequence[Boxes]) -> dict[str, Artist]:

@@ -55,7 +55,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "lost": _HATCHED,
     "faint bar": {"fill_alpha": 0.35},
 }
-"""How boxes of a role look that are not just boxes of their colour."""
+"""Looks of the boxes of roles that are not just boxes of their colour."""
 _MARKERS = {"circle": "circle", "x": "x", "square": "square", "cross": "x"}
 
 

@@ -40,7 +40,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 
 _PAGE = "html"
 _LIBRARIES = (("matplotlib", "charts need", "plot"), ("bokeh", "pages to explore (.html) need", "html"))
-"""What draws images, and pages: the package, who needs it, and the extra that has it."""
+"""Packages that draw images and pages: name, the words of who needs it, and the extra that has it."""
 
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",

@@ -160,4 +160,4 @@ _REPORTS: dict[type, Callable[[Any], Report]] = {
     RequestSimulation: _requests,
     Simulation: _simulation,
 }
-"""What makes the report of a class, that of a result of any other kind included."""
+"""Function that makes the report, by the class of a result; others have one, too."""

@@ -49,7 +49,7 @@ class Axis:
 class Rows:
     """The rows of a panel from top to bottom: each is ``size`` units high, with ``gap`` units between two.
 
-    A unit is so many inches high in an image. Rows of ``slices`` show lines between these. In an image ``labels`` stand
+    A unit has ``unit`` inches in an image. Rows of ``slices`` show lines between these. In an image ``labels`` stand
     for the names, rows are divided into parts of ``part``, one above the other or ``beside`` each other, and only those
     ``shown`` are drawn.
     """
@@ -76,7 +76,7 @@ class Rows:
         return self.heights(len(self.names))
 
     def heights(self, count: int) -> float:
-        """Return the units of so many rows, with the gaps between them; there is room for one at least."""
+        """Return the units of a number of rows, with the gaps between them; there is room for one at least."""
         count = max(1, count)
         return count * self.size + (count - 1) * self.gap
 

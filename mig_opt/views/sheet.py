@@ -35,7 +35,7 @@ class ShownFigure(Figure):
 
 
 class Sheet:
-    """One drawing, whose panels together are so many inches wide."""
+    """One drawing; ``panel_width`` is that of the panels together, in inches."""
 
     def __init__(self, title: str, panel_width: float) -> None:
         self.title, self.panel_width = title, panel_width
@@ -50,7 +50,7 @@ class Sheet:
         self._sizes: dict[tuple[str, float, bool], tuple[float, float]] = {}
 
     def place(self, axes: Axes, left: float, bottom: float, width: float, height: float) -> None:
-        """Put a panel at a place in the figure, in inches."""
+        """Set the place of a panel in the figure, in inches."""
         across, up = self.figure.get_size_inches()
         axes.set_position((left / across, bottom / up, width / across, height / up))
 

@@ -1,4 +1,4 @@
-"""What ``solve`` itself adds to the methods: limits, interruptions from anywhere, listeners, and the last check."""
+"""Duties of ``solve`` beside the methods': limits, interruptions from anywhere, listeners, and the last check."""
 
 from __future__ import annotations
 

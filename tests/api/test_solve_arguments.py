@@ -1,4 +1,4 @@
-"""What `solve` does with wrong arguments, and with numbers of numpy."""
+"""Wrong arguments of `solve`, and numbers of numpy."""
 
 from __future__ import annotations
 

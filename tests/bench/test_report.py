@@ -1,4 +1,4 @@
-"""What benchmarks share: pages of results, and figures that are not measured again."""
+"""Parts that benchmarks share: pages of results, and figures that are not measured again."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completed(run: Command, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
-    """What bash may put in place of the last word."""
+    """Words that bash may write in place of the last one."""
     monkeypatch.setenv("_MIG_OPT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "\n".join(["mig-opt", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))

@@ -27,7 +27,7 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 
 def shown(cell: dict[str, Any]) -> list[object]:
-    """What a cell shows, without what varies from run to run; of images that they are there."""
+    """Output of a cell, without what varies from run to run; of images that they are there."""
     found: list[object] = []
     for output in cell["outputs"]:
         data = output.get("data", {})

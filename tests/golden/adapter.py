@@ -20,7 +20,7 @@ from mig_opt.operations.execute.report import Execution
 
 
 class Ending(NamedTuple):
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""How many GPUs instances take, and how they are packed."""
+"""Numbers of GPUs that instances take, and their packings."""
 
 from __future__ import annotations
 

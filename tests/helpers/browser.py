@@ -101,7 +101,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": at[0], "y": at[1], **more})
 
     def dragged(self, figure: int, at: tuple[float, float], across: int) -> list[float] | None:
-        """Drag a drawing by so many pixels, and return what is in view then; None if it did not follow.
+        """Drag a drawing by some pixels, and return what is in view then; None if it did not follow.
 
         On a busy machine a hand that moves too late has pressed, which is another gesture.
         """

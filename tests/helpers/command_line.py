@@ -25,7 +25,7 @@ MODULE = [sys.executable, "-m", "mig_opt.cli"]
 
 
 class Outcome(NamedTuple):
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str

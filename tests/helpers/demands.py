@@ -41,7 +41,7 @@ def demand_of(
 
 
 def options(throughputs: Mapping[int, float], gpu: GpuModel = A100) -> tuple[Option, ...]:
-    """What a demand makes of such a table."""
+    """Options that a demand makes of such a table."""
     return Demand((Service("a", 1.0, 1.0),), (flat_table("a", gpu, throughputs, batch=8),), (GpuPool(gpu),)).options[0]
 
 
@@ -169,7 +169,7 @@ def featured_demands(draw: st.DrawFn, *, limited: bool = True) -> Demand:
                 points.append(Point(size, batch, processes, draw(figures) * size * processes, latency))
         memory = draw(st.sampled_from([None, None, kind.profiles_of("base")[-1].memory_gb + 1]))
         if max(sizes) == 1 and kind.profiles_of("base") == kind.profiles_of("double-memory"):
-            memory = None  # nothing of that size has so much
+            memory = None  # nothing of that size has as much
         tables.append(ProfileTable(model, kind.name, tuple(points), memory))
     services = tuple(
         Service(

@@ -48,7 +48,7 @@ def free(*jobs: Job, gpus: int = 1, costs: OperationCosts = NO_COSTS) -> Trace:
 
 
 def places(done: Simulation) -> dict[str, str]:
-    """Where each job ran last."""
+    """Instance on which each job ran last."""
     return {str(row[0]): f"{row[1]}:{row[2]}" for row in rows(done.log)}
 
 

@@ -1,4 +1,4 @@
-"""What the tests of all methods share."""
+"""Options and values that the tests of all methods share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HARD = generate_batch(20, seed=6)
 
 
 def options_of(method: str, batch: Batch) -> dict[str, Any]:
-    """What a method needs beside its name."""
+    """Options that a method needs beside its name."""
     if "partition" not in get_method(method).options:
         return {}
     # One that all tasks can run on; without one, it must not matter which.

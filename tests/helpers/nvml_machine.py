@@ -150,7 +150,7 @@ class Machine:
             lines[at] = " ".join(words)
 
     def fault(self, name: str, times: int = 1, seconds: float = 0.0, gpu: int = 0) -> None:
-        """Let a fault happen so many times (-1: always); ``nvml.c`` lists them. With 0 there is none left."""
+        """Let a fault happen ``times`` times (-1: always); ``nvml.c`` lists them. With 0 there is none left."""
         with self._locked() as lines:
             begin, end = self._block(lines, gpu)
             lines[begin:end] = [line for line in lines[begin:end] if not line.startswith(f"fault {name} ")]

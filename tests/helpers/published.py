@@ -29,7 +29,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 @cache
 def tables() -> tuple[ProfileTable, ...]:
-    """What was measured; there throughput is that of one process, and zeros did not run."""
+    """Published measurements; there throughput is that of one process, and zeros did not run."""
     found = []
     for path in sorted((FOLDER / "profiles").glob("*.csv")):
         points = []

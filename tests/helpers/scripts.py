@@ -113,7 +113,7 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
 
     @property
     def mps(self) -> list[str]:
-        """What control daemons were told: ``start UUID`` or ``quit UUID``."""
+        """Orders to control daemons: ``start UUID`` or ``quit UUID``."""
         path = self.folder / "mps.log"
         lines = path.read_text().splitlines() if path.exists() else []
         assert all(where.endswith(f"/mps/{uuid}") for _, uuid, where in map(str.split, lines))

@@ -190,7 +190,7 @@ tiny_batches = batches(
 
 
 def places(batch: Batch) -> st.SearchStrategy[list[tuple[int, Placement]]]:
-    """Where each task runs: any GPU and any placement on which it can."""
+    """A place for each task: any GPU and any placement on which it can."""
     return st.tuples(
         *(
             st.tuples(st.integers(0, batch.gpus - 1), st.sampled_from([at for at, _ in batch.options(task)]))
@@ -201,7 +201,7 @@ def places(batch: Batch) -> st.SearchStrategy[list[tuple[int, Placement]]]:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What :func:`mig_opt.batch.timing.timed_schedule` takes."""
+    """Arguments of :func:`mig_opt.batch.timing.timed_schedule`."""
 
     batch: Batch
     instances: Sequence[PlannedInstance]

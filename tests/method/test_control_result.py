@@ -1,4 +1,4 @@
-"""What running methods report to, and what comes out."""
+"""The control that running methods report to, and its result."""
 
 from __future__ import annotations
 

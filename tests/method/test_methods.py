@@ -1,4 +1,4 @@
-"""What every method for batches keeps to beside the contract of a run: proofs, bounds, when it ends."""
+"""Rules that every method for batches keeps beside the contract of a run: proofs, bounds, when it ends."""
 
 from __future__ import annotations
 

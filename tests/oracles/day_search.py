@@ -15,7 +15,7 @@ State = frozenset[tuple[int, str, int, str]]
 
 
 def least_cost(day: Day, gpus: int) -> float | None:
-    """The least cost on so many GPUs of the only pool, interruptions not counted; None if a step cannot be served."""
+    """The least cost on some GPUs of the only pool, interruptions not counted; None if a step cannot be served."""
     (pool,) = day.demand.pools
     one = list(_fillings(pool.gpu, [service.name for service in day.demand.services]))
     everything = [
@@ -54,7 +54,7 @@ def _fillings(gpu: GpuModel, services: list[str]) -> list[frozenset[tuple[str, i
 
 
 def _serves(day: Day, step: int, state: State) -> bool:
-    """Whether every service gets its rate, and one that nobody asks for has no segment."""
+    """True if every service gets its rate, and one that nobody asks for has no segment."""
     (pool,) = day.demand.pools
     for service in day.demand.services:
         rate = day.rates.rates[service.name][step] * (1 + day.margin)

@@ -11,7 +11,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 
 @dataclass
 class Branch:
-    """What is inside of one footprint: perhaps a place, and the branches below."""
+    """The inside of one footprint: perhaps a place, and the branches below."""
 
     slices: frozenset[int]
     place: int | None = None

@@ -1,4 +1,4 @@
-"""What a deployment leaves unused."""
+"""Slices that a deployment leaves unused."""
 
 from __future__ import annotations
 

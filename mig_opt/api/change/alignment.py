@@ -22,9 +22,9 @@ Arrangement = Mapping[str, tuple[int, ...]]
 Filling = tuple[str, int, int]
 """Service, batch size and processes: how an instance is filled."""
 Running = Mapping[tuple[str, int], Filling]
-"""How each instance of a GPU is filled, by profile name and start slice."""
+"""Filling of each instance of a GPU, by profile name and start slice."""
 Wanted = frozenset[tuple[tuple[str, Filling], int]]
-"""How many instances of each profile of a GPU are to be filled in each way."""
+"""Numbers of instances of a GPU to fill, for each profile and filling."""
 
 
 def align(running: Deployment, deployment: Deployment) -> Deployment:

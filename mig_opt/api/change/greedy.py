@@ -25,7 +25,7 @@ def greedy(problem: ChangeProblem, gpus: Sequence[int], most_runs: int = _MOST_R
     """Return the best of several plans for the GPUs of a part: of fewest interruptions, then of least duration.
 
     Runs alternate between two rules. One destroys as soon as it may; the other puts off destructions that make room for
-    no creation until all others of the service are done, since a service can afford only so much at a time. The first
+    no creation until all others of the service are done, since a service can spare only a part at a time. The first
     two runs give moves priority by number, the others at random.
     """
     moves = sum(len(problem.by_gpu[gpu]) for gpu in gpus)

@@ -50,9 +50,9 @@ def defragment(
     other; where an instance has to make a detour over a third place, that is two migrations.
 
     Of a single GPU, and if instances stay on their GPUs, every sequence of migrations is taken into account. Else an
-    integer program finds what the fleet should look like at the end, which takes at least so many migrations, and then
-    an order is looked for that takes no more; if there is none, a small fleet is searched state by state. Where that
-    leaves a doubt the status is ``feasible``, and ``lower_bound`` says how much might be saved at most.
+    integer program finds what the fleet should look like at the end, which bounds the migrations from below,
+    and then an order is looked for that takes no more; if there is none, a small fleet is searched state by state.
+    Where that leaves a doubt the status is ``feasible``, and ``lower_bound`` says how much might be saved at most.
 
     Where instances have weights, the sum of these is least, not the number of migrations; weights do not count if
     instances stay on their GPUs.
@@ -171,7 +171,7 @@ def defragment(
 
 
 def _worth(goal: DefragmentationGoal, units: int, plan: MigrationPlan) -> tuple[float, ...]:
-    """Return the objectives of a plan for a fleet of so many GPUs or nodes, the first one first."""
+    """Return the objectives of a plan, the first one first; ``units`` is the number of GPUs or nodes."""
     if not goal.least:
         return (plan.weight,)
     return (units - len(plan.free) if goal.free else plan.fragmentation, plan.weight)

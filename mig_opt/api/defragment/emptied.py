@@ -35,9 +35,10 @@ def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation
 
 
 def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
-    """Return a lower bound on the GPUs or nodes that are used after so many migrations.
+    """Return a lower bound on the GPUs or nodes that are used after a number of migrations.
 
-    Every instance of a GPU or node has to leave it, so only so many can be emptied. All instances need their slices.
+    Every instance of a GPU or node has to leave it, so the migrations limit those that
+    can be emptied. All instances need their slices.
     """
     units = _units(fleet).values()
     leaving = sorted(
@@ -58,7 +59,7 @@ def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
 
 
 def least_weight(fleet: FleetMasks, used: int) -> int:
-    """Return a lower bound on the weight of migrations after which so many GPUs or nodes are used."""
+    """Return a lower bound on the weight of migrations after which ``used`` GPUs or nodes are used."""
     weights = sorted(_weight(fleet, gpus) for gpus in _units(fleet).values() if any(fleet.masks[gpu] for gpu in gpus))
     return sum(weights[: max(0, len(weights) - used)])
 

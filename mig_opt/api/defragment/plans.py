@@ -34,7 +34,7 @@ from mig_opt.texts import plural
 
 # Share of the time in which the least number of GPUs or nodes is looked for; the rest is for the migrations.
 _FIRST_SHARE = 0.3
-# Columns from which on a plan is looked for first in which only so many instances leave a GPU that stays in use.
+# Columns above which a plan is looked for first in which few instances leave a GPU that stays in use, and these few.
 _MOST_COLUMNS, _MOST_LEAVING = 1000, 0
 _MOST_SEARCHED = 12  # GPUs of a fleet up to which the states are searched in which more GPUs or nodes are free
 _MOST_RETRIES = 12  # other targets that are tried if there is no order without detours for the first ones

@@ -144,7 +144,7 @@ def excess_fragmentation(log: Log) -> float:
 def _least_cost(
     gpu: GpuModel, profiles: ProfileSet, groups: tuple[tuple[int, int], ...], totals: tuple[int, ...]
 ) -> int:
-    """Return the least fragmentation cost of so many instances; groups are pinned instances and numbers of GPUs."""
+    """Return the least fragmentation cost of numbers of instances; groups are pinned instances and numbers of GPUs."""
     best: dict[tuple[int, tuple[int, ...]], TargetColumn] = {}
     for group, (pinned, _) in enumerate(groups):
         for layout in layouts_of(gpu, profiles):

@@ -1,4 +1,4 @@
-"""Migrations in rounds: those of a round are done together, and only so many of them are of one owner."""
+"""Migrations in rounds: those of a round are done together, with a limit on those of one owner."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class BreadthFirstSearch:
         self._known = {self._key(fleet.masks)}
         self._best = fleet.masks if goal.least else None
         self.cost = goal.cost(fleet, fleet.masks)  # of the best plan, at its end
-        self.depth = 0  # all states that so many migrations lead to were visited
+        self.depth = 0  # number of migrations of which all states that they lead to were visited
         self._work = 0
 
     def run(self, limits: Limits, most_moves: int | None, most_work: int) -> bool:

@@ -25,7 +25,7 @@ from mig_opt.simulation.serving.capacity_cache import kept
 from mig_opt.simulation.serving.requests import worker_at, worker_of
 
 _SIMILAR = 0.85
-"""Of the points of a size those with so much of the greatest throughput are tried, unless they have little capacity."""
+"""Least share of the greatest throughput of a size with which a point is tried; all are if those have too little."""
 _LITTLE = 1 / 3
 """Share of the throughput that is little capacity: there, one more segment may hold many times as much."""
 _ANY_NUMBER = 1e9
@@ -33,7 +33,7 @@ _ANY_NUMBER = 1e9
 
 
 def rounded_up(seconds: float) -> float:
-    """Return so many seconds or a few more, in three digits."""
+    """Return seconds, rounded up to three digits."""
     step = 10.0 ** (math.floor(math.log10(seconds)) - 2)
     return float(f"{math.ceil(seconds / step * (1 - 1e-9)) * step:.6g}")
 
@@ -204,7 +204,7 @@ def _capacity_in_service(point: Point, slo: float, rate: float, promise: Promise
         if total < _LITTLE * rate:
             capacity = _capacity_of_more(point, slo, rate, promise, segments)
             break
-        # With more segments each has more capacity, so that so many are enough.
+        # With more segments each has more capacity, so that this number is enough.
         segments = max(math.ceil(rate / total * segments), segments + 1)
     return capacity if capacity > above else 0.0
 

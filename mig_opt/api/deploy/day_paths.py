@@ -36,7 +36,7 @@ def counts_of(problem: DayProblem, deployment: Deployment) -> Counts:
 
 
 def packed(problem: DayProblem, counts: Counts) -> Deployment:
-    """Return a deployment with so many segments of each service and kind, packed on few GPUs."""
+    """Return a deployment with given numbers of segments of each service and kind, packed on few GPUs."""
     kinds = range(problem.kinds.count)
     rows = [[counts.get((service.name, kind), 0) for kind in kinds] for service in problem.peak.services]
     return assembled(problem.peak, problem.kinds, np.array(rows, dtype=np.int64))
@@ -51,7 +51,7 @@ class Pool:
         self._keys = sorted(problem.most)
 
     def add(self, counts: Counts, gpus: int) -> None:
-        """Add numbers of segments that so many GPUs hold."""
+        """Add numbers of segments, and of GPUs that hold them."""
         row = tuple(counts.get(key, 0) for key in self._keys)
         self._gpus[row] = min(self._gpus.get(row, gpus), gpus)
 

@@ -281,7 +281,7 @@ class DaySearch:
         return align(before, found)
 
     def _improve_places(self, length: int, *, only_interrupted: bool = False) -> None:
-        """Improve places and numbers together, so many steps at a time; where changes interrupt segments, first."""
+        """Improve places and numbers together, ``length`` steps at a time; where changes interrupt segments, first."""
         length = min(length, self._day.steps)
         while not self._control.expired and (worst := self._worst(length)) is not None:
             interrupted, span = worst

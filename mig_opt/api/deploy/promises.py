@@ -37,7 +37,7 @@ _ROUNDS = 12
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
 _LEAST_STEP = 0.5
-"""What a correction multiplies capacities by at least: where segments hold little, one more may hold far more."""
+"""Least factor by which a correction lowers capacities: where segments hold little, one more may hold far more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class _Search:
         return most
 
     def _enough(self, steps: int) -> bool:
-        """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
+        """Return True if the promise is kept with some headroom, or no fewer GPUs are needed than are known."""
         share = steps / _STEPS_OF_HEADROOM
         raised = self._demand.with_headroom(share)
         if why_too_many(raised):

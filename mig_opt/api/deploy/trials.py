@@ -17,11 +17,11 @@ _LEAST_REQUESTS, _LEAST_SECONDS = 400_000, 30.0
 _LEAST_BURSTS = 120
 """Bursts of such a simulation at least, where requests come in bursts: late requests come with a few of them."""
 _SURE, _HOPELESS, _LONGER = 0.2, 3.0, 10
-"""Services that have more and less of the late requests that are allowed than so many times are simulated again, for so
-many times as long: most are far from the limit, and those that are near it differ from one short run to the next."""
+"""Least and greatest multiple of the allowed late share with which a service is simulated again, and how many times as
+long: most are far from the limit, and those near it differ from one short run to the next."""
 _STEP, _SMALLEST_STEP, _STEEPNESS = 0.995, 0.9, 0.1
-"""Where a simulation says that capacities are too large they are multiplied by the ratio of the share that may be late
-to the one that is, to the power of the third figure, within the first two."""
+"""Greatest and least factor for capacities that a simulation shows to be too large, and the power to which the ratio of
+the share that may be late to the one that is gives the factor."""
 _MOST_SHOWN = 5_000_000, 50_000_000
 """Requests of all services in the simulation that is shown, and where they come in bursts."""
 _MOST_REQUESTS = 100_000_000
@@ -58,7 +58,7 @@ class PromiseTrials:
         return {name: share for name, share in found.items() if share > allowed + 1e-12}
 
     def factor(self, late_share: float) -> float:
-        """Return what to multiply capacities by with which so large a share of the requests is late."""
+        """Return the factor for capacities with which a share of the requests is late."""
         step = math.pow(self._promise.allowed / late_share, _STEEPNESS)
         return min(max(step, _SMALLEST_STEP), _STEP)
 

@@ -72,7 +72,7 @@ def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) 
     )
     profile, point = ways[best]
     would = []
-    # So many decimals of a per cent that it is not rounded to more than can be kept.
+    # Rounded down to hundredths of a per cent, since no more can be kept.
     if (most := math.floor((1 - late / MARGIN) * 1e4) / 1e4) > 0:
         would.append(f"a promise of {100 * most:g} %")
     shares = [math.ceil(100 * point.latency / slo) / 100 for point in everywhere if _kept(point, slo, promise)]

@@ -18,7 +18,7 @@ from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _DECIMALS = 3
-"""Times that a batch does not have are rounded to so many decimals of a second, or as many as the others have."""
+"""Least decimals of a second to which times that a batch does not have are rounded; more if the others have more."""
 
 
 class RequirementKind(enum.StrEnum):
@@ -27,7 +27,7 @@ class RequirementKind(enum.StrEnum):
     TARGET = "target"
     """The makespan must be at most the target. Dropped: it may be longer."""
     GPUS = "gpus"
-    """There are so many GPUs. Dropped: any number of empty ones is added."""
+    """The number of GPUs is given. Dropped: any number of empty ones is added."""
     OPERATIONS = "operations"
     """Creating and destroying instances takes time. Dropped: it takes none."""
     DRIVER = "driver"

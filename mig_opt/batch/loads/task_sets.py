@@ -128,7 +128,7 @@ class TaskSets:
                 some = sets.at(np.arange(begin, min(begin + _SETS_PER_CHUNK, len(sets))))
                 grains = some.lengths // np.int32(self._tasks.grain)
                 needed = self._tasks.value - some.values.astype(np.int64) - values.outside[at][grains]
-                # A branch needs some time for so much value.
+                # A branch needs some time for that value.
                 least = np.searchsorted(values.inside[two], needed) * self._tasks.grain
                 end = np.searchsorted(others.lengths, some.lengths, side="right" if equal else "left")
                 first = np.minimum(np.searchsorted(others.lengths, least.astype(np.int32)), end)

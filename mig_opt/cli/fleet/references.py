@@ -23,7 +23,7 @@ _BOUND_S = 10.0
 """Seconds for each upper bound; parts of very long traces for which there is no time count in full."""
 
 Gaps = dict[str, dict[str, float | None]]
-"""How far a scheduler is from each reference in each goal, as a share; None where it cannot be told."""
+"""Distance of a scheduler from each reference in each goal, as a share; None where it cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _best(value: float, _: float, proven: bool) -> str:
 
 
 GOALS: Mapping[str, AdmissionGoal] = {"jobs": "jobs", "slices": "slices", "slice_seconds": "slice-seconds"}
-"""What is counted, by its name in documents."""
+"""Goals by their names in documents."""
 
 
 @dataclass(frozen=True)

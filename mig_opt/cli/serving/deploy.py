@@ -73,7 +73,7 @@ def deploy(
     With --rates the rates change over time: there is a deployment for each row, and a change between two of them.
     --headroom raises them, and --promise is kept in each row.
 
-    With --promise each segment has the rate up to which so many of its requests are in time, in place of its
+    With --promise each segment has the rate up to which that share of its requests is in time, in place of its
     throughput, and what is found is simulated.
 
     With --export nvidia-smi the script makes the deployment, or with --from changes what is running into it.

@@ -25,7 +25,7 @@ class PromiseOptions:
         str | None, "SHARE", "Share of the requests of each service to be in time, e.g. 99%; in simulation."
     ] = None
     arrivals: Annotated[str | None, "NAME", f"With --promise. {ARRIVALS}  [default: poisson]"] = None
-    headroom: Annotated[str | None, "SHARE", "Raise all rates by so much, e.g. 20%."] = None
+    headroom: Annotated[str | None, "SHARE", "Share by which all rates are raised, e.g. 20%."] = None
 
     def read(self, call: Call) -> tuple[Promise | None, float]:
         """Return the promise, if there is one, and the headroom."""

@@ -20,7 +20,7 @@ class QueueScheduler(ConfigurablePolicy):
 
     @abstractmethod
     def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        """Put a job into the queue as the last one; it ran out of memory and needed so much, unless that is 0."""
+        """Append a job to the queue; ``least_gb`` is the memory that it needed when it ran out of it, or 0."""
 
     @abstractmethod
     def dequeue(self, job: int) -> None:

@@ -48,7 +48,7 @@ class MemoryAware(QueueScheduler):
         How many times its least seconds a job may take on its instance; a larger one is used else. By default memory
         alone decides.
     start_gb : float
-        Least memory on which jobs of unknown memory start, in GB, if they can have so much.
+        Least memory on which jobs of unknown memory start, in GB, if they can have it.
     sample_s : float
         Seconds between two observations of a job; but 1e-5 at least, and a thousandth of what the job has left.
     tolerance : float
@@ -136,7 +136,7 @@ class MemoryAware(QueueScheduler):
             self.add(fit, job)
 
     def add(self, fit: TightFit, job: int) -> None:
-        """Put a job into the queue as the last one of its fit."""
+        """Append a job to the queue of its fit."""
         self.queue.add(fit, job)
 
     def dequeue(self, job: int) -> None:
@@ -213,7 +213,7 @@ class MemoryAwareBySize(MemoryAware):
         self._sorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
 
     def add(self, fit: TightFit, job: int) -> None:
-        """Put a job into the queue; until the next phase of its fit begins it is the last one."""
+        """Append a job to the queue; until the next phase of its fit begins it is the last one."""
         super().add(fit, job)
         self._unsorted[fit].append(job)
 

@@ -123,7 +123,7 @@ class PartitionManager:
 
 
 def _with_room(profiles: list[Profile], sms: int, *, folding: bool) -> list[Profile]:
-    """Return the profiles with room for warps that fill so many SMs, or those with the most if none has enough.
+    """Return the profiles with room for warps that fill a number of SMs, or those with most SMs if none has enough.
 
     With ``folding`` (section 4.3) some of the warps run after others, in no more rounds than on the largest profile:
     for 120 SMs on a GPU with 100 these are two, for which 60 are enough. All are returned where a number of SMs is

@@ -156,7 +156,7 @@ def _most_served(
 
     @cache
     def best(start: int, left: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        """Return jobs served, instances kept and placements from a slice on, when so many jobs of each wait."""
+        """Return jobs served, instances kept and placements from a slice on; ``left`` counts the jobs for each."""
         if start == slices or not any(left):
             return 0, 0, ()
         options = [best(start + 1, left)]

@@ -24,7 +24,7 @@ from mig_opt.rules.vocabulary import Moment, Number, Seconds, Share, Whole
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
-_MOST_GPUS = 64  # on larger fleets a plan uses only so many GPUs: some that have room, and those that are free first
+_MOST_GPUS = 64  # number of GPUs that a plan uses at most: some that have room, and those that are free first
 _ROOMY_GPUS = 8  # number of GPUs with room for each profile, on larger fleets
 # Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better.
 _MOST_JOBS_X_GPUS = 400
@@ -57,8 +57,8 @@ class Planner(ConfigurablePolicy):
         Weight of the mean tardiness beside that of the completion time, where jobs have due dates. Both are weighted by
         the weights of the jobs.
     overtaken, overtaken_s : float
-        A job that has waited so many times its shortest run, and so many seconds, is overtaken no more: from then on
-        nothing begins that would delay it, but jobs for which that holds for longer.
+        Wait, in multiples of its shortest run and in seconds, from which on a job is overtaken no more, once both have
+        passed: nothing begins then that would delay it, but jobs for which that holds for longer.
     think : float, optional
         Seconds for each decision; plans then depend on the speed of the machine. By default work is counted, and the
         same seed gives the same log.
@@ -71,7 +71,7 @@ class Planner(ConfigurablePolicy):
     most : int
         Jobs that are planned at a time: those that are shortest for their weight, and some that have to begin soon.
     patience : float
-        A job that has waited so many times its shortest run counts double, and so on.
+        Wait, in multiples of its shortest run, after which a job counts double, and so on.
     rounds : int
         Moves of each annealing, at most.
     work : float
@@ -299,7 +299,7 @@ class Planner(ConfigurablePolicy):
         return sorted(found)
 
     def _fullest_with_room(self, profiles: list[int], count: int) -> set[int]:
-        """Return for each profile so many GPUs with room that have the fewest free slices."""
+        """Return for each profile ``count`` GPUs with room that have the fewest free slices."""
 
         def fullest(profile: int) -> list[int]:
             found: list[int] = []

@@ -78,7 +78,7 @@ class QueueingPolicy(QueueScheduler):
         return min((self.rank(state, option), option.placement) for option in self.options(state, profile))[1]
 
     def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
-        """Return the profile that a job waits for, with so much memory at least; None if there is none."""
+        """Return the profile that a job waits for, with ``least_gb`` of memory or more; None if there is none."""
         return profile_for(trace, job, least_gb)
 
     def options(self, state: GpuState, profile: int) -> Sequence[Option]:

@@ -57,7 +57,7 @@ class EndEstimates:
         self._running: list[dict[int, _RunningJob]] = [{} for _ in range(gpus)]
 
     def add(self, gpu: int, job: int, factor: float | None, *, begin: float, seconds: float, now: float) -> None:
-        """Note a job that begins at a second and takes so long alone; see :func:`predicted_slowdown` for ``factor``."""
+        """Note a job by its begin and its seconds if it runs alone; see :func:`predicted_slowdown` for ``factor``."""
         self._running[gpu][job] = new = _RunningJob(begin, seconds, factor)
         if factor is None:
             self.ends[gpu] = max(self.ends[gpu], new.end)
@@ -131,7 +131,7 @@ class ReconfiguringPolicy(QueueScheduler):
         return None
 
     def order(self, view: GpuView, unaffected: int) -> int:
-        """Return the rank of a GPU for a job that so many other PCIe-bound jobs do not slow down, least first."""
+        """Return the rank of a GPU, least first, for a job that ``unaffected`` PCIe-bound jobs do not slow down."""
         return 0
 
     def allowed(self, slowdown: float) -> bool:

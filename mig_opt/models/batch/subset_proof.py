@@ -74,7 +74,7 @@ def _decide_all(search: BlockSearch[M], assignments: Assignments) -> None:
 
 
 def _few(search: BlockSearch[M], assignments: Iterator[list[int]]) -> bool:
-    """Return True if so few assignments are left that each can be looked at; False if the time is up before."""
+    """Return True if few enough assignments are left to look at each; False if the time is up before."""
     for number, _ in enumerate(assignments):
         search.control.spend(_SECONDS_PER_CANDIDATE)
         if number == _MAX_CANDIDATES or search.control.expired:

@@ -192,8 +192,7 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
     """Return the program of accepted jobs that fit on the fleet in each moment, however they migrate.
 
     It minimises the weight of the jobs that are turned away, in thousandths. Numbers of jobs and instances are
-    ``whole`` numbers, or else any. With more than so many terms (``most_terms``) only some moments count, those with
-    most jobs.
+    ``whole`` numbers, or else any. With more than ``most_terms`` terms only some moments count, those with most jobs.
     """
     trace, linear = problem.trace, LinearProgram("admission-with-migration")
     rejected = {job: (linear.choice if whole else linear.share)(f"r{job}") for job in problem.jobs}

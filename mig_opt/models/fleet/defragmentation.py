@@ -92,7 +92,7 @@ def choose_targets(
 ) -> TargetChoice:
     """Choose columns, of which each group has one at least, of least cost or weight; return a bound as well.
 
-    The columns of each entry of ``without`` must not all be taken so many times at once. ``share`` is that of the time
+    No solution takes each column of an entry of ``without`` as many times as that says. ``share`` is that of the time
     which is left.
     """
     linear = LinearProgram("defragmentation")

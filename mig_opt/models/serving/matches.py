@@ -18,8 +18,8 @@ from mig_opt.errors import SolverError
 def best_matching(gains: NDArray[np.int64], left: Sequence[int], right: Sequence[int]) -> NDArray[np.int64]:
     """Return the number of pairs of each group on the left with each on the right that give the greatest gain.
 
-    ``gains`` has the gain of a pair, >= 0, for each group on the left (rows) and on the right, which have so many
-    things. Those without a gain stay alone.
+    ``gains`` has the gain of a pair, >= 0, for each group on the left (rows) and on the right, whose sizes the
+    other arguments are. Those without a gain stay alone.
 
     Examples
     --------

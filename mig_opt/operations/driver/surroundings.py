@@ -44,7 +44,7 @@ _DEEDS = {
     _MANAGER: "makes the layout of the label nvidia.com/mig.config when it changes and when it starts; drain the node "
     "and take it from it: kubectl label node NODE nvidia.com/gpu.deploy.mig-manager=false --overwrite",
 }
-"""What owners do to the partitions of others, and what to do about it."""
+"""Harm that owners do to the partitions of others, and advice against it."""
 
 
 def _processes(root: Path) -> Iterator[tuple[int, str]]:

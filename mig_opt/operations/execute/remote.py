@@ -28,7 +28,7 @@ CONNECTION = "connection"
 """Cause of errors about a connection that is lost."""
 
 _Answers = dict[int, queue.Queue[dict[str, Any] | None]]
-"""Where the answer to each question is waited for, by its number."""
+"""Queues in which the answers to questions are waited for, by their numbers."""
 
 _POLL = 0.2
 """Seconds between questions about a task."""

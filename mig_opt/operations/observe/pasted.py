@@ -37,7 +37,7 @@ _FENCE = re.compile(
     r"(?:`{3,}|~{3,}) *[\w+-]*|\{(?:code|noformat)[^{}]*\}|</?(?:pre|code|details|summary)\b[^<>]*>(?:.*</summary>)?"
 )
 _HEADING = re.compile(r"([\w.-]+) \| (?:CHANGED|SUCCESS) \| rc=0 >>")
-"""What ansible prints above what a command printed on a node."""
+"""Heading of ansible above the output of a command on a node."""
 
 _HARMLESS = re.compile(
     r"Defaulted container .* out of: .*|"
@@ -53,7 +53,7 @@ _WARNING = re.compile(
     r"(?:WARNING|Warning|warning)\b.*|[IW]\d{4} [\d:.]+ +\d+ \S+\] .*|sudo: unable to resolve host .*"
 )
 PENDING = re.compile(r"Warning: MIG mode is in pending (enable|disable) state for GPU .*")
-"""What nvidia-smi says of a mode of MIG that is not in force yet."""
+"""Words of nvidia-smi about a mode of MIG that is not in force yet."""
 
 _BEFORE = r"[^=|\"'{<]*"  # no value of a key, cell of a table or text in quotes
 _REFUSALS = (
@@ -190,7 +190,7 @@ _MARGIN = re.compile(r"(?:\s*>)+|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\
 """Quotes of markdown and mails, and the time of a line."""
 
 _NODE = re.compile(r"\s*(?!Warning:)(?:([A-Za-z0-9][\w.-]*):|\[([A-Za-z0-9][\w./-]*)\]) ?(.*)")
-"""What tools that run a command on many nodes put before each line of its output."""
+"""Name of the node before each line of output, from tools that run a command on many nodes."""
 
 _OBJECT = re.compile(r"(?:apiVersion|kind):")
 _INDENTED = re.compile(r"(\s*)(?:apiVersion|kind):")

@@ -35,7 +35,7 @@ _SIGNS: dict[Format, re.Pattern[str]] = {
     ),
     "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
 }
-"""What a text of a form has."""
+"""Pattern that a text of each form has."""
 _JSON = re.compile(r"\A\s*\[|^\s*\{", re.MULTILINE)
 _OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": read_slurm}
 _OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}

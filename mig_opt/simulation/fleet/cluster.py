@@ -14,8 +14,8 @@ from mig_opt.simulation.fleet.instances import FleetInstances
 
 # Share of the time so far for which a job is expected to run on, once it has run for longer than was declared.
 _OVERRUN_SHARE = 0.5
-_BRIEF_S = 1e-6
-_MOST_BRIEF = 10_000  # wake-ups in a row, each asked for in the one before, due within so many seconds: they never end
+# Seconds within which a wake-up is due that is asked for in another, and the most of these in a row: more never end.
+_BRIEF_S, _MOST_BRIEF = 1e-6, 10_000
 
 
 class Policy(Protocol):
@@ -35,7 +35,7 @@ class Policy(Protocol):
         """Learn that a job is done; its instance is idle."""
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Learn that a job ran out of memory when it needed so much; it waits again, its instance is idle."""
+        """Learn that a job ran out of memory when it needed ``needed_gb``; it waits again, its instance is idle."""
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Learn that a job ran out of memory too often and is given up; its instance is idle."""

@@ -1,4 +1,4 @@
-"""Capacity of segments under a promise: the greatest rate at which so large a share of the requests is in time.
+"""Capacity of segments under a promise: the greatest rate at which the promised share of the requests is in time.
 
 Queues need room. A segment that answers 1,000 requests per second when its batches are full may keep a promise for 99 %
 of its requests up to 850; four of them that share their requests up to 920 each, since one of them is free more often
@@ -41,8 +41,8 @@ _WARM_UP, _SEED = 0.1, 20_241
 MOST_POOLED = 16
 """Segments that are simulated together; more gain hardly anything."""
 _FEW, _APART, _MAX_KINDS_APART = 1 / 8, 8, 4_000_000
-"""Where fewer requests meet another than so large a share of those that may be late, none does: they come so many SLOs
-apart, up to so many of them. With longer times between them a simulation has too many seconds to tell its latencies."""
+"""Simulation of requests that hardly ever meet: the most that meet, as a share of those that may be late, the SLOs from
+one to the next, and the most of them. With longer times between them seconds are too large to tell latencies."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def late_share(
 ) -> float:
     """Return the share of late requests at the segments of one service, simulated once and kept.
 
-    Requests arrive for so many ``seconds``, of which the first tenth does not count, and the reserve of the promise
+    Requests arrive for ``seconds``, of which the first tenth does not count, and the reserve of the promise
     does not count, either. The ``seed`` gives other random numbers for each SLO and rate.
     """
     return _kept_late_share(_ordered(workers), slo, rate, promise, (seconds, seed))
@@ -281,7 +281,7 @@ def late_share(
 def _kept_late_share(
     workers: tuple[Worker, ...], slo: float, rate: float, promise: Promise, length: tuple[float, int]
 ) -> float:
-    """Simulate so many seconds with a seed."""
+    """Return the share from a simulation of some length: seconds, and a seed."""
     seconds, seed = length
     rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
     return _late_share(workers, slo, rate, promise, seconds, rng=rng)
@@ -324,6 +324,6 @@ def _ordered(workers: Iterable[Worker]) -> tuple[Worker, ...]:
 
 @lru_cache(maxsize=4)
 def _poisson(requests: int) -> Floats:
-    """Return so many random points of rate 1."""
+    """Return random points of rate 1, one for each request."""
     points: Floats = np.cumsum(np.random.default_rng(20_242).standard_exponential(requests))
     return points

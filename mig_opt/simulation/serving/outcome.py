@@ -23,7 +23,7 @@ from mig_opt.simulation.serving.queues import (
 from mig_opt.simulation.serving.service import ServedRequests
 
 _DEVIATIONS = {50: 2.01, 25: 2.06, 10: 2.26, 5: 2.78}
-"""Half of a 95 % interval of a mean of so many values, in its standard deviations (Student's distribution)."""
+"""Half of a 95 % interval of a mean, in its standard deviations, by the number of values (Student's distribution)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +225,10 @@ def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, 
     """Return the 95 % interval (Wilson's) of a late share, for requests that are late together.
 
     Requests count at most as much as the ``batches`` that there were, since those of a batch end together. They count
-    less where queues are long for a long time: so much less that their late share, or their mean latency, varies
-    between parts of the run as it does, whichever is less. Latencies tell it also where no request is late. ``blocks``
-    has requests, late ones and the sum of latencies in each of 50 equal parts of a run; ``squares`` is the sum of the
-    squares of latencies. If nothing is known the interval is from 0 to 1.
+    less where queues are long for a long time: their number is then the one that explains how far their late share,
+    or their mean latency, varies between parts of the run, whichever is less. Latencies tell it also
+    where no request is late. ``blocks`` has requests, late ones and the sum of latencies in each of 50 equal parts of a
+    run; ``squares`` is the sum of the squares of latencies. If nothing is known the interval is from 0 to 1.
     """
     requests, late, seconds = (float(total) for total in blocks.sum(axis=0))
     if not requests or not batches:

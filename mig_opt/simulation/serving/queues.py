@@ -27,7 +27,7 @@ LEAST_LATENCY = 1e-7
 BINS = 35_000
 """Bins of a histogram: up to 1e8 seconds."""
 LATE = 1 + 1e-6
-"""A request is late if its latency is more than so many times its SLO: sums of times are rounded."""
+"""Multiple of its SLO above which the latency of a request is late: sums of times are rounded."""
 
 BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS = range(5)
 """Columns of what is counted for each segment."""
@@ -40,7 +40,7 @@ class Segments(NamedTuple):
     processes: Whole  # batches that run at the same time
     waits: Floats  # most seconds that a request waits for its batch to fill
     costs: Floats  # seconds of work that a request is
-    # seconds that a batch of so many requests (the column) occupies its process, and after which it is answered
+    # seconds that a batch occupies its process, and after which it is answered; columns are numbers of requests
     busy: Floats
     answer: Floats
     free: Floats  # seconds at which each process (the column) is free

@@ -78,7 +78,7 @@ def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
 
 
 def wait_steps(log: Log) -> StepFunction:
-    """Return the percentage of all jobs that had a place after so many seconds; fewer than 100 if some never had."""
+    """Return the percentage of all jobs that had a place by the seconds waited; fewer than 100 if some never had."""
     arrivals = np.array([job.arrival for job in log.trace.jobs])
     waits = np.sort(np.array(log.scheduled) - arrivals)
     waits = waits[~np.isnan(waits)]

@@ -218,7 +218,7 @@ def _waits(done: Sequence[Simulation], names: Sequence[str]) -> Panel:
         f"seconds from the arrival to the start{remark}", (0, 1.02 * max(longest) or 1.0), page_room=0.01,
         scale="symlog" if far else "linear", linear_until=shortest / 2,
     )  # fmt: skip
-    heading = "Waits: share of all jobs that had a place after so many seconds"
+    heading = "Waits: share of all jobs that had a place by then"
     hover = {"waited at most": "@x{0.000} s", "jobs": "@y{0.00} %"}
     return _shares("waits", heading, found, names, axis, hover=hover)
 

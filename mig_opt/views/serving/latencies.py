@@ -10,7 +10,7 @@ from mig_opt.views.texts import BOUND, colour_of, elide, one_line
 
 _MOST_LINES = 20  # services whose latencies are drawn
 _FARTHEST, _LEAST_SHARE = 2.0, 1e-3
-"""Pictures end at so many times the SLO, and at so many percent of the requests."""
+"""Ends of the axes: a multiple of the SLO, and a percentage of the requests."""
 
 
 def latency_title(simulation: RequestSimulation) -> str:

@@ -22,7 +22,7 @@ def on(gpu: int, profile: str, start: int, service: str = "a", batch: int = 1) -
 
 
 def contents(deployment: Deployment) -> Counter[tuple[str, tuple[tuple[object, ...], ...]]]:
-    """What is beside each other, wherever it is."""
+    """Fillings that are beside each other, wherever they are."""
     found = []
     for gpu in {segment.gpu for segment in deployment.segments}:
         fill = sorted((s.profile, s.service, s.batch, s.processes, s.throughput) for s in deployment.on(gpu))
@@ -123,7 +123,7 @@ def test_arrangements_are_the_placed_states_with_these_profiles(kind: str, data:
 @pytest.mark.deep
 @pytest.mark.parametrize("services", [1, 12])
 def test_a_thousand_gpus(services: int) -> None:
-    """What is known beforehand: the same deployment with its GPUs in another order and its instances moved."""
+    """A case with a known answer: the same deployment with its GPUs in another order and its instances moved."""
     gpu = get_gpu("A100-80GB")
     kinds = list(product(gpu.maximal_partitions(), range(services)))
     one, two = [], []

@@ -37,7 +37,7 @@ def test_as_little_fragmentation_as_is_enough() -> None:
 
 
 def test_a_fragmentation_is_as_low_as_it_is_when_rounded() -> None:
-    """What is stated with nine digits is enough for the validator, so it is for the plan."""
+    """A figure with nine digits is enough for the validator, so it is for the plan."""
     state = fleet(["1g.5gb@1"], [], [])
     before = defragment(state, ["1g.5gb"]).fragmentation_before
     stated = math.floor(before * 1e9) / 1e9

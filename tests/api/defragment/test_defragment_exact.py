@@ -135,7 +135,7 @@ def test_fifty_gpus_are_proven(load: float) -> None:
 @settings(max_examples=12, deadline=None)
 @given(st.integers(2, 12), st.sampled_from([0.3, 0.5, 0.7, 0.9]), st.integers(0, 10**6))
 def test_never_more_migrations_than_the_greedy_rules(gpus: int, load: float, seed: int) -> None:
-    """What the paper's rules (section IV-D) do, and the fewest migrations that leave as little fragmentation."""
+    """The paper's rules (section IV-D) beside the fewest migrations that leave as little fragmentation."""
     state = random_fleet(gpus, load, seed)
     greedy = greedy_migrations(state)
     reached = validate_migrations(state, greedy)

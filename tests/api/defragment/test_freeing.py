@@ -118,7 +118,7 @@ def _room(model: str, profile: str, others: frozenset[tuple[str, int]]) -> tuple
 
 
 def brute_force(state: FleetState, free: str, most: int) -> tuple[int, int]:
-    """Most units that can be free within so many migrations, and the fewest for that: every order of single moves."""
+    """Most units that can be free within a number of migrations, and the fewest for that, of all single moves."""
     nodes = state.nodes if free == "nodes" else tuple(map(str, range(state.gpus)))
     pinned = frozenset((h.gpu, h.profile, h.start) for h in state.instances if h.pinned)
     start = frozenset((h.gpu, h.profile, h.start) for h in state.instances)
@@ -176,7 +176,7 @@ def test_weights_against_brute_force(seed: int) -> None:
 
 
 def lightest(state: FleetState, most: int) -> tuple[int, int]:
-    """Most GPUs that can be free within so many migrations, and the least weight for that."""
+    """Most GPUs that can be free within a number of migrations, and the least weight for that."""
     weights = {(h.gpu, h.profile, h.start): h.weight for h in state.instances}
     pinned = frozenset((h.gpu, h.profile, h.start) for h in state.instances if h.pinned)
     frontier: dict[Moved, int] = {frozenset((place, weights[place]) for place in weights): 0}

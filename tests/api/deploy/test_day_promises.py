@@ -31,7 +31,7 @@ def rates(*row: float) -> RateTable:
 
 
 def planned(*row: float, promise: float = 0.999, **more: object) -> DayPromiseResult:
-    """What is found; it is valid for the day, and every step keeps the promise with random numbers of its own."""
+    """A plan that is valid for the day; every step keeps the promise, also with other random numbers."""
     result = deploy_day_with_promise(demand(), rates(*row), promise, **more)
     assert result.day == Day(demand(), rates(*row))
     assert validate_day(result.day, result.plan).valid

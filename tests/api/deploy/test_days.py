@@ -42,7 +42,7 @@ def one_gpu(**more: object) -> Demand:
 
 
 def checked(day: Day, **more: object) -> days.DayResult:
-    """What is found for a day; it is valid, and no bound is above a cost."""
+    """Plan and bound of a day; it is valid, and no bound is above a cost."""
     result = deploy_day(
         day.demand,
         day.rates,

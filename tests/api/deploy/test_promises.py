@@ -87,7 +87,7 @@ def test_too_few_gpus_for_the_promise():
 
 
 def on_a30(points: tuple[Point, ...], *services: Service, share: float = 1.0, count: int | None = None) -> Demand:
-    """Services of the model ``m`` with these points, whose latency may take so much of the SLO."""
+    """Services of the model ``m`` with these points, whose latency may take that share of the SLO."""
     return Demand(services, (ProfileTable("m", "A30", points),), (GpuPool(A30, count),), SloRule(share))
 
 

@@ -1,4 +1,4 @@
-"""Why a batch is infeasible, or its makespan not below a target."""
+"""Reasons why a batch is infeasible, or its makespan not below a target."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_more_gpus_do_not_help_tasks_that_share_a_live_instance() -> None:
 
 @pytest.mark.parametrize("scale", [1e3, 1e-3])
 def test_times_of_many_decimals(scale: float) -> None:
-    """Where makespans cannot be counted in ticks, a millionth below the bound is ruled out, and no more is claimed."""
+    """If makespans cannot be counted in ticks, a millionth below the bound is ruled out, and no more is claimed."""
     batch = batch_of(
         Task("a", {4: math.pi * scale}), Task("b", {4: math.e * scale}), operations=OperationCosts.zero(A30)
     )
@@ -289,7 +289,7 @@ def test_tasks_that_fit_nowhere_are_explained_all_at_once() -> None:
 
 
 def test_a_large_batch_is_explained_within_the_limit() -> None:
-    """How far the work gets depends on the machine; that it is right does not."""
+    """The machine decides how far the work gets, not whether it is right."""
     batch = generate_batch(300, seed=2)
     explanation = explain(batch, 1000.0, time_limit=1.0)
     (conflict,) = explanation.conflicts

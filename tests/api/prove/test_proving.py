@@ -86,7 +86,7 @@ def test_rodinia() -> None:
 
 
 def test_within(far: Schedule) -> None:
-    """What is shorter by no more than that does not count: FAR is 0.12 s above the optimum."""
+    """A schedule that is shorter by no more than that does not count: FAR is 0.12 s above the optimum."""
     assert prove(tiny.BATCH, far, within=0.12).claim is Claim.PROVED
     assert prove(tiny.BATCH, far, within=0.11).claim is Claim.REFUTED
 

@@ -13,7 +13,7 @@ from mig_opt.cli.commands import COMMANDS
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> dict[str, tuple[object, ...]]:
-    """What each command needs."""
+    """Arguments that each command needs."""
     demand, plan = services(tmp_path), fleet(tmp_path)
     return {
         "validate": (demand, plan),

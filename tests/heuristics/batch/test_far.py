@@ -184,7 +184,7 @@ def test_along_the_family_area_never_falls_and_the_longest_task_never_grows(batc
 
 @given(st.one_of(batches(max_tasks=12), realistic_batches(max_tasks=12)))
 def test_plans_know_their_makespan(batch: Batch) -> None:
-    """What the search decides by is what comes out, but for destructions that are removed in the end."""
+    """The search decides by the makespan that comes out, but for destructions that are removed in the end."""
     family, repartitioning = AllocationFamily(batch), Repartitioning(batch)
     more = True
     while more:

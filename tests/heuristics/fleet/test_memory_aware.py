@@ -140,7 +140,7 @@ def test_a_limit_on_the_slowdown() -> None:
 
 
 def wide(name: str, sms: int | None, gb: float = 4.0) -> Job:
-    """A job that fills so many SMs; an A100 has 14 on each compute slice, 98 on 7g."""
+    """A job that fills a number of SMs; an A100 has 14 on each compute slice, 98 on 7g."""
     return Job(name, 0.0, dict.fromkeys(A100.sizes, 5.0), memory_gb=gb, sms=sms)
 
 

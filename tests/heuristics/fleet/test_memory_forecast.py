@@ -13,7 +13,7 @@ from mig_opt.heuristics.fleet.base import LinearFit
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 
 Z = 2.5758293035489004
-"""99 % of a normal distribution are within so many standard deviations."""
+"""Standard deviations within which 99 % of a normal distribution are."""
 
 
 def seen(forecast: MemoryForecast, *requested: float) -> MemoryForecast:

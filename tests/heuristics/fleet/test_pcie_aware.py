@@ -56,7 +56,7 @@ def gpus_of(done: Simulation) -> dict[str, int]:
 
 
 def times_of(done: Simulation) -> dict[str, tuple[object, object]]:
-    """When each job was given its place, and when it ended."""
+    """Seconds at which each job was given its place and ended."""
     return {row[0]: (row[3], row[4]) for row in rows(done.log)}  # type: ignore[misc]
 
 

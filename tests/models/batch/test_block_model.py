@@ -64,7 +64,7 @@ def test_every_last_instance_stays() -> None:
 
 
 def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
-    """Whether the model has a solution that runs each task at its place and is at most so long."""
+    """True if the model has a solution of at most that length that runs each task at its place."""
     fixed = model.model.clone()
     for choices, at in zip(model.assigned, places, strict=True):
         there = [choice for slot, choice in choices.items() if model.slots.lifetimes[slot].place == at]

@@ -77,7 +77,7 @@ def test_marks_never_raise_the_bound_above_the_optimum(batch: Batch, method: str
 
 
 def test_a_task_as_long_as_the_schedule_tells_much() -> None:
-    """Where b, c and d run for 9.5 s on a slice each, a has 10 s on the fourth, or leaves too little to them.
+    """If b, c and d run for 9.5 s on a slice each, a has 10 s on the fourth, or leaves too little to them.
 
     On two slices a takes 9 s and 46.5 slice-seconds are 11.6 s of the GPU. So nothing ends before a on one slice, which
     is created after 0.1 s.

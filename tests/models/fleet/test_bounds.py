@@ -121,7 +121,7 @@ def test_memory_slices_count_where_compute_slices_do_not() -> None:
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
 def test_instances_never_have_more_compute_slices_than_the_gpu(gpu) -> None:  # type: ignore[no-untyped-def]
-    """What the area bounds rest on."""
+    """The area bounds rest on this."""
     for partition in gpu.maximal_partitions("double-memory"):
         assert sum(place.profile.compute_slices for place in partition) <= gpu.compute_slices
 

@@ -33,7 +33,7 @@ def random_batch(rng: random.Random) -> Batch:
 
 
 def free_places(batch: Batch, schedule: Schedule, gpu: int) -> list[tuple[str, int]]:
-    """Where somebody else can have an instance that is not in the way."""
+    """Places where an instance of somebody else is not in the way."""
     parts = [*schedule.runs, *(schedule.operations or ()), *batch.initial]
     used = [batch.gpu.placement(part.profile, part.start) for part in parts if part.gpu == gpu]
     return [

@@ -1,4 +1,4 @@
-"""Which boards there are, and on which of them MIG is on: what a text does not say is told, and not taken for free."""
+"""The boards of a node, and those with MIG on: a gap in a text is told, and never taken for a free board."""
 
 from __future__ import annotations
 

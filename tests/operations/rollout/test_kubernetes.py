@@ -29,7 +29,7 @@ def on_gpu(gpu: int, *placements: str) -> list[Segment]:
 
 
 def stuck(gpu: GpuModel, order: Sequence[Profile], held: Sequence[Placement]) -> bool:
-    """Whether a choice of places leads to a dead end, by trying all."""
+    """True if a choice of places leads to a dead end; all are tried."""
     if not order:
         return False
     places = [gpu.placement(order[0].name, start) for start in order[0].starts]

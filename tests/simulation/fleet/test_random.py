@@ -68,7 +68,7 @@ def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObjec
 
 
 def decided(done: Simulation, before: float) -> list[tuple[object, ...]]:
-    """What had begun before some second, and what of it was over by then."""
+    """Runs that had begun before some second, with the ends of those that were over by then."""
     return sorted(
         (run.job, run.begin, run.gpu, str(run.placement), run.end if run.end < before else None)
         for run in done.log.runs()

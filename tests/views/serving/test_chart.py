@@ -34,7 +34,7 @@ def segment(service: str, gpu: int, profile: str, start: int, throughput: float 
 
 
 def fleet(count: int, names: Sequence[str], kinds: Sequence[str] = ("A100-80GB",), patterns: int = 1000) -> Deployment:
-    """GPUs cut at random, of which at most so many differ."""
+    """GPUs cut at random, with a limit on those that differ."""
     rng = random.Random(count)
     made: list[tuple[str, list[tuple[str, str, int]]]] = []
     segments = []

@@ -17,7 +17,7 @@ from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Control
 
 Join = Literal["trivial", "reversed", "moved"]
-"""How a batch is joined to those before.
+"""Manner in which a batch is joined to those before.
 
 ``trivial``: it begins when the last task before it has ended, on empty GPUs. ``reversed``: it may overlap with those
 before; it is planned with small instances first where that ends earlier, so that they follow the small instances with

@@ -17,7 +17,7 @@ from mig_opt.gpu.model import Profile
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TRIAL, _SECONDS_PER_GPU = 2e-4, 2e-6
-"""What it takes to find a step and to judge it, and more for each GPU."""
+"""Time to find a step and to judge it, and time that each GPU adds."""
 _SAME = 1e-9
 """Times that differ by less than this share of the makespan are equal."""
 
@@ -27,10 +27,10 @@ _TRIALS = 8
 """Steps that are judged then before the refinement gives up."""
 
 Reading = Literal["margins", "slacks"]
-"""When the slices of an instance end, which decides where steps begin and where they lead.
+"""Ends of the slices of an instance, which decide where steps begin and where they lead.
 
-``margins``: as printed, with the last task on them. ``slacks``: so much before the makespan as the work on the instance
-could grow without a longer makespan, which also counts what waits for it on other slices (critical path).
+``margins``: as printed, with the last task on them. ``slacks``: before the makespan by the time that the work on the
+instance could grow without a longer makespan, which also counts what waits for it on other slices (critical path).
 """
 
 Entry = tuple[float, int]

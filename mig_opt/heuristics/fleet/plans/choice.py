@@ -25,7 +25,7 @@ _PRESSING_SHARE = 0.25  # share of a plan that is kept for jobs that have to beg
 _MOST_ERROR = 0.3
 _EXACT_ERROR = 0.02  # the same, up to which one time for all jobs is believed
 _LEAST_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
-# A job goes first if it is longer than so many times the seconds that all known work takes the whole fleet.
+# A job goes first if it is longer than this multiple of the seconds that all known work takes the whole fleet.
 _PRESSING_MULTIPLE = 1.5
 
 
@@ -33,8 +33,8 @@ _PRESSING_MULTIPLE = 1.5
 class Fairness:
     """Rules for jobs that have waited long."""
 
-    doubling_runs: float  # the weight of a job doubles when it has waited so many times its shortest run
-    # a job is overtaken no more when it has waited so many times its shortest run, and so many seconds
+    doubling_runs: float  # the wait, in shortest runs of a job, that doubles its weight
+    # the wait from which on a job is overtaken no more: in its shortest runs and in seconds, both of which count
     overtaken_runs: float
     overtaken_s: float
 
@@ -73,7 +73,7 @@ class JobChooser:
         self._needs: dict[int, float] = {}
 
     def needs(self, job: int, memory_gb: float) -> None:
-        """Note that a job needs so much memory."""
+        """Note the memory that a job needs at least."""
         self._needs[job] = max(memory_gb, self._needs.get(job, 0.0))
         self._known.pop(job, None)
 

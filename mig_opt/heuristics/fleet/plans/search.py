@@ -189,7 +189,7 @@ class PlanSearch:
         return decode(self._arrays, jobs, np.inf, self._workspace)
 
     def _rounds(self) -> int:
-        """Return the number of rounds of an annealing; 0 if so few would only fit the model of the link."""
+        """Return the rounds of an annealing; 0 if they are too few for more than a fit to the model of the link."""
         placements_of = self._problem.cluster.geometry.placements_of
         placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
         most = _MOST_CANDIDATES // (placements * len(self._problem.gpus))
