@@ -27,6 +27,8 @@ FOREIGN = {
     "lives": "lifetimes",
     "occupancy": "lifetimes",
     "servant": "worker",
+    "shake": "perturbation",
+    "spots": "places",
     "ticked": "integer",
     "tip": "leaf",
 }

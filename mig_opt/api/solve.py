@@ -100,7 +100,7 @@ def solve(
 
     def work() -> None:
         if batch.unplaceable():
-            control.refute("a task fits on no instance")
+            control.report_infeasible("a task fits on no instance")
             return
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
@@ -113,7 +113,7 @@ def solve(
             placements = find_partition(batch.gpu, partition, batch.profile_set) if found.options else ()
             call(found, needed, control, partition=placements)
 
-    def conclude(*, status: Status, lower_bound: float, **known: Any) -> ScheduleResult:
+    def make_result(*, status: Status, lower_bound: float, **known: Any) -> ScheduleResult:
         if status is Status.INFEASIBLE:
             lower_bound = math.inf
         elif status is Status.OPTIMAL and ticks.exact:
@@ -129,7 +129,7 @@ def solve(
         violations=lambda schedule: violations_of_method(batch, schedule),
         optimal=met,
         same=equal_within_resolution,
-        conclude=conclude,
+        make_result=make_result,
     )
 
 

@@ -69,7 +69,7 @@ class Horizon:
 
     batch: Batch  # without tasks that can run nowhere, and without GPUs that nobody needs
     seconds: float
-    spots: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
+    assignment: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
     places: tuple[ReachablePlace, ...]  # outer ones first on each GPU
     begins: Mapping[Profile, float]  # second before which nothing can run on a profile, on any GPU
 
@@ -82,8 +82,8 @@ class Horizon:
             return cls.of(batch.replace(tasks=able)) if able else cls(batch, 0.0, (), (), {})
         batch = _without_idle_gpus(batch)
         tasks = _Tasks(batch)
-        seconds, spots = tasks.simple_schedule()
-        return cls(batch, seconds, spots, tuple(tasks.reachable(seconds * _MARGIN)), tasks.begins)
+        seconds, assignment = tasks.simple_schedule()
+        return cls(batch, seconds, assignment, tuple(tasks.reachable(seconds * _MARGIN)), tasks.begins)
 
     def until(self, seconds: float) -> Horizon:
         """Return the same with a later second."""
@@ -112,7 +112,7 @@ class Horizon:
     @cached_property
     def schedule(self) -> Schedule:
         """A schedule that ends by then."""
-        return nested_schedule(self.batch, self.spots)
+        return nested_schedule(self.batch, self.assignment)
 
     def times(self) -> Iterator[float]:
         """Yield the seconds of everything that can be part of a schedule that ends by then."""
@@ -189,8 +189,8 @@ class _Tasks:
         return least
 
     def _nested(self, profiles: Integers) -> _Found:
-        spots = self._spread(profiles)
-        return nested_makespan(self._batch, spots), spots
+        assignment = self._spread(profiles)
+        return nested_makespan(self._batch, assignment), assignment
 
     def _spread(self, profiles: Integers) -> tuple[tuple[int, Placement], ...]:
         """Return a place for each task on its profile: the longest one first, each where it begins first."""
@@ -202,7 +202,7 @@ class _Tasks:
         for task in np.argsort(-times, kind="stable").tolist():
             queues[profiles[task]].append(task)
         clear = [list(slices) for slices in self._clear]
-        spots: dict[int, tuple[int, Placement]] = {}
+        assignment: dict[int, tuple[int, Placement]] = {}
         for places, queue in zip(self._places, queues, strict=True):
             if not queue:
                 continue
@@ -213,13 +213,13 @@ class _Tasks:
                 begin, at = begins[0]
                 ends[at] = begin + seconds[task]
                 heapq.heapreplace(begins, (ends[at], at))
-                spots[task] = places[at]
+                assignment[task] = places[at]
             for at, end in ends.items():
                 gpu, placement = places[at]
                 cleared = end + self._batch.operations.of("destroy", placement.profile)
                 for position in placement.footprint:
                     clear[gpu][position] = max(clear[gpu][position], cleared)
-        return tuple(spots[task] for task in range(len(profiles)))
+        return tuple(assignment[task] for task in range(len(profiles)))
 
     def _begin(self, clear: Sequence[Sequence[float]], gpu: int, placement: Placement) -> float:
         """Return the second before which nothing can run in a place, if its slices are clear from some second on."""

@@ -206,7 +206,7 @@ class Control(Limits, Generic[Plan]):
         with self._lock:
             self.proven.append(goal)
 
-    def refute(self, reason: str) -> None:
+    def report_infeasible(self, reason: str) -> None:
         """Report that there is no plan at all, and why."""
         with self._lock:
             self.infeasible, self.reason = True, reason
@@ -238,7 +238,7 @@ def run(
     violations: Callable[[Plan], Sequence[object]],
     optimal: Callable[[], bool] | None = None,
     same: Callable[[float, float], bool] = operator.eq,
-    conclude: Callable[..., R],
+    make_result: Callable[..., R],
 ) -> R:
     """Run a method on a problem, and return its result once the plan has passed its validator.
 
@@ -259,7 +259,7 @@ def run(
         objective is no more than the lower bound.
     same : callable
         Returns True if a lower bound that is above an objective is so because of rounding only.
-    conclude : callable
+    make_result : callable
         Makes the result of the attributes of :class:`Result`, which it gets by keyword.
 
     Raises
@@ -295,7 +295,7 @@ def run(
         status = Status.OPTIMAL if complete and best else status or Status.FEASIBLE
     elif status is None:
         status = Status.INFEASIBLE if control.infeasible else Status.NO_SOLUTION
-    result = conclude(
+    result = make_result(
         status=status,
         method=method.name,
         plan=plan,

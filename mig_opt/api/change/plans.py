@@ -107,7 +107,7 @@ def plan_change(
             part.improve(control, lambda: control.offer(_change_plan(problem, parts)))
         control.raise_bound(sum(part.least for part in parts), "no order of the steps interrupts fewer segments")
 
-    def conclude(*, plan: ChangePlan | None, lower_bound: float, **known: Any) -> ChangeResult:
+    def make_result(*, plan: ChangePlan | None, lower_bound: float, **known: Any) -> ChangeResult:
         final = _change_plan(problem, parts)
         if plan is None or (len(plan.interrupted), plan.duration) == (len(final.interrupted), final.duration):
             plan = final  # the last claims of what is proven included
@@ -124,7 +124,7 @@ def plan_change(
             validate_change(running, deployment, plan, demand=demand, operations=operations).violations
         ),
         optimal=lambda: len(_change_plan(problem, parts).proven) == 2,
-        conclude=conclude,
+        make_result=make_result,
     )
 
 

@@ -127,7 +127,7 @@ def defragment(
     def report() -> None:
         found = planner.found
         if found.infeasible:
-            control.refute(found.infeasible)
+            control.report_infeasible(found.infeasible)
         least = found.least_cost if free else fleet.mean(found.least_cost)
         control.raise_bound(least if goal.least else found.lower_bound)
         if found.moves is not None:
@@ -142,7 +142,7 @@ def defragment(
             found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
         return [*found, *_wrong_statements(state, plan, planner.found.lower_bound, wanted, free)]
 
-    def conclude(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+    def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
         found = planner.found
         # The bound of the run may be one on the fragmentation; that of the result is one on the migrations.
         known |= {"lower_bound": 0 if found.infeasible else found.lower_bound, "proven": planner.proven}
@@ -166,7 +166,7 @@ def defragment(
         violations=violations,
         optimal=lambda: "migrations" in planner.proven,
         same=lambda bound, value: bound - value <= _ROUNDING,
-        conclude=conclude,
+        make_result=make_result,
     )
 
 

@@ -127,7 +127,7 @@ def deploy_day_with_promise(
     control = Control[DayPlan](options, judge=lambda plan: (day.cost(plan),))
     search = _Search(day, promise, method, control, lookahead=lookahead)
 
-    def conclude(*, plan: DayPlan | None, **known: Any) -> DayPromiseResult:
+    def make_result(*, plan: DayPlan | None, **known: Any) -> DayPromiseResult:
         steps = () if plan is None else zip(day.demands, plan.deployments, strict=True)
         simulations = tuple(None if asked is None else search.trials.shown(asked, own) for asked, own in steps)
         fewest = (0,) * day.steps if search.first is None else search.first.fewest_gpus
@@ -143,7 +143,7 @@ def deploy_day_with_promise(
         violations=lambda plan: validate_day(day, plan).violations,
         optimal=lambda: control.objective is not None and control.objective <= control.lower_bound * (1 + 1e-9),
         same=lambda bound, cost: bound > cost,  # the bound holds under the capacities only
-        conclude=conclude,
+        make_result=make_result,
     )
 
 
@@ -169,7 +169,7 @@ class _Search:
         check_size(asked)
         tables = CapacityTables(asked, self._promise)
         if too_many := why_too_many(tables.demand()):
-            control.refute(f"with the capacities of the promise: {too_many}")
+            control.report_infeasible(f"with the capacities of the promise: {too_many}")
             return
         limits = self._limits = Limits(control.options)  # from now on: capacities may have taken long to simulate
         services = {service.name: service for service in peak.services}

@@ -33,13 +33,13 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 ALONE = 12
 """Steps of a day that is planned as a whole."""
-_SPAN, _STRIDE, _PLACED, _CALM = 8, 4, 3, (2, 4)
-"""Steps of a program for numbers and from one to the next, and of models with places, those for calm changes last."""
-_CALM_UNTIL = 0.7
-"""Share of the time after which the search for calm changes makes way for the lower bound."""
-_CALM_SHARE = 0.5
-"""Share of the remaining time that the search for calm changes may take about, step after step; most are found at once,
-so a step may take three times its part."""
+_SPAN, _STRIDE, _PLACED, _UNDISTURBED = 8, 4, 3, (2, 4)
+"""Steps of a program for numbers and from one to the next, and of models with places, also for undisturbed services."""
+_UNDISTURBED_UNTIL = 0.7
+"""Share of the time after which the search for changes that disturb no service ends, in favour of the lower bound."""
+_UNDISTURBED_SHARE = 0.5
+"""Share of the remaining time that the search for such changes may take about, step after step; most are found at once, so
+a step may take three times its part."""
 _BOUND_SPAN = 6
 """Steps of a program for the lower bound."""
 _NOISE = Fraction(1, 10**9)
@@ -63,7 +63,7 @@ def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult 
             found[demand] = run_method(demand, "exact", control, gap=_NEARLY_PROVEN)
         result = found[demand]
         if result.status is Status.INFEASIBLE:
-            control.refute(f"at {day.clock(step)}: {'; '.join(why_unservable(demand)) or result.reason}")
+            control.report_infeasible(f"at {day.clock(step)}: {'; '.join(why_unservable(demand)) or result.reason}")
             return None
         if result.deployment is None:
             return None
@@ -111,7 +111,7 @@ class DaySearch:
         self._place(range(steps))
         self._offer(self._deployments)
         self._improve_parts()
-        for length in _CALM:
+        for length in _UNDISTURBED:
             self._improve_places(length, only_interrupted=True)
         if steps > ALONE:
             self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
@@ -133,7 +133,7 @@ class DaySearch:
             self._deployments = []
             for tight, part in parts:
                 if tight:
-                    self._place_calmly(part)
+                    self._place_undisturbed(part)
                 else:
                     self._improve_counts(part)
                     self._place(part)
@@ -222,8 +222,8 @@ class DaySearch:
             same = before is not None and counts == self._counts[step - 1]
             self._deployments.append(before if before and same else self._placed_after(before, step, counts))
 
-    def _place_calmly(self, part: range) -> None:
-        """Place steps one after the other, each by calm changes from the one before; their numbers follow from that.
+    def _place_undisturbed(self, part: range) -> None:
+        """Place steps one after the other, each by a change without interruption if there is one; numbers follow.
 
         Where that is not possible the step before is placed anew with it, if that disturbs fewer services.
         """
@@ -233,13 +233,13 @@ class DaySearch:
             done.append(align(done[-1], fresh) if done else fresh)
             if len(done) == 1 or self._day.demands[step] is None:
                 continue
-            share = _CALM_SHARE / (4 + part.stop - step)
-            disturbed = self._calm_span(range(step, step + 1), None, share=share, workers=1)
+            share = _UNDISTURBED_SHARE / (4 + part.stop - step)
+            disturbed = self._undisturb(range(step, step + 1), None, share=share, workers=1)
             if disturbed and step - 1 in part and step > 1 and self._day.demands[step - 1] is not None:
-                self._calm_span(range(step - 1, step + 1), disturbed, share=2 * share)
+                self._undisturb(range(step - 1, step + 1), disturbed, share=2 * share)
 
-    def _calm_span(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int:
-        """Place the last steps anew by calm changes, if fewer services are disturbed than that; return for how many."""
+    def _undisturb(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int:
+        """Place the last steps anew, if that disturbs fewer services than ``most``; return how many it disturbs."""
         done = self._deployments
         gpus = self._whole_fleet(done[-1].gpus)
         before, *known = (one.replace(gpus=gpus) for one in done[span.start - 1 :])
@@ -250,7 +250,7 @@ class DaySearch:
             self._control,
             known=known,
             share=share,
-            calm=True,
+            undisturbed=True,
             workers=workers,
         )
         if outcome.deployments is None:
@@ -285,10 +285,10 @@ class DaySearch:
         length = min(length, self._day.steps)
         while not self._control.expired and (worst := self._worst(length)) is not None:
             interrupted, span = worst
-            if only_interrupted and (not interrupted or self._used_up(_CALM_UNTIL)):
+            if only_interrupted and (not interrupted or self._used_up(_UNDISTURBED_UNTIL)):
                 return
             self._idle.add((span, self._around(span)))
-            self._improve_span(span, share=0.1, calm=interrupted > 0)
+            self._improve_span(span, share=0.1, undisturbed=interrupted > 0)
 
     def _prove(self, day: range) -> None:
         """Prove a plan of a whole day, or find a better one; if need be with more GPUs than it uses, too."""
@@ -299,7 +299,7 @@ class DaySearch:
             self._improve_span(day, share=1.0, proves=True, more=True)
 
     def _improve_span(
-        self, span: range, *, share: float, proves: bool = False, calm: bool = False, more: bool = False
+        self, span: range, *, share: float, proves: bool = False, undisturbed: bool = False, more: bool = False
     ) -> None:
         best, steps = self._best, self._day.steps
         inside, whole = best[span.start : span.stop], len(span) == steps
@@ -313,10 +313,10 @@ class DaySearch:
             Span(span, gpus, usable, before, after),
             self._control,
             known=[one.replace(gpus=gpus) for one in inside],
-            at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole and not calm else Fraction(0),
+            at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole and not undisturbed else Fraction(0),
             share=share,
             proves=proves,
-            calm=calm,
+            undisturbed=undisturbed,
         )
         if whole and outcome.bound is not None:
             elsewhere = self._least_with_more([gpus[gpu] for gpu in usable])

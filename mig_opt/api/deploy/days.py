@@ -115,7 +115,7 @@ def deploy_day(
             if found is not None:
                 control.offer(Changes(day, control).plan(found))
 
-    def conclude(**known: Any) -> DayResult:
+    def make_result(**known: Any) -> DayResult:
         return DayResult(day=day, fewest_gpus=_fewest(day, alone), **known)
 
     return run(
@@ -125,7 +125,7 @@ def deploy_day(
         work,
         violations=lambda plan: validate_day(day, plan).violations,
         same=lambda bound, cost: math.isclose(bound, cost, rel_tol=1e-9),
-        conclude=conclude,
+        make_result=make_result,
     )
 
 

@@ -112,7 +112,7 @@ def deploy(
         adjust=None if running is None or retained is not None else functools.partial(align, running),
     )
 
-    def conclude(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
+    def make_result(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
         proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
         return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, demand=demand, **known)
 
@@ -122,7 +122,7 @@ def deploy(
         found,
         lambda: _work(demand, found, control, unservable, initial, running=running, retained=retained),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
-        conclude=conclude,
+        make_result=make_result,
     )
 
 
@@ -146,14 +146,14 @@ def _work(
     **fleets: Deployment | None,
 ) -> None:
     if unservable:
-        control.refute("; ".join(unservable))
+        control.report_infeasible("; ".join(unservable))
         return
     relaxation = Relaxation(demand)
     best = relaxation.bounds[0]
     control.raise_bound(best.gpus, best.reason)
     lacking = shortage(demand, best)
     if lacking:
-        control.refute(lacking)
+        control.report_infeasible(lacking)
         return
     if initial is not None:
         control.offer(initial)

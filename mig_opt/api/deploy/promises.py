@@ -140,7 +140,7 @@ def deploy_with_promise(
     trials = PromiseTrials(promise, options.seed)
     search = _Search(demand, promise, chosen, trials=trials, options=options, running=running)
 
-    def conclude(*, status: Status, plan: Deployment | None, lower_bound: float, **known: Any) -> PromiseResult:
+    def make_result(*, status: Status, plan: Deployment | None, lower_bound: float, **known: Any) -> PromiseResult:
         known["proven"] = ("gpus",) if status is Status.OPTIMAL else ()
         return PromiseResult(
             status=status,
@@ -160,7 +160,7 @@ def deploy_with_promise(
         chosen,
         lambda: search.run(tuple(incumbents)),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
-        conclude=conclude,
+        make_result=make_result,
     )
 
 

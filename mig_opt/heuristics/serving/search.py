@@ -125,25 +125,25 @@ class _State:
         while not control.expired and (self._move_one(control.lower_bound) or self._move_two(control.lower_bound)):
             pass
 
-    def _values(self, totals: Numbers | Whole, aim: float) -> Numbers:
+    def _values(self, totals: Numbers | Whole, target: float) -> Numbers:
         """Return what is to be made small: divisible GPUs until there are as few as can be, and then slices."""
         whole, divisible = self._judge(totals)
         slices = totals @ self._slices
-        most = max(aim, 1)
+        most = max(target, 1)
         values: Numbers = np.where(whole <= most, slices * 1e-6, 1 + divisible + slices * 1e-4)
         return values
 
-    def _move_one(self, aim: float) -> bool:
-        values = self._values(self._total + self._moves, aim)
+    def _move_one(self, target: float) -> bool:
+        values = self._values(self._total + self._moves, target)
         values[self._able == 0] = math.inf
         move = int(values.argmin())
-        if values[move] >= self._values(self._total[None, :], aim)[0] - _NOISE:
+        if values[move] >= self._values(self._total[None, :], target)[0] - _NOISE:
             return False
         able = np.flatnonzero(self._can[:, move])
         if len(able) > _FEW:
-            self._make(able[: self._times(move, len(able), aim)], move)
+            self._make(able[: self._times(move, len(able), target)], move)
         else:
-            self._make(able[:1], move, self._times(move, self._most_times(int(able[0]), move), aim))
+            self._make(able[:1], move, self._times(move, self._most_times(int(able[0]), move), target))
         return True
 
     def _most_times(self, row: int, move: int) -> int:
@@ -159,22 +159,22 @@ class _State:
             most = min(most, (int(counts.sum()) - int(self._covers.replicas[row])) // fewer)
         return max(most, 1)
 
-    def _times(self, move: int, most: int, aim: float) -> int:
+    def _times(self, move: int, most: int, target: float) -> int:
         """Return how often a good move is to be made at once: half as often as is best, once at least."""
         if most <= _FEW:
             return 1
         steps = 2 ** np.arange(most.bit_length())
-        values = self._values(self._total + steps[:, None] * self._moves[move], aim)
+        values = self._values(self._total + steps[:, None] * self._moves[move], target)
         return max(int(steps[values.argmin()]) // 2, 1)
 
-    def _move_two(self, aim: float) -> bool:
+    def _move_two(self, target: float) -> bool:
         able = [move for move in self._paired if self._able[move]]
         if len(able) < 2:
             return False
         moves = self._moves[able]
         first, second = np.triu_indices(len(able))
-        values = self._values(self._total + moves[first] + moves[second], aim)
-        now = self._values(self._total[None, :], aim)[0] - _NOISE
+        values = self._values(self._total + moves[first] + moves[second], target)
+        now = self._values(self._total[None, :], target)[0] - _NOISE
         better = np.flatnonzero(values < now)
         for pair in better[np.argsort(values[better], kind="stable")][:20]:
             one, two = able[first[pair]], able[second[pair]]

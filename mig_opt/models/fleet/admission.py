@@ -170,7 +170,7 @@ def admission_optimum(
         _METHOD,
         lambda: most_accepted(problem, control, migration=migration),
         violations=lambda admission: check_admission(trace, admission),
-        conclude=functools.partial(AdmissionOptimum, goal=goal, migration=migration, trace=trace),
+        make_result=functools.partial(AdmissionOptimum, goal=goal, migration=migration, trace=trace),
     )
 
 

@@ -133,7 +133,7 @@ def trace_optimum(
         violations=lambda schedule: _violations(trace, batch, schedule),
         optimal=lambda: bool(control.proven),
         same=equal_within_resolution,
-        conclude=functools.partial(TraceOptimum, goal=goal, batch=batch),
+        make_result=functools.partial(TraceOptimum, goal=goal, batch=batch),
     )
 
 

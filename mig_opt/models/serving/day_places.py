@@ -5,10 +5,10 @@ may be in each placement of each GPU in each step; a segment that was not in the
 price, and a GPU with a segment its hours. Interruptions are not part of it, so what it proves is a lower bound. For the
 whole of a short day this is the exact model; of longer days it improves some steps at a time.
 
-Where changes interrupt segments, the model looks for *calm* ones. A change is calm for a service if none of its
-segments ends, or if those that stay are enough for its rate: such services end their segments first. It is calm for
-another one, too, if those that begin in slices that are free by then are enough together with those that stay: then it
-never lacks throughput. Other changes may do without interruptions too, so nothing is proven then.
+Where changes interrupt segments, the model looks for some *without interruption*. A change leaves a service undisturbed
+if none of its segments ends, or if those that stay are enough for its rate: such services end their segments first. It
+does so for another one, too, if those that begin in slices that are free by then are enough together with those that
+stay: then it never lacks throughput. Other changes may do without interruptions too, so nothing is proven then.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlaceOutcome:
 
     deployments: tuple[Deployment, ...] | None  # None if none were found in time
     bound: Fraction | None  # in GPU-hours, with the changes at both ends of the span; None without a proof
-    disturbed: int = 0  # services for which a change is not calm, one change after the other, if that was asked for
+    disturbed: int = 0  # services that changes may interrupt, one change after the other, if that was asked for
 
 
 def best_places(
@@ -74,7 +74,7 @@ def best_places(
     at_least: Fraction = Fraction(0),
     share: float = 1.0,
     proves: bool = False,
-    calm: bool = False,
+    undisturbed: bool = False,
     workers: int | None = None,
 ) -> PlaceOutcome:
     """Look for the places of least cost in the steps of a span.
@@ -82,9 +82,9 @@ def best_places(
     The solver may take a ``share`` of the time that is left, and starts from the ``known`` deployments of these steps,
     if there are some. No cost is below ``at_least`` GPU-hours. Where ``proves`` is false better deployments are wanted
     soon, and no bound; ``workers`` are the threads then, by default those of the run: a step after a known one takes
-    least with one. With ``calm``, a change that is not calm for a service costs the price of an interruption.
+    least with one. With ``undisturbed``, a change costs the price of an interruption for each service that it disturbs.
     """
-    model = _PlaceModel(problem, span, known, calm=calm)
+    model = _PlaceModel(problem, span, known, undisturbed=undisturbed)
     if at_least and model.exact:
         model.model.add(model.cost >= math.ceil(at_least / model.unit))
     if not proves:
@@ -98,7 +98,9 @@ def best_places(
 
 
 class _PlaceModel:
-    def __init__(self, problem: DayProblem, span: Span, known: Sequence[Deployment], *, calm: bool = False) -> None:
+    def __init__(
+        self, problem: DayProblem, span: Span, known: Sequence[Deployment], *, undisturbed: bool = False
+    ) -> None:
         self._problem, self._span = problem, span
         self.model = cp_model.CpModel()
         total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * max(len(span.usable), 1)
@@ -123,8 +125,8 @@ class _PlaceModel:
                 self.try_first(variable, gpu in gpus)
         if problem.creation_price:
             self._count_changes()
-        if calm:
-            self._calm_changes()
+        if undisturbed:
+            self._disturbances()
         self.cost = cp_model.LinearExpr.sum(self._objective)
         self.model.minimize(self.cost)
 
@@ -216,8 +218,8 @@ class _PlaceModel:
                 stays = last.get(key)
                 self._objective.append(price if stays is None else price * ~stays)
 
-    def _calm_changes(self) -> None:
-        """Let each change that is not calm for a service cost the price of an interruption."""
+    def _disturbances(self) -> None:
+        """Let each change cost the price of an interruption for each service that it disturbs."""
         span, serving = self._span, self._serving
         states: list[tuple[int, _Segments]] = list(zip(span.steps, serving, strict=True))
         if span.before is not None:
@@ -228,13 +230,13 @@ class _PlaceModel:
         for (_, old), (step, new) in itertools.pairwise(states):
             change = _Change(self, old, new)
             services = self._problem.services(step)
-            # Services that are calm by what stays alone may end their segments before anything begins.
-            at_once = {service.name: change.calm(service, {}) for service in services}
+            # Services that are undisturbed by what stays alone may end their segments before anything begins.
+            at_once = {service.name: change.undisturbed(service, {}) for service in services}
             for service in services:
                 disturbed = self.model.new_bool_var("")
-                calm = at_once[service.name], change.calm(service, at_once)
-                self.model.add_bool_or([*calm, disturbed])
-                self.try_first(disturbed, not any(map(self.tried, calm)))
+                undisturbed = at_once[service.name], change.undisturbed(service, at_once)
+                self.model.add_bool_or([*undisturbed, disturbed])
+                self.try_first(disturbed, not any(map(self.tried, undisturbed)))
                 self._disturbed.append(disturbed)
                 self._objective.append(price * disturbed)
 
@@ -265,7 +267,7 @@ class _PlaceModel:
         return isinstance(literal, cp_model.IntVar) and self._tried.get(literal.index, False)
 
     def disturbed_in(self, values: Sequence[int]) -> int:
-        """Return how often a change is not calm for a service in a solution."""
+        """Return how often a change disturbs a service in a solution."""
         return sum(bool(values[variable.index]) for variable in self._disturbed)
 
     def deployments(self, values: Sequence[int]) -> tuple[Deployment, ...] | None:
@@ -296,16 +298,16 @@ class _Change:
             for memory_slice in key[1].footprint:
                 self._covering[key[0], memory_slice].append(key)
 
-    def calm(self, service: Service, at_once: Mapping[str, cp_model.IntVar]) -> cp_model.IntVar:
-        """Return a literal that is true only if a change is calm for a service.
+    def undisturbed(self, service: Service, at_once: Mapping[str, cp_model.IntVar]) -> cp_model.IntVar:
+        """Return a literal that is true only if a change leaves a service undisturbed.
 
         Either none of its segments ends, or those that stay, and those that begin in slices that are free before, are
         enough. With ``at_once`` slices count as free if their segments belong to a service whose literal there is true;
         without any, only what stays counts.
         """
         model, places = self._model, self._places
-        calm, none_ends, enough = (model.new_bool_var("") for _ in range(3))
-        model.add_bool_or([~calm, none_ends, enough])
+        undisturbed, none_ends, enough = (model.new_bool_var("") for _ in range(3))
+        model.add_bool_or([~undisturbed, none_ends, enough])
         own = {key: literal for key, literal in self._new.items() if key[2] == service.name}
         end = [(literal, own.get(key)) for key, literal in self._old.items() if key[2] == service.name]
         for literal, stays in end:
@@ -329,8 +331,8 @@ class _Change:
         known = sum(factor for factor, count in zip(factors, counts.values(), strict=True) if places.tried(count))
         places.try_first(none_ends, all(places.tried(stays) for literal, stays in end if places.tried(literal)))
         places.try_first(enough, known >= _ENOUGH)
-        places.try_first(calm, places.tried(none_ends) or places.tried(enough))
-        return calm
+        places.try_first(undisturbed, places.tried(none_ends) or places.tried(enough))
+        return undisturbed
 
     def _rivals(self, key: _Key) -> list[_Key]:
         """Return the old segments that would be in the way of a new one."""

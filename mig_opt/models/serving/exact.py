@@ -75,7 +75,7 @@ def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: Control[Deploy
         outcome = program.solve(control, backend, None if before is None else _raiser(control, before[0]))
         if outcome.status is Status.INFEASIBLE:
             if before is None:
-                control.refute(_too_few(demand, relaxation))
+                control.report_infeasible(_too_few(demand, relaxation))
                 return False
             _raiser(control, before[0])(math.inf)
         elif control.goals == before:

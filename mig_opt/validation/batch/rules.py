@@ -67,7 +67,7 @@ class ScheduleCase:
 Rule = Callable[[ScheduleCase], Iterator[Violation]]
 
 
-def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> ScheduleCase:
+def schedule_case(batch: Batch, schedule: Schedule, tolerance: float) -> ScheduleCase:
     """Set aside the entries that make no sense, note what is unclear without them, and find the instances."""
     entries = schedule.operations or ()
     kinds = (batch.gpu,) * batch.gpus

@@ -11,7 +11,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.validation.batch.operation_search import LateOperation, find_operations
-from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Doubt, ScheduleCase, sort_out, spans_of
+from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Doubt, ScheduleCase, schedule_case, spans_of
 from mig_opt.validation.placed import Placed, clashes, in_seconds
 from mig_opt.validation.violations import Verdict, Violation, ViolationCode
 
@@ -86,7 +86,7 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     """
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise InputError([Problem("tolerance", f"must be a finite number of seconds >= 0, is {tolerance}")])
-    case = sort_out(batch, schedule, tolerance)
+    case = schedule_case(batch, schedule, tolerance)
     violations = [violation for rule in ENTRY_RULES for violation in rule(case)]
     if schedule.operations is None:
         case, failures = _with_operations(case)
@@ -130,7 +130,7 @@ def _with_operations(case: ScheduleCase) -> tuple[ScheduleCase, list[Violation]]
         doubts.add((gpu,))
     operations.sort(key=lambda operation: operation.begin)
     schedule = dataclasses.replace(case.schedule, operations=tuple(operations))
-    known = dataclasses.replace(sort_out(case.batch, schedule, case.tolerance), doubts=frozenset(doubts))
+    known = dataclasses.replace(schedule_case(case.batch, schedule, case.tolerance), doubts=frozenset(doubts))
     return (dataclasses.replace(known, schedule=case.schedule) if failures else known), failures
 
 

@@ -139,7 +139,7 @@ def test_idle_gpus_save_a_change_from_interruptions():
     assert max(len(one.gpus) for one in result.plan.deployments) >= 2
 
 
-def test_calm_changes_are_preferred_where_every_gpu_is_in_use():
+def test_changes_without_interruption_are_preferred_where_every_gpu_is_in_use():
     """One GPU: at first a 4g or two 2g serve the first service; only from the latter nothing is interrupted."""
     points = flat_table("m", A30, {2: 210.0, 4: 430.0})
     services = Service("a", 1.0, 1.0, "m"), Service("b", 1.0, 1.0, "m")
@@ -152,17 +152,17 @@ def test_calm_changes_are_preferred_where_every_gpu_is_in_use():
     assert checked(day).plan.interrupted == 0
     assert plan_change(whole, after, demand=day.demands[1]).objective == 1
     span = Span(range(1), gpus, (0,), None, after)
-    for calm in (True, False):
-        found = best_places(problem, span, Limits(RunOptions(time_limit=20.0)), known=[whole], calm=calm)
+    for undisturbed in (True, False):
+        found = best_places(problem, span, Limits(RunOptions(time_limit=20.0)), known=[whole], undisturbed=undisturbed)
         assert found.bound is None
         (first,) = found.deployments
-        if calm:
+        if undisturbed:
             assert {segment.profile for segment in first.segments} == {"2g.12gb"}
             assert plan_change(first, after, demand=day.demands[1]).objective == 0
 
 
 def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
-    """One GPU: b changes from two 1g to a 2g, which is calm only where the first service was; c takes its place."""
+    """One GPU: b changes from two 1g to a 2g, undisturbed only where the first service was; c takes its place."""
     own = flat_table("m", A30, {2: 210.0}), flat_table("n", A30, {1: 100.0, 2: 210.0})
     services = Service("a", 1.0, 1.0, "m"), Service("b", 1.0, 1.0, "n"), Service("c", 1.0, 1.0, "m")
     demand = Demand(services, own, (GpuPool(A30, 1),))
@@ -176,7 +176,9 @@ def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
         ),
     )
     span = Span(range(1, 2), before.gpus, (0,), before)
-    found = best_places(DayProblem(day, (1, 1)), span, Limits(RunOptions(time_limit=20.0)), calm=True, proves=True)
+    found = best_places(
+        DayProblem(day, (1, 1)), span, Limits(RunOptions(time_limit=20.0)), undisturbed=True, proves=True
+    )
     assert found.bound == Fraction("1.02")
     (after,) = found.deployments
     assert {(segment.service, segment.start) for segment in after.segments} == {("b", 0), ("c", 2)}

@@ -14,7 +14,7 @@ class AllocationFamily:
 
     The first one gives each task the profile of least work (slices x seconds; of equal ones the smallest). The next
     ones move the longest task to a larger profile on which it is faster, again the one of least work. The paper
-    assumes that a larger instance is never slower; where measured times break this, slower profiles are passed over,
+    assumes that a larger instance is never slower; where measured times break this, slower profiles are left out,
     since they make a task both longer and larger. The family ends when the longest task cannot be sped up.
 
     Two properties hold for every step, and FAR's search relies on them: ``area`` never decreases, ``longest`` never
