@@ -38,8 +38,8 @@ _SPAN, _STRIDE, _PLACED, _UNDISTURBED = 8, 4, 3, (2, 4)
 _UNDISTURBED_UNTIL = 0.7
 """Share of the time after which the search for changes that disturb no service ends, in favour of the lower bound."""
 _UNDISTURBED_SHARE = 0.5
-"""Share of the remaining time that the search for such changes may take about, step after step; most are found at once, so
-a step may take three times its part."""
+"""Share of the remaining time for such changes, about, step after step; most are found at once, so that a step may take
+three times its part."""
 _BOUND_SPAN = 6
 """Steps of a program for the lower bound."""
 _NOISE = Fraction(1, 10**9)
