@@ -34,7 +34,7 @@ def distances(batch: Batch) -> dict[str, float]:
     program = LoadProgram(integer_batch, at_least=0, at_most=integer_batch.ticks.nearest(result.makespan))
     outcome = solve_program(program.linear.program, Highs(), Control[Schedule](RunOptions(time_limit=100)))
     control = Control[Schedule]()
-    control.offer(result.schedule)
+    control.report_plan(result.schedule)
     search = CpSearch(batch, control)
     raise_bound_by_dual_prices(search, share=1.0)
     bounds = {"load program": program.bound(outcome.bound, Highs().tolerance), "dual prices": search.lower}

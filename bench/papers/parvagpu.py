@@ -28,7 +28,7 @@ from bench.papers.parvagpu_scaling import figure8, figure9, figure10, figure11
 from bench.serving.scenarios import PRINTED
 from mig_opt import Deployment, deploy, get_gpu
 from mig_opt.heuristics.serving.demand_match import Need, match
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, report_plans
 from mig_opt.heuristics.serving.parvagpu import optimize, relocate
 from mig_opt.method.control import Control
 from mig_opt.serving.bounds import Relaxation
@@ -135,7 +135,7 @@ def threshold(cut: bool) -> Group:
             relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])
             optimize(gpus, {need.service: need for need in needs}, control, threshold=limit)
 
-        offer_plans(scenario(number, PROGRAM, 5), control, planner)
+        report_plans(scenario(number, PROGRAM, 5), control, planner)
         assert control.plan is not None
         return control.plan.used_gpus
 

@@ -14,7 +14,7 @@ from bench.papers.parvagpu_rivals import readings as mig_serving_readings
 from bench.serving.scenarios import PRINTED, SCENARIOS
 from mig_opt import Demand, Deployment, SloRule, deploy
 from mig_opt.heuristics.serving.demand_match import Need, match
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, report_plans, start_order
 from mig_opt.instances.bundled import load_demand
 from mig_opt.method.control import Control
 
@@ -140,7 +140,7 @@ def _anywhere(number: int, processes: int) -> int:
             if not fit(gpus, segment):
                 gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
 
-    offer_plans(scenario(number, PROGRAM, processes), control, planner)
+    report_plans(scenario(number, PROGRAM, processes), control, planner)
     assert control.plan is not None
     return control.plan.used_gpus
 

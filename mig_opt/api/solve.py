@@ -104,7 +104,7 @@ def solve(
             return
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
-            control.offer(schedule)
+            control.report_plan(schedule)
         needed = horizon.batch if found.options else horizon.in_reach
         if found.warm_start and not control.done:
             call(far, needed, control)

@@ -125,7 +125,7 @@ class Control(Limits, Generic[Plan]):
     judge : callable
         Returns the values of the goals of a plan. The first goal is the objective, to which the lower bound belongs.
     adjust : callable, optional
-        Applied to every plan that is offered; returns a plan that is at least as good.
+        Applied to every plan that is reported; returns a plan that is at least as good.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Control(Limits, Generic[Plan]):
         """First goal of the incumbent; None without one."""
         return None if self.goals is None else self.goals[0]
 
-    def offer(self, plan: Plan) -> bool:
+    def report_plan(self, plan: Plan) -> bool:
         """Make ``plan`` the incumbent if it is the best so far (and the run not over); return True if it is."""
         if self._adjust is not None:
             plan = self._adjust(plan)

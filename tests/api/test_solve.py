@@ -63,14 +63,14 @@ def test_nothing_found_is_no_solution(method: Callable[..., Callable[..., Result
 
 
 def test_a_schedule_alone_is_feasible(method: Callable[..., Callable[..., Result]]) -> None:
-    result = method(lambda batch, control: control.offer(tiny.BEST))()
+    result = method(lambda batch, control: control.report_plan(tiny.BEST))()
     assert result.status is Status.FEASIBLE
     assert result.gap == pytest.approx((6.34 - 4.36) / 6.34)
 
 
 def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
     def proves(batch: Batch, control: Control[Schedule]) -> None:
-        control.offer(tiny.BEST)
+        control.report_plan(tiny.BEST)
         control.raise_bound(6.335)  # every makespan is a multiple of 0.01 s
 
     result = method(proves)()
@@ -80,7 +80,7 @@ def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callab
 
 def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
     def proves(batch: Batch, control: Control[Schedule]) -> None:
-        control.offer(tiny.BEST)
+        control.report_plan(tiny.BEST)
         control.raise_bound(6.34)
         raise KeyboardInterrupt
 

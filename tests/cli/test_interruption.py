@@ -121,7 +121,7 @@ def read_until(terminal: int, text: str | None, process: subprocess.Popen[str]) 
 
 
 def test_a_method_that_breaks_its_contract_is_a_defect(run, batch_file, tmp_path, monkeypatch):
-    method_that(monkeypatch, lambda batch, control: control.offer(Schedule((), ())))
+    method_that(monkeypatch, lambda batch, control: control.report_plan(Schedule((), ())))
     outcome = run("solve", batch_file, "-o", tmp_path / "p.json")
     assert (outcome.code, outcome.out) == (70, "")
     assert "returned an invalid schedule" in outcome.err
@@ -131,7 +131,7 @@ def test_a_method_that_breaks_its_contract_is_a_defect(run, batch_file, tmp_path
 
 
 def test_an_unforeseen_error_is_a_defect_with_its_traceback(run, batch_file, monkeypatch):
-    method_that(monkeypatch, lambda batch, control: control.offer(1 / 0))
+    method_that(monkeypatch, lambda batch, control: control.report_plan(1 / 0))
     outcome = run("solve", batch_file)
     assert (outcome.code, outcome.out) == (70, "")
     assert "ZeroDivisionError" in outcome.err

@@ -60,14 +60,14 @@ def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
     assert control.objective is None
     clock.now += 1
     first, better = ending(9.0), ending(7.0)
-    assert control.offer(first)
-    assert not control.offer(ending(9.0))  # as good is no improvement: the first one stays
+    assert control.report_plan(first)
+    assert not control.report_plan(ending(9.0))  # as good is no improvement: the first one stays
     assert control.plan is first
     control.raise_bound(3.0)
     control.raise_bound(2.0)
     clock.now += 1
-    assert control.offer(better)
-    assert not control.offer(ending(8.0))
+    assert control.report_plan(better)
+    assert not control.report_plan(ending(8.0))
     control.raise_bound(4.0)
     assert (control.plan, control.objective, control.lower_bound) == (better, 7.0, 4.0)
     expected = [(1.0, None, 3.0), (2.0, 9.0, 3.0), (3.0, 7.0, 3.0), (3.0, 7.0, 4.0)]
@@ -85,7 +85,7 @@ def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
             control.raise_bound(2.0)
 
     control = Control[Schedule](RunOptions(callbacks=(Reporter(),)))
-    control.offer(ending(5.0))
+    control.report_plan(ending(5.0))
     assert seen == [5.0]
     assert control.lower_bound == 2.0
 
@@ -116,11 +116,11 @@ def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
 def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
     control = Control[Schedule](RunOptions(gap=gap))
     control.raise_bound(6.0)
-    assert control.offer(ending(8.0 if gap else 6.0))
+    assert control.report_plan(ending(8.0 if gap else 6.0))
     assert control.done
     assert control.expired
     # What comes later does not count.
-    assert not control.offer(ending(5.0))
+    assert not control.report_plan(ending(5.0))
     control.raise_bound(7.0)
     assert control.lower_bound == 6.0
     assert len(control.trajectory) == 2
@@ -138,10 +138,10 @@ def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
             events.append(lower_bound)
 
     control = Control[Schedule](RunOptions(callbacks=[Told()], stop=stop))
-    control.offer(ending(9.0))
-    control.offer(ending(9.0))  # no improvement
+    control.report_plan(ending(9.0))
+    control.report_plan(ending(9.0))  # no improvement
     control.raise_bound(4.0)
-    control.offer(ending(8.0))
+    control.report_plan(ending(8.0))
     assert events == [(9.0, 0.0), 4.0, (9.0, 4.0)]
     assert control.objective == 9.0
 
@@ -153,7 +153,7 @@ def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
     def work(worker: int) -> None:
         start.wait()
         for step in range(300):
-            control.offer(ending(1000.0 - step - worker / 10))
+            control.report_plan(ending(1000.0 - step - worker / 10))
             control.raise_bound(step + worker / 10)
 
     threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
@@ -182,7 +182,7 @@ def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[t
         known = (control.objective, control.lower_bound)
         if is_schedule:
             improved = known[0] is None or value < known[0]
-            assert control.offer(ending(value)) == improved
+            assert control.report_plan(ending(value)) == improved
         else:
             improved = value > known[1]
             control.raise_bound(value)

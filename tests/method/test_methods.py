@@ -153,11 +153,11 @@ def test_results_name_what_produced_them(method: Method) -> None:
 
 
 def cheat_with_schedule(batch: Batch, control: Control[Schedule]) -> None:
-    control.offer(Schedule(tiny.BEST.runs[1:], tiny.BEST.operations))
+    control.report_plan(Schedule(tiny.BEST.runs[1:], tiny.BEST.operations))
 
 
 def cheat_with_bound(batch: Batch, control: Control[Schedule]) -> None:
-    control.offer(tiny.BEST)
+    control.report_plan(tiny.BEST)
     control.raise_bound(tiny.BEST.makespan + 0.01)
 
 

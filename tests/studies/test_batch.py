@@ -148,7 +148,7 @@ def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def invalid(batch: Batch, control: Control[Schedule]) -> None:
-    control.offer(Schedule((), ()))
+    control.report_plan(Schedule((), ()))
 
 
 def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,11 +100,11 @@ def plan_change(
 
     def work() -> None:
         control.raise_bound(inevitable, "these segments cannot but be interrupted")
-        control.offer(_change_plan(problem, parts))
+        control.report_plan(_change_plan(problem, parts))
         if interrupted:
             raise KeyboardInterrupt
         for part in parts:
-            part.improve(control, lambda: control.offer(_change_plan(problem, parts)))
+            part.improve(control, lambda: control.report_plan(_change_plan(problem, parts)))
         control.raise_bound(sum(part.least for part in parts), "no order of the steps interrupts fewer segments")
 
     def make_result(*, plan: ChangePlan | None, lower_bound: float, **known: Any) -> ChangeResult:
@@ -182,16 +182,16 @@ class _Part:
             return
         self.asked = True
 
-        def offer(plan: Timetable) -> None:
+        def keep(plan: Timetable) -> None:
             if plan.cost < self.plan.cost and not limits.done:
                 self.plan = plan
                 report()
 
         if not self.fewest:
-            least = fewest_interruptions(self._problem, self._gpus, self.plan, limits, offer)
+            least = fewest_interruptions(self._problem, self._gpus, self.plan, limits, keep)
             self.fewest = least >= self.plan.interruptions
         if self._problem.exact and not self.shortest:
-            least = least_duration(self._problem, self._gpus, self.plan, limits, offer)
+            least = least_duration(self._problem, self._gpus, self.plan, limits, keep)
             self._nothing_shorter = least >= self.plan.ticks
 
 

@@ -131,7 +131,7 @@ def defragment(
         least = found.least_cost if free else fleet.mean(found.least_cost)
         control.raise_bound(least if goal.least else found.lower_bound)
         if found.moves is not None:
-            control.offer(_plan(state, planner, free, per_owner))
+            control.report_plan(_plan(state, planner, free, per_owner))
 
     planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
 

@@ -203,9 +203,9 @@ class _Search:
         control.reason = f"the promise was not kept in time by {missed}"
 
     def _report(self, found: DayResult, plan: DayPlan | None = None) -> None:
-        """Offer what is planned, and pass Ctrl-C on."""
+        """Report what is planned, and pass Ctrl-C on."""
         if (plan := plan or found.plan) is not None:
-            self._control.offer(plan)
+            self._control.report_plan(plan)
         self._control.reason = found.reason
         found.uninterrupted()
 

@@ -377,7 +377,7 @@ class DaySearch:
         """Plan the changes between deployments, and keep them if they are the best."""
         fleet = max((deployment.gpus for deployment in deployments), key=len)
         plan = self._changes.plan([deployment.replace(gpus=fleet) for deployment in deployments])
-        if self._control.offer(plan) or not self._best:
+        if self._control.report_plan(plan) or not self._best:
             self._best = list(plan.deployments)
             self._interrupted = [len(change.interrupted) for change in plan.changes]
 

@@ -113,7 +113,7 @@ def deploy_day(
         else:
             found = _one_by_one(day, chosen.name, control)
             if found is not None:
-                control.offer(Changes(day, control).plan(found))
+                control.report_plan(Changes(day, control).plan(found))
 
     def make_result(**known: Any) -> DayResult:
         return DayResult(day=day, fewest_gpus=_fewest(day, alone), **known)

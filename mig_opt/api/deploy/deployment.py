@@ -156,7 +156,7 @@ def _work(
         control.report_infeasible(lacking)
         return
     if initial is not None:
-        control.offer(initial)
+        control.report_plan(initial)
     for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
         if not control.done:
             call(each, demand, control, relaxation=relaxation, **fleets)

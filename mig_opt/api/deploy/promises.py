@@ -263,7 +263,7 @@ class _Search:
 
     def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
         """Take a deployment that keeps the promise, if it is valid and the best so far."""
-        if validate_deployment(self._demand, deployment).valid and self.control.offer(deployment):
+        if validate_deployment(self._demand, deployment).valid and self.control.report_plan(deployment):
             self.headroom = headroom
 
     def _with_capacities(self, tables: CapacityTables) -> str:

@@ -36,7 +36,7 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
 
 
 def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
-    """Run :func:`fixpart` for each maximal partition and offer what is better than all before.
+    """Run :func:`fixpart` for each maximal partition and report what is better than all before.
 
     If no partition has an instance for every task, several GPUs get different ones, see :func:`mixed_partitions`. There
     is no schedule if these have none either, else there always is one when the time is up.
@@ -53,7 +53,7 @@ def _offer_best(batch: Batch, control: Control[Schedule], choices: Iterable[_Par
         control.spend(plan.seconds)
         if shorter:
             best = plan.makespan
-            control.offer(plan.schedule())
+            control.report_plan(plan.schedule())
         if control.expired:
             return
 

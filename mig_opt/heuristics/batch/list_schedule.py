@@ -20,7 +20,7 @@ _SECONDS_PER_TASK = 1.5e-5
 
 
 def list_scheduling(batch: Batch, control: Control[Schedule]) -> None:
-    """Put the tasks, in the order of the batch, where they begin first, and offer the schedule to ``control``.
+    """Put the tasks, in the order of the batch, where they begin first, and report the schedule.
 
     Each task runs on the profile of least work (slices x seconds; of equal ones the smallest). Of all placements of
     that profile, on all GPUs, it gets the one where it begins first, creations and destructions included; of equal ones
@@ -57,7 +57,7 @@ def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> N
                 break
             heapq.heapreplace(heap, (begin, at))
         heapq.heapreplace(heap, (builder.put(batch.tasks[index], *places[at]), at))
-    control.offer(builder.schedule())
+    control.report_plan(builder.schedule())
 
 
 class ScheduleBuilder:

@@ -39,7 +39,7 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
     problem = IntegerBatch(batch)
     # The problem has no longer schedules than this one.
     if control.plan.makespan > problem.horizon.seconds:
-        control.offer(problem.horizon.schedule)
+        control.report_plan(problem.horizon.schedule)
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _MAX_TASKS_AT_ONCE
     idle_cycles = math.inf if endless else min(_IDLE_CYCLES_PER_TASK * count, _MAX_IDLE_CYCLES)
@@ -51,7 +51,7 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
         return problem.ticks.nearest(control.objective)
 
     def time(places: Sequence[int], _: float) -> bool:
-        control.offer(problem.nested(places))
+        control.report_plan(problem.nested(places))
         return True
 
     incumbent = Incumbent(lower=lambda: problem.ticks.floor(control.lower_bound), upper=upper, time=time)

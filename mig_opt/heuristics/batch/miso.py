@@ -25,7 +25,7 @@ _TIED = 1 + 1e-9
 
 
 def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
-    """Choose a partition for the next tasks again and again, and offer the schedule to ``control``.
+    """Choose a partition for the next tasks again and again, and report the schedule.
 
     The next partition P, and which of its instances takes which of the next ``|P|`` tasks, maximise the sum of the
     speedups of these tasks; durations play no part. Its instances follow what is on their slices, each as soon as that
@@ -44,7 +44,7 @@ def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
         for task, placement in zip(batch.tasks[first : first + len(chosen)], chosen, strict=True):
             ends[gpu] = max(ends[gpu], builder.put(task, gpu, placement))
         first += len(chosen)
-    control.offer(builder.schedule())
+    control.report_plan(builder.schedule())
 
 
 def speedups_of(task: Task, profiles: Sequence[Profile]) -> list[float | None]:

@@ -229,7 +229,7 @@ Planner = Callable[[FilledGpus, Sequence[Need]], None]
 """Puts segments for all needs on GPUs of one kind, on further ones where it takes more."""
 
 
-def offer_plans(
+def report_plans(
     demand: Demand,
     control: Control[Deployment],
     planner: Planner,
@@ -237,7 +237,7 @@ def offer_plans(
     most: int | None = None,
     retained: Deployment | None = None,
 ) -> None:
-    """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
+    """Report what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
 
     A GPU has at most ``most`` segments. With ``retained``, a running fleet with the segments that stay as they are,
     only services without any are planned for.
@@ -250,7 +250,7 @@ def offer_plans(
         filled = _planned(demand, ranks, planner, most, retained)
         if filled is not None:
             held = ((gpus.number(index), gpus.on(index)) for gpus in filled for index in gpus.used())
-            control.offer(deployment_of(demand, held, retained))
+            control.report_plan(deployment_of(demand, held, retained))
 
 
 def deployment_of(
@@ -357,7 +357,7 @@ def lacking(needs: Sequence[Need], gpus: FilledGpus) -> Iterator[Need]:
 
 
 def first_fit(demand: Demand, control: Control[Deployment]) -> None:
-    """Give each service segments of its best throughput per slice until it is served, and offer where they fit first.
+    """Give each service segments of its best throughput per slice until it is served, and report where they fit first.
 
     The largest segments come first, each on the first GPU with room, at the first start slice that is free there. It is
     soon done, limits come into effect only after it.
@@ -374,4 +374,4 @@ def first_fit(demand: Demand, control: Control[Deployment]) -> None:
             if not gpus.put(segment, starts):
                 gpus.put_new(segment, starts)
 
-    offer_plans(demand, control, planned)
+    report_plans(demand, control, planned)

@@ -18,7 +18,7 @@ from functools import cache
 
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.heuristics.serving.demand_match import Need
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, report_plans
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
@@ -33,7 +33,7 @@ Efficient = Callable[[Need], Option]
 
 
 def gpulet(demand: Demand, control: Control[Deployment]) -> None:
-    """Offer a deployment for each reading of the most efficient size, of which the better one is kept.
+    """Report a deployment for each reading of the most efficient size, of which the better one is kept.
 
     Services come by falling rate. Each takes the most efficient size, or the smallest one that serves what it lacks if
     that is less, until it is served: on the GPU with the smallest rest that is not less, where it gets the largest
@@ -45,7 +45,7 @@ def gpulet(demand: Demand, control: Control[Deployment]) -> None:
     """
     for efficient in (Need.best, steepest):
         if control.plan is None or not control.expired:
-            offer_plans(demand, control, functools.partial(_planned, efficient=efficient), most=_PER_GPU)
+            report_plans(demand, control, functools.partial(_planned, efficient=efficient), most=_PER_GPU)
 
 
 def steepest(need: Need) -> Option:

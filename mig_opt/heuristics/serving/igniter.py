@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mig_opt.heuristics.serving.demand_match import Need, match
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans, put_all
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, put_all, report_plans
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 
 
 def igniter(demand: Demand, control: Control[Deployment]) -> None:
-    """Offer a deployment with one instance for each service, or several if none serves it.
+    """Report a deployment with one instance for each service, or several if none serves it.
 
     The instance is the smallest one that serves the rate in time (the paper's lower bound of resources). Instances are
     placed largest first, each on the GPU where it makes the others grow least; as none grows, that is the first GPU
@@ -27,7 +27,7 @@ def igniter(demand: Demand, control: Control[Deployment]) -> None:
     service whole GPUs until the rest is not; so does this method. It is soon done, limits come into effect only after
     it.
     """
-    offer_plans(demand, control, _planned)
+    report_plans(demand, control, _planned)
 
 
 def _planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:

@@ -36,7 +36,7 @@ _NOBODY: _Bid = (0.0, 0.0, -1)
 
 
 def mig_serving_fast(demand: Demand, control: Control[Deployment]) -> None:
-    """Add the GPU of the best score until everything is served, and offer the deployment.
+    """Add the GPU of the best score until everything is served, and report the deployment.
 
     A score is a sum over instances, so each instance of the best configuration has the service of which it serves the
     largest share, weighted: no configuration has to be left out of the search, however many services it mixes. If
@@ -69,7 +69,7 @@ def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None
         gpus.append(best.held)
         pool = best.held[0][0].option.pool
         left[pool] = None if (count := left[pool]) is None else count - 1
-    control.offer(deployment_of(demand, ((None, held) for held in gpus)))
+    control.report_plan(deployment_of(demand, ((None, held) for held in gpus)))
 
 
 @dataclass(frozen=True, slots=True)

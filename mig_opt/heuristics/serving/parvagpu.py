@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from mig_opt.heuristics.serving.demand_match import SMALL, Need, match, small_segments
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans, put_all
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, put_all, report_plans
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -22,7 +22,7 @@ THRESHOLD = 4
 
 
 def parvagpu(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
-    """Offer the deployments before and after the last stage, of which the better one is kept.
+    """Report the deployments before and after the last stage, of which the better one is kept.
 
     With ``retained``, a running fleet with the segments that stay, only the other services get segments (section
     III-F): on the GPUs of that fleet as far as they have room, and the last stage divides no segment that stays.
@@ -36,7 +36,7 @@ def parvagpu(demand: Demand, control: Control[Deployment], *, retained: Deployme
         optimize(gpus, {need.service: need for need in needs}, control)
 
     if not control.expired:
-        offer_plans(demand, control, optimized, retained=retained)
+        report_plans(demand, control, optimized, retained=retained)
 
 
 def parvagpu_single(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
@@ -46,7 +46,7 @@ def parvagpu_single(demand: Demand, control: Control[Deployment], *, retained: D
 
 def parvagpu_unoptimized(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
     """Do the same as :func:`parvagpu` without its last stage."""
-    offer_plans(demand, control, _relocate_all, retained=retained)
+    report_plans(demand, control, _relocate_all, retained=retained)
 
 
 def _relocate_all(gpus: FilledGpus, needs: Sequence[Need]) -> None:

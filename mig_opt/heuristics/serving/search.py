@@ -62,7 +62,7 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
             idle = 0
             best, best_counts = cost, state.counts.copy()
             if math.isfinite(cost[0]):
-                control.offer(assembled(demand, kinds, state.counts))
+                control.report_plan(assembled(demand, kinds, state.counts))
         else:
             idle += 1
         patience = _PATIENCE_FOR_SLICES if best[0] <= control.lower_bound else _PATIENCE

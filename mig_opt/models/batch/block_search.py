@@ -63,7 +63,7 @@ class BlockSearch(ABC, Generic[M]):
         self.building = self.seconds_to_build()  # of a model
         # The problem has no longer schedules than this one.
         if control.objective is None or control.objective > self.problem.horizon.seconds:
-            control.offer(self.problem.horizon.schedule)
+            control.report_plan(self.problem.horizon.schedule)
 
     @abstractmethod
     def seconds_to_build(self) -> float:
@@ -136,7 +136,7 @@ class BlockSearch(ABC, Generic[M]):
                 return False
             loose = model.loose_places(outcome.values)
             if not loose:
-                self.offer(model, outcome)
+                self.report_outcome(model, outcome)
                 return outcome.proven
             copies.update(loose)
         return False
@@ -183,12 +183,12 @@ class BlockSearch(ABC, Generic[M]):
     def polish(self, places: Sequence[int], share: float = 0.5) -> None:
         """Find the best order of operations for the place of each task, in a share of the time; keep the schedule."""
         if self.problem.operations_take_no_time:
-            self.offer_nested(places)
+            self.report_nested(places)
         elif self.open:
             model = self.model(relaxed=False)
-            self.offer(model, self.complete(model, self.problem.symmetry_reduced(places), share))
+            self.report_outcome(model, self.complete(model, self.problem.symmetry_reduced(places), share))
 
-    def offer(self, model: M, outcome: IntegerOutcome) -> None:
+    def report_outcome(self, model: M, outcome: IntegerOutcome) -> None:
         """Keep the schedule of a solution, if there is one and it is better."""
         if outcome.values is not None:
             self._keep(model, outcome.values)
@@ -196,9 +196,9 @@ class BlockSearch(ABC, Generic[M]):
 
     def _keep(self, model: M, values: Sequence[int]) -> None:
         if model.loose_places(values) or self.problem.operations_take_no_time:
-            self.offer_nested(model.places_of(values))
+            self.report_nested(model.places_of(values))
         else:
-            self.control.offer(model.schedule(values))
+            self.control.report_plan(model.schedule(values))
 
     def _note(self, model: M, outcome: IntegerOutcome) -> None:
         """Remember the ticks of a schedule in the model, and the blur of the solver."""
@@ -206,10 +206,10 @@ class BlockSearch(ABC, Generic[M]):
         if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
             self._rounded = min(self._rounded, outcome.objective)
 
-    def offer_nested(self, places: Sequence[int]) -> int:
+    def report_nested(self, places: Sequence[int]) -> int:
         """Keep the schedule that runs outer placements before inner ones, if it is better; return its ticks."""
         schedule = self.problem.nested(places)
-        self.control.offer(schedule)
+        self.control.report_plan(schedule)
         return self.problem.ticks.nearest(schedule.makespan)
 
     def raise_lower(self, ticks: int) -> None:

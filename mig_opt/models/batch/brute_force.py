@@ -44,7 +44,7 @@ def brute_force(batch: Batch, control: Control[Schedule]) -> None:
             for _ in search.run(tasks):
                 if gpu == batch.gpus - 1:  # the others have their plans: whatever is found now completes a schedule
                     plan = [*operations, *((kind, index + offset) for kind, index in search.operations)]
-                    control.offer(timed_schedule(batch, [*instances, *search.instances], plan))
+                    control.report_plan(timed_schedule(batch, [*instances, *search.instances], plan))
             if not search.found:
                 break
             instances += search.instances

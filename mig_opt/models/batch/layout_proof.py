@@ -165,7 +165,7 @@ class _LayoutProof:
             results = self._all_assignments(some, self._bounded.tasks(limit, effort.grains), most, effort, pool)
             found = {places for result in results for places in result.assignments} - self._decided
             # The shortest schedules first, since they exclude others.
-            ranked = sorted(found, key=search.offer_nested)
+            ranked = sorted(found, key=search.report_nested)
             if all(result.complete for result in results):
                 if not all(self._decide(places) for places in ranked):
                     return False

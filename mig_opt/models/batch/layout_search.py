@@ -156,7 +156,7 @@ class _LayoutSearch:
         control.spend(_SECONDS_PER_MODEL)
 
         def keep(values: Sequence[int]) -> None:
-            search.offer_nested(model.places_of(values))
+            search.report_nested(model.places_of(values))
 
         remaining = control.remaining
         share = 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))

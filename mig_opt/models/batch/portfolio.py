@@ -170,7 +170,7 @@ class Portfolio:
         The latter is left for later, and False returned, if it has taken too much of the time already.
         """
         search = self.search
-        ticks = search.offer_nested(places)
+        ticks = search.report_nested(places)
         if search.building > _MAX_BUILD_SECONDS or ticks > _NEAR * search.upper:
             return True
         if self._polishing > _POLISHING_SHARE * (searched + 1.0):

@@ -181,7 +181,7 @@ def most_accepted(problem: AdmissionProblem, control: Control[Admission], *, mig
     from the weakest to the strongest that holds, each with half of the time that is left.
     """
     first = {choice.job: choice for choice in reversed(problem.choices)}
-    control.offer(problem.accept(first.values()))
+    control.report_plan(problem.accept(first.values()))
     control.raise_bound(_relaxed(problem, control, share=0.5) / UNITS, _WITH_MIGRATION)
     if migration:
         _solve_program(problem, control, migration_program(problem, whole=True), {}, _WITH_MIGRATION)
@@ -225,7 +225,7 @@ def _solve_program(
     """Solve an integer program: its bound counts if there is a reason, and its solutions as far as they find GPUs."""
 
     def on_solution(values: Values) -> None:
-        control.offer(problem.accept(choice for name, choice in choices.items() if values[name] > 0.5))
+        control.report_plan(problem.accept(choice for name, choice in choices.items() if values[name] > 0.5))
 
     def on_bound(bound: float) -> None:
         if reason is not None and math.isfinite(bound):
@@ -240,7 +240,7 @@ def _solve_places(problem: AdmissionProblem, control: Control[Admission], *, bin
     model = PlacesModel(problem, at_least)
 
     def on_solution(values: Sequence[int]) -> None:
-        control.offer(model.admission(values))
+        control.report_plan(model.admission(values))
 
     def on_bound(bound: int) -> None:
         if binding:

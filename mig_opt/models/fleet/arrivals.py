@@ -52,7 +52,7 @@ def best_schedule(trace: Trace, goal: TraceGoal, control: Control[Schedule], *, 
         control.raise_bound(max(model.seconds_of_bound(bound), at_least), "no solution of the model is better")
 
     def on_solution(values: Sequence[int]) -> None:
-        control.offer(model.schedule(values))
+        control.report_plan(model.schedule(values))
 
     outcome = cpsat.run(model.model, control, Request(on_solution=on_solution, on_bound=on_bound))
     if outcome.values is not None:

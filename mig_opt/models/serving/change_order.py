@@ -150,25 +150,25 @@ class _TimedModel(_Model):
 
 
 def fewest_interruptions(
-    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
+    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, report: Callable[[Timetable], None]
 ) -> int:
     """Look for plans of a part with fewer interruptions than ``plan``; return a number that no plan falls below.
 
-    Each plan that is found is offered.
+    Each plan that is found is reported.
     """
     model = _Model(problem, gpus)
     model.model.minimize(model.interruptions)
     model.hint(plan)
 
     def on_solution(values: Sequence[int]) -> None:
-        offer(problem.timetable(model.order(values)))
+        report(problem.timetable(model.order(values)))
 
     request = Request(at_least=problem.inevitable(gpus), for_proof=True, on_solution=on_solution)
     return cpsat.run(model.model, limits, request).bound
 
 
 def least_duration(
-    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
+    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, report: Callable[[Timetable], None]
 ) -> int:
     """Look for shorter plans with no more interruptions; return ticks that none falls below.
 
@@ -178,7 +178,7 @@ def least_duration(
     model.hint(plan)
 
     def on_solution(values: Sequence[int]) -> None:
-        offer(model.timetable(values))
+        report(model.timetable(values))
 
     request = Request(at_least=problem.least_ticks(gpus), for_proof=True, on_solution=on_solution)
     return cpsat.run(model.model, limits, request).bound

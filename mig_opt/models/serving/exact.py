@@ -166,7 +166,7 @@ class FleetProgram:
             counts, packed = self._read(values)
             # What a solver lets pass within its tolerance may not be enough.
             if (self._relaxation.covers.given(counts) >= ENOUGH).all():
-                control.offer(filled(self._demand, self._relaxation.kinds, counts, packed))
+                control.report_plan(filled(self._demand, self._relaxation.kinds, counts, packed))
 
         outcome = solve_program(self.linear.program, backend, control, on_solution=report, on_bound=on_bound)
         if outcome.status is not Status.INFEASIBLE or not isinstance(backend, Highs):

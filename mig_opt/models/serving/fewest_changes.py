@@ -50,7 +50,7 @@ def fewest_changes(
 
     def report(values: Values) -> None:
         if (deployment := program.deployment(values)) is not None:
-            control.offer(deployment)
+            control.report_plan(deployment)
 
     outcome = solve_program(program.linear.program, backend, control, on_solution=report)
     return outcome.proves(control.goals[2])

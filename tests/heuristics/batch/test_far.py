@@ -43,7 +43,7 @@ def unskipped(batch: Batch) -> Schedule:
         plan = Repartitioning(batch).plan(family)
         if plan is not None and plan.makespan < least:
             least = plan.makespan
-            control.offer(plan.schedule())
+            control.report_plan(plan.schedule())
         if not family.advance():
             break
     assert control.plan is not None

@@ -70,6 +70,6 @@ def test_a_run_that_is_over_does_not_begin() -> None:
     control = Control[Schedule](RunOptions(time_limit=1e-9))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     local_search.search(batch, control)
     assert control.plan == schedule

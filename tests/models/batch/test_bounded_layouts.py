@@ -21,7 +21,7 @@ def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:
     control = Control[Schedule](RunOptions(workers=workers))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     search = CpSearch(batch, control)
     return search, raise_bound_by_dual_prices(search, 1.0)
 

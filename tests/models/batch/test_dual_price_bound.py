@@ -30,7 +30,7 @@ def started(batch: Batch, method: str = "far", control: Control[Schedule] | None
     control = control or Control[Schedule](RunOptions(workers=1))
     schedule = solve(batch, method).schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     return CpSearch(batch, control)
 
 

@@ -35,7 +35,7 @@ def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = 
         control = Control[Schedule](RunOptions(workers=1))
         schedule = solve(batch, "far").schedule
         assert schedule is not None
-        control.offer(schedule)
+        control.report_plan(schedule)
     search = CpSearch(batch, control)
     areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
     prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
@@ -71,7 +71,7 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
     gpu = GpuModel("toy", "toy", 40.0, 4, 4, profiles, operations)
     batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0 + at}) for at in range(3)), gpu)
     control = Control[Schedule](RunOptions(workers=1))
-    control.offer(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
+    control.report_plan(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
     agree(batch, by_layouts(batch, control=control), solve(batch, "brute-force").makespan)
 
 
@@ -130,7 +130,7 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
     for control in (one, two):
         schedule = solve(batch, "search", time_limit=0.2).schedule
         assert schedule is not None
-        control.offer(schedule)
+        control.report_plan(schedule)
     prove_by_subsets(CpSearch(batch, one))
     search = CpSearch(batch, two)
     found = raise_bound_by_dual_prices(search, share=1.0)
@@ -171,7 +171,7 @@ def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(TaskSets, "fill", time_is_up)
     schedule = solve(BATCH, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     by_layouts(BATCH, control=control)
     assert before
     assert control.lower_bound == before[0]

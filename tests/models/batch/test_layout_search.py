@@ -26,7 +26,7 @@ def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> C
     control = Control[Schedule](RunOptions(time_limit=seconds, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     search = CpSearch(batch, control)
     prices = raise_bound_by_dual_prices(search, 0.3) if priced else None
     search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, lambda: None)
@@ -64,7 +64,7 @@ def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytes
     control = Control[Schedule](RunOptions(time_limit=40.0, deterministic=True))
     for schedule in (solve(batch, "far").schedule, solve(batch, "cp").schedule):
         assert schedule is not None
-        control.offer(schedule)
+        control.report_plan(schedule)
     search = CpSearch(batch, control)
     far = CpSearch(batch, Control[Schedule](RunOptions(time_limit=40.0, deterministic=True)))
     prices = raise_bound_by_dual_prices(far, 0.3)
@@ -89,7 +89,7 @@ def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     control = Control[Schedule](RunOptions(time_limit=8.0, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     turns = []
 
     def take_turns() -> None:

@@ -61,7 +61,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
     control = Control[Schedule](RunOptions(workers=1))
     schedule = solve(batch, method).schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     search = CpSearch(batch, control)
     before = search.lower
     raise_bound_by_loads(search, share=1.0)

@@ -31,7 +31,7 @@ def started() -> CpSearch:
     control = Control[Schedule](RunOptions(time_limit=1000.0, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
-    control.offer(schedule)
+    control.report_plan(schedule)
     return CpSearch(batch, control)
 
 

@@ -81,7 +81,7 @@ def far_published(batch: Batch, control: Control[Schedule]) -> None:
     if refinement is None:
         far_unrefined(batch, control)
     else:
-        control.offer(refinement.schedule())
+        control.report_plan(refinement.schedule())
 
 
 def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> list[Schedule]:
@@ -110,14 +110,14 @@ def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
 
 
 def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -> list[RepartitionPlan]:
-    """Run phases 1 and 2, offer each schedule that is better than those before, and return the last plans, best first.
+    """Run phases 1 and 2, report each schedule that is better than those before, and return the last plans, best first.
 
     ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
     """
     found: list[RepartitionPlan] = []
     for plan in _shorter_plans(batch, control, Repartitioning(batch).plan, kept):
         found.append(plan)
-        control.offer(plan.schedule())
+        control.report_plan(plan.schedule())
     return found[: -_STARTS - 1 : -1]
 
 
@@ -166,4 +166,4 @@ def _shorter_plans(
 
 def _offer(refinement: Refinement, control: Control[Schedule]) -> None:
     if control.objective is None or refinement.makespan < control.objective:
-        control.offer(refinement.schedule())
+        control.report_plan(refinement.schedule())
