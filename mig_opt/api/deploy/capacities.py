@@ -64,7 +64,10 @@ class CapacityTables:
 
     def __init__(self, demand: Demand, promise: Promise) -> None:
         self._demand, self._promise = demand, promise
-        self._ways = {service.name: list(self._best_ways(service)) for service in demand.services}
+        self._ways = {
+            service.name: {(way.gpu, way.point.size): way for way in self._best_ways(service)}
+            for service in demand.services
+        }
         self.corrections = dict.fromkeys(self._ways, 1.0)
 
     def _best_ways(self, service: Service) -> Iterator[_Way]:
@@ -94,7 +97,7 @@ class CapacityTables:
         for service in self._demand.services:
             services.append(dataclasses.replace(service, model=service.name))
             points: dict[str, list[Point]] = {}
-            for way in self._ways[service.name]:
+            for way in self._ways[service.name].values():
                 corrected = dataclasses.replace(way.point, throughput=self._corrected(service.name, way))
                 points.setdefault(way.gpu, []).append(corrected)
             for gpu, own in points.items():
@@ -106,21 +109,19 @@ class CapacityTables:
 
     def with_throughputs(self, deployment: Deployment) -> Deployment:
         """Return a deployment for :meth:`demand` with the throughputs of the profiles."""
-        points = {(name, way.gpu, way.point.size): way.point for name, ways in self._ways.items() for way in ways}
-
-        def measured(segment: Segment) -> Segment:
-            size = deployment.placement(segment).profile.compute_slices
-            point = points[segment.service, deployment.gpus[segment.gpu], size]
-            return dataclasses.replace(segment, throughput=point.throughput)
-
-        return deployment.replace(segments=map(measured, deployment.segments))
+        measured = (
+            dataclasses.replace(
+                segment, throughput=self._ways[segment.service][_kind(deployment, segment)].point.throughput
+            )
+            for segment in deployment.segments
+        )
+        return deployment.replace(segments=measured)
 
     def total(self, service: Service, deployment: Deployment) -> float:
         """Return the requests per second that the capacities of the segments of a service add up to, uncorrected."""
-        capacities = {(way.gpu, way.point.size): way.capacity for way in self._ways[service.name]}
-        own = [segment for segment in deployment.segments if segment.service == service.name]
-        kinds = [(deployment.gpus[s.gpu], deployment.placement(s).profile.compute_slices) for s in own]
-        return sum(capacities.get(kind, 0.0) for kind in kinds)
+        ways = self._ways[service.name]
+        kinds = (_kind(deployment, segment) for segment in deployment.segments if segment.service == service.name)
+        return sum(ways[kind].capacity for kind in kinds if kind in ways)
 
     def correct(
         self, service: Service, deployment: Deployment, choose: Callable[[float, float], float], *, kept: bool = True
@@ -144,13 +145,13 @@ class CapacityTables:
         """Return a line for each service that has little capacity wherever it runs, with an SLO that has more."""
         lines = []
         for service in self._demand.services:
-            way = max(self._ways[service.name], key=lambda way: way.capacity)
+            way = max(self._ways[service.name].values(), key=lambda way: way.capacity)
             point, capacity = way.point, self._corrected(service.name, way)
             if capacity > _LITTLE * point.throughput:
                 continue
             seconds = worker_at(point, service.slo, 0.0).answer[-1]
             longer = rounded_up(2 * (seconds if seconds > 0.51 * service.slo else service.slo))
-            more = capacity_in_service(point, longer, service.rate, self._promise)
+            more = capacity_in_service(point, longer, service.rate, self._promise, 0.0)
             if more <= capacity:
                 continue
             lines.append(
@@ -173,21 +174,22 @@ class CapacityTables:
                 self._corrected(name, way),
             )
             for name, ways in self._ways.items()
-            for way in ways
+            for way in ways.values()
         )
 
 
-def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float = 0.0) -> float:
+def _kind(deployment: Deployment, segment: Segment) -> tuple[str, int]:
+    """Return the GPU and the size of a segment."""
+    return deployment.gpus[segment.gpu], deployment.placement(segment).profile.compute_slices
+
+
+@kept("service")
+def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
     """Return the capacity of one of the segments that serve a whole service, if all are alike.
 
     It is that of as few segments as keep the promise together at the rate of the service; 0 if it is at most ``above``,
     since smaller ones are of no interest.
     """
-    return _capacity_in_service(point, slo, rate, promise, above)
-
-
-@kept("service")
-def _capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
     segments = _needed(rate, point.throughput)
     while True:
         if above > 0:

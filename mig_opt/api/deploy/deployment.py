@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from mig_opt.api.change import align
-from mig_opt.api.deploy.retained import retained_segments
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
 from mig_opt.method.result import Status
-from mig_opt.rules import wrong_type
+from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.bounds import Relaxation, shortage
 from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, measured_points, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
 from mig_opt.validation.serving.instances import check_instances
+from mig_opt.validation.violations import DeploymentViolationCode, Violation
 
 
 def deploy(
@@ -135,6 +135,64 @@ def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
         problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
     if problems:
         raise InputError(problems)
+
+
+def retained_segments(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
+    """Return the running fleet with the segments that stay, those of all services but those named in ``only``.
+
+    They may be services of the demand, or running and no longer demanded.
+
+    Raises
+    ------
+    InputError
+        If the method cannot leave segments where they are, nothing is running, a name is unknown, or the segments that
+        stay break a rule, so that no deployment has them; each service that has to be named as well is told.
+
+    Examples
+    --------
+    >>> from mig_opt import load
+    >>> demand = load("parvagpu-s1")
+    >>> running = deploy(demand, "parvagpu").deployment
+    >>> kept = retained_segments(get_deploy_method("parvagpu"), running, ["vgg19"], demand)
+    >>> len(running.segments), len(kept.segments)
+    (6, 5)
+    """
+    if "retained" not in method.options:
+        able = ", ".join(one.name for one in DEPLOY_METHODS.entries if "retained" in one.options)
+        raise InputError([Problem("only", f"method {method.name!r} cannot leave segments where they are; {able} can")])
+    if running is None:
+        message = "nothing is running that could stay; give a running deployment (--from OLD), or leave this out"
+        raise InputError([Problem("only", message)])
+    names = set(entries_of("only", only, str, "the name of a service"))
+    demanded = [service.name for service in demand.services]
+    known = dict.fromkeys([*demanded, *(segment.service for segment in running.segments)])
+    problems = [
+        Problem("only", f"there is no service {name!r}; {nearest(name, known)}")
+        for name in sorted(names.difference(known))
+    ]
+    retained = running.replace(segments=(one for one in running.segments if one.service not in names))
+    ended = dict.fromkeys(one.service for one in retained.segments if one.service not in set(demanded))
+    problems += [
+        Problem("only", f"{name!r} is running and no longer demanded; name it as well, so that it ends")
+        for name in ended
+    ]
+    others = tuple(service for service in demand.services if service.name not in names)
+    if others:
+        problems += _broken(validate_deployment(demand.replace(services=others), retained).violations)
+    if problems:
+        raise InputError(problems)
+    return retained
+
+
+def _broken(violations: Iterable[Violation]) -> Iterator[Problem]:
+    """Yield a problem for each rule that what stays breaks."""
+    for violation in violations:
+        if violation.code is DeploymentViolationCode.UNKNOWN_SERVICE:
+            continue  # it has ended, which is told already
+        if violation.path.startswith("services"):
+            yield Problem("only", f"{violation.message}; name this service as well")
+        else:
+            yield Problem(f"running.{violation.path}", f"stays, but {violation.message}")
 
 
 def _work(

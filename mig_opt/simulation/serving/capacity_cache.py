@@ -13,7 +13,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -48,6 +48,7 @@ def kept(kind: str) -> Callable[[Compute], Compute]:
 
     def decorated(compute: Compute) -> Compute:
         @lru_cache(maxsize=100_000)
+        @wraps(compute)
         def known(*arguments: Any) -> float:
             digest = hashlib.sha256(repr(arguments).encode()).hexdigest()
             return remembered((kind, digest), lambda: compute(*arguments))

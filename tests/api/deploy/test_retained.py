@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, methods, plan_change
-from mig_opt.api.deploy.retained import retained_segments
+from mig_opt.api.deploy import retained_segments
 from mig_opt.instances.bundled import load_demand
 from mig_opt.method.registry import get_deploy_method
 from mig_opt.validation import validate_change

@@ -92,7 +92,7 @@ def test_a_promise_that_cannot_be_kept_alone_has_no_capacity():
 def test_where_few_segments_hold_little_as_few_as_are_needed_count():
     point, promise = Point(1, 8, 1, 50.0, 0.16), Promise(0.999)
     for rate in (0.05, 8.0):
-        needed = math.ceil(rate / capacity_in_service(point, 0.2, rate, promise))
+        needed = math.ceil(rate / capacity_in_service(point, 0.2, rate, promise, 0.0))
         few, enough = (pool_capacity(point, 0.2, count, promise) for count in (needed - 1, needed))
         assert few < rate <= enough
 
@@ -125,10 +125,10 @@ def test_split_at_random_the_sum_is_kept_too():
 
 
 def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
-    few, many = (capacity_in_service(POINT, 0.1, rate, Promise()) for rate in (300.0, 2500.0))
+    few, many = (capacity_in_service(POINT, 0.1, rate, Promise(), 0.0) for rate in (300.0, 2500.0))
     assert few == pytest.approx(pool_capacity(POINT, 0.1, 1, Promise()))
     assert many > few
-    assert capacity_in_service(POINT, 0.1, 2500.0, Promise(), above=399.9) == 0.0
+    assert capacity_in_service(POINT, 0.1, 2500.0, Promise(), 399.9) == 0.0
 
 
 @pytest.mark.parametrize(

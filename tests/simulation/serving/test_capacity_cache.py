@@ -43,8 +43,8 @@ def test_another_method_computes_again(file: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_capacity_is_that_of_the_simulation(file: Path) -> None:
     promise = Promise(0.99)
-    first = capacity_in_service(POINT, 0.1, 300.0, promise)
-    assert first == capacity_in_service(POINT, 0.1, 300.0, promise)
+    first = capacity_in_service(POINT, 0.1, 300.0, promise, 0.0)
+    assert first == capacity_in_service(POINT, 0.1, 300.0, promise, 0.0)
     with sqlite3.connect(file) as connection:
         assert connection.execute("SELECT count(*) FROM capacities").fetchone()[0] >= 1
     assert 0 < first < 400
