@@ -151,8 +151,7 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
         timed = validate(batch, retimed_schedule(batch, initial.runs))
         valid += [timed.schedule] if timed.valid else []
     if not valid:
-        wrong = beyond_times or found.violations
-        raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
+        raise InputError(violation.problem("initial") for violation in beyond_times or found.violations)
     return [_on_first_gpus(batch, schedule) for schedule in valid]
 
 

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
+from mig_opt.errors import Problem
+
 
 class RuleCode(enum.StrEnum):
     """A code of a closed list; each member has a ``description`` of one line."""
@@ -143,6 +145,10 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message} ({self.code})"
+
+    def problem(self, prefix: str = "") -> Problem:
+        """Return the violation as a problem of an input, see :meth:`Problem.below`."""
+        return Problem(self.path, self.message).below(prefix)
 
 
 class Verdict(ABC):

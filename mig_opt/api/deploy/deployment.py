@@ -127,10 +127,7 @@ def deploy(
 
 
 def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
-    problems = [
-        Problem(f"initial.{violation.path}", violation.message)
-        for violation in validate_deployment(demand, initial).violations
-    ]
+    problems = [violation.problem("initial") for violation in validate_deployment(demand, initial).violations]
     if only is not None:
         problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
     if problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from mig_opt._version import __version__
 from mig_opt.api.prove.prover import (
@@ -112,8 +113,8 @@ def check(
     wrong = [*wrong_types(batch, schedule), *wrong_flag("rerun", rerun)]
     if not isinstance(certificate, Certificate):
         wrong.append(wrong_type("certificate", certificate, "a Certificate, as prove returns it"))
-    asked = DEFAULT_METHOD if method is None else method
-    check_proof_options(asked, time_limit=time_limit, workers=workers, callbacks=callbacks, also=wrong)
+    options: Any = {"time_limit": time_limit, "workers": workers, "callbacks": callbacks}
+    check_proof_options(DEFAULT_METHOD if method is None else method, also=wrong, **options)
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
     value, wrong_evidence = (Fraction(0), []) if batch.unplaceable() else _recomputed(batch, certificate)
     bound = question.seconds_below(value)
@@ -126,16 +127,8 @@ def check(
     needs_solver = certificate.claim is not Claim.REFUTED and not question.met(bound)
     again: Certificate | None = None
     if rerun and needs_solver and not mismatches:
-        again = prove(
-            batch,
-            schedule,
-            certificate.method if method is None else method,
-            time_limit=time_limit,
-            within=certificate.within,
-            seed=certificate.seed,
-            workers=workers,
-            callbacks=callbacks,
-        )
+        asked = certificate.method if method is None else method
+        again = prove(batch, schedule, asked, within=certificate.within, seed=certificate.seed, **options)
         mismatches += _contradictions(certificate, again, question)
     trusted = () if mismatches else tuple(_trusted(certificate, again, bound, needs_solver=needs_solver))
     return Check(certificate, tuple(mismatches), bound, needs_solver, trusted, again)

@@ -135,32 +135,17 @@ def prove(
     >>> certificate.claim.value, certificate.slice_load
     ('proved', SliceLoad(weights=(1, 1, 1, 1), value='213/100'))
     """
-    check_proof_options(
-        method,
-        time_limit=time_limit,
-        within=within,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        also=[*wrong_types(batch, schedule)],
-    )
+    options: Any = {"time_limit": time_limit, "seed": seed, "workers": workers, "callbacks": callbacks}
+    check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
     found = validate(batch, schedule)
     if not found.valid:
-        raise InputError(Problem(violation.path, violation.message).below("schedule") for violation in found.violations)
+        raise InputError(violation.problem("schedule") for violation in found.violations)
     slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
     question = Question(Ticks.of(batch), schedule.makespan, float(within))
     lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
     result: ScheduleResult | None = None
     if not question.met(lower_bound):
-        result = solve(
-            batch,
-            method,
-            time_limit=time_limit,
-            seed=seed,
-            workers=workers,
-            callbacks=callbacks,
-            stop=question.decided,
-        )
+        result = solve(batch, method, stop=question.decided, **options)
         lower_bound = max(lower_bound, result.lower_bound)
     better = result.schedule if result is not None and question.shorter(result.makespan) else None
     shortest = schedule if better is None else better

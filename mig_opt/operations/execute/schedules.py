@@ -172,7 +172,7 @@ def check_plan(
     if problems:
         raise InputError(problems)
     found = validate(batch, schedule)
-    problems = [Problem(violation.path, violation.message) for violation in found.violations]
+    problems = [violation.problem() for violation in found.violations]
     problems += commands.missing(batch)
     for task in batch.tasks:
         if task.name in commands.tasks and not any("/" in name for name in device_names(batch, devices)):

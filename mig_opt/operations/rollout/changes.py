@@ -195,7 +195,7 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
     wanted = entries_of("migrations", migrations, Migration, "a Migration")
     wrong = validate_migrations(state, wanted).violations
     if wrong:
-        raise InputError(Problem(violation.path, violation.message) for violation in wrong)
+        raise InputError(violation.problem() for violation in wrong)
     there = {}
     for held in state.instances:
         name = held.name or f"{held.profile}@{held.start} of GPU {gpu_name(state.devices, held.gpu)}"

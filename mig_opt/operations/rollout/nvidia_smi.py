@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError
 from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (
     check_line,
@@ -158,7 +158,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     places = addresses(batch.gpus, devices, batch.devices)
     problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
     found = validate(batch, schedule)
-    problems += [Problem(violation.path, violation.message) for violation in found.violations]
+    problems += [violation.problem() for violation in found.violations]
     if problems:
         raise InputError(problems, "schedule")
     lanes: dict[int, list[Lifetime]] = defaultdict(list)

@@ -101,7 +101,7 @@ INSTANCE_RULES: tuple[InstanceRule, ...] = (
 def deployment_problems(deployment: Deployment) -> list[Problem]:
     """Return everything that keeps the instances of a deployment from existing together."""
     case = PlacedDeployment.of(deployment)
-    return [Problem(violation.path, violation.message) for rule in INSTANCE_RULES for violation in rule(case)]
+    return [violation.problem() for rule in INSTANCE_RULES for violation in rule(case)]
 
 
 def check_instances(**deployments: Deployment) -> None:
