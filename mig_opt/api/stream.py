@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -25,8 +26,8 @@ from mig_opt.validation.batch.schedules import violations_of_method
 StreamJoin = Join | Literal["handover"]
 """Manner in which :func:`plan_stream` proceeds from one batch to the next."""
 
-_WAYS = 4
-"""Ways to plan the batches so far that are kept with foresight."""
+_BEAM_WIDTH = 4
+"""Plans for the batches so far that are kept with foresight."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def plan_stream(
             plans += far_behind(batch, state, control)
         return [on_gpus(joined(batch, plan, state, join, control), dict(enumerate(gpus))) for plan in plans]
 
-    return _one_by_one(batches, following, ways=_WAYS if foresight else 1)
+    return _one_by_one(batches, following, width=_BEAM_WIDTH if foresight else 1)
 
 
 def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch, float]:
@@ -323,47 +324,42 @@ def _gpus_in_time(batch: Batch, state: EndState) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _PartialPlan:
     """Schedules of the first batches of a stream, and the state in which they leave the GPUs."""
 
     state: EndState
     schedules: tuple[Schedule, ...] = ()
 
-    def followed_by(self, batch: Batch, schedule: Schedule) -> _Way:
-        return _Way(self.state.after(batch.gpu, schedule), (*self.schedules, schedule))
+    def followed_by(self, batch: Batch, schedule: Schedule) -> _PartialPlan:
+        return _PartialPlan(self.state.after(batch.gpu, schedule), (*self.schedules, schedule))
 
 
 def _one_by_one(
-    batches: Sequence[Batch], following: Callable[[int, EndState], Iterable[Schedule]], ways: int = 1
+    batches: Sequence[Batch], following: Callable[[int, EndState], Iterable[Schedule]], width: int = 1
 ) -> StreamPlan:
     """Plan one batch after the other with ``following(index, state)``, and validate the whole.
 
-    Of the schedules that it returns the one that ends first is kept. With several ``ways`` that number of states
-    is kept after each batch: that of the schedules that end first each time, and others that end first.
+    Of the schedules that it returns the one that ends first is kept. A wider beam search keeps ``width``
+    states after each batch: that of the schedules that end first each time, and others that end first.
     """
-    kept = [_Way(EndState.at_start_of(batches[0]))]
+    kept = [_PartialPlan(EndState.at_start_of(batches[0]))]
     for index, batch in enumerate(batches):
         try:
-            found = [[way.followed_by(batch, each) for each in following(index, way.state)] for way in kept]
+            found = [[plan.followed_by(batch, each) for each in following(index, plan.state)] for plan in kept]
         except KeyboardInterrupt:
             if not index:
                 raise
             break
-        first = min(found[0], key=lambda way: way.schedules[-1].makespan)
-        others = sorted((way for group in found for way in group if way is not first), key=_end)
+        first = min(found[0], key=lambda plan: plan.schedules[-1].makespan)
         kept = [first]
-        for way in others:
-            if len(kept) < ways and all(way.state != other.state for other in kept):
-                kept.append(way)
-    schedules = min(kept, key=_end).schedules
-    plan = StreamPlan(tuple(batches[: len(schedules)]), schedules)
-    for violation in violations_of_method(plan.batch, plan.schedule):
+        for plan in sorted(itertools.chain(*found), key=lambda plan: plan.state.makespan):
+            if len(kept) < width and all(plan.state != other.state for other in kept):
+                kept.append(plan)
+    schedules = min(kept, key=lambda plan: plan.state.makespan).schedules
+    stream = StreamPlan(tuple(batches[: len(schedules)]), schedules)
+    for violation in violations_of_method(stream.batch, stream.schedule):
         raise SolverError(f"the schedules of a stream do not fit together: {violation}")
-    return plan
-
-
-def _end(way: _Way) -> float:
-    return way.state.makespan
+    return stream
 
 
 def _foresight_problems(foresight: object, join: object, method: object) -> Iterator[Problem]:

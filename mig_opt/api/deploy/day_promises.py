@@ -87,19 +87,13 @@ def deploy_day_with_promise(
 
     Parameters
     ----------
-    demand : Demand
-        Services, what their models achieve, and the GPUs that there are. The rates come from the table.
-    rates : RateTable
-        Rates of the services, step by step.
-    promise : Promise or float
-        The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
-    method, margin, creation_price, interruption_price, lookahead
+    demand, rates, method, margin, creation_price, interruption_price, lookahead
         As for :func:`mig_opt.deploy_day`.
+    promise, seed
+        As for :func:`mig_opt.deploy_with_promise`.
     time_limit : float, optional
         Seconds for all plans of the day; capacities that were not simulated before come on top. None for as long as it
         takes.
-    seed : int
-        Seed for whatever is random.
 
     Returns
     -------

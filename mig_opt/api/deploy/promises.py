@@ -94,15 +94,13 @@ def deploy_with_promise(
 
     Parameters
     ----------
-    demand : Demand
-        Services, what their models achieve, and the GPUs that there are. Latencies stay within its rule.
+    demand, running
+        As for :func:`mig_opt.deploy`. Latencies stay within the rule of the demand.
     promise : Promise or float
         The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
     method : str
         One of :func:`mig_opt.methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
         in place of them; the fewest GPUs with which the promise is kept count. ``exact`` never needs more GPUs.
-    running : Deployment, optional
-        What is running now. GPUs keep their numbers, and as much as possible stays where it is.
     incumbents : iterable of Deployment
         Deployments that may be enough, from wherever they are: one with fewer GPUs is taken if it keeps the promise.
     time_limit : float, optional
