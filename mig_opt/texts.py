@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -38,6 +39,24 @@ def number_in(text: str) -> int | float | str:
     if _WHOLE.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds to milliseconds, very short and very long ones to six digits, ``-`` if there are none.
+
+    Examples
+    --------
+    >>> seconds(12), seconds(2e-5), seconds(None)
+    ('12.000', '2.00000e-05', '-')
+    """
+    if value is None or math.isinf(value):
+        return "-"
+    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
+
+
+def in_seconds(value: float | None) -> str | None:
+    """Return seconds with their unit; None if there are none."""
+    return None if value is None or math.isinf(value) else f"{seconds(value)} s"
 
 
 def plural(count: int, word: str, words: str = "") -> str:

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
-from mig_opt.method.report import spelled_gap
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts, spelled_gap
+from mig_opt.method.result import Result
 from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import stated
+from mig_opt.texts import in_seconds
 
 OperationKind = Literal["create", "destroy"]
 
@@ -170,11 +171,12 @@ class ScheduleResult(Shown, Result[Schedule]):
         """Makespan of the schedule in seconds; None without a schedule."""
         return self.makespan
 
-    def rows(self) -> Rows:
-        """Return method, makespan, lower bound and gap."""
+    def figures(self) -> Facts:
+        """Return method, makespan, lower bound and gap, and the utilisation if the batch is known."""
         return [
             ("method", self.method),
-            ("makespan", "-" if self.makespan is None else f"{self.makespan:.6g} s"),
-            ("lower bound", f"{self.lower_bound:.6g} s"),
-            ("gap", "-" if self.gap is None else spelled_gap(self.gap)),
+            ("makespan", in_seconds(self.makespan)),
+            ("lower bound", in_seconds(self.lower_bound)),
+            ("gap", None if self.gap is None else spelled_gap(self.gap)),
+            ("utilisation", f"{self.plan.utilisation(self.batch):.1%}" if self.plan and self.batch else None),
         ]

@@ -10,12 +10,12 @@ from mig_opt import GpuModel, OperationCosts, catalogue, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
-from mig_opt.cli.figures import seconds
 from mig_opt.gpu.catalogue import DRIVER, CostTable, cost_tables
 from mig_opt.method.registry import AUTO, get_deploy_method, get_method
 from mig_opt.method.registry import methods as known_methods
 from mig_opt.method.report import Points, Report, Table, data_of
 from mig_opt.method.result import versions_with
+from mig_opt.texts import seconds
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import Finding, InstanceInfo

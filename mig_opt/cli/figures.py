@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mig_opt.method.report import Table, Toned, bad, good
-from mig_opt.texts import plural, printable
+from mig_opt.texts import plural, printable, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mig_opt.batch.bounds import Bound
-    from mig_opt.method.result import Result
     from mig_opt.studies.summary import Figures
 
 MOST_ROWS = 40
 """Rows up to which a plan is shown in full."""
-
-_FELT = 0.05
-"""Seconds that a user notices."""
-
-
-def seconds(value: float | None) -> str:
-    """Return seconds to milliseconds, very short and very long ones to six digits, ``-`` if there are none."""
-    if value is None or math.isinf(value):
-        return "-"
-    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
-
-
-def in_seconds(value: float | None) -> str | None:
-    """Return seconds with their unit; None if there are none."""
-    return None if value is None or math.isinf(value) else f"{seconds(value)} s"
-
-
-def runtime(result: Result[Any]) -> str:
-    """Return the seconds of a method, and those that it took to load it where that is to be felt."""
-    loading = f", after {result.loading_s:.3f} s of loading" if result.loading_s >= _FELT else ""
-    return f"{result.runtime_s:.3f} s{loading}"
 
 
 def tenths(value: float) -> str:

@@ -13,13 +13,13 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import Call
 from mig_opt.cli.batch.reports import batch_facts, unplaceable, validation_facts
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.figures import bounds_table, in_seconds
+from mig_opt.cli.figures import bounds_table
 from mig_opt.cli.inputs import kind_of, load_batch, piped
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts, services_table
 from mig_opt.cli.serving.reports import validation_facts as deployment_facts
 from mig_opt.method.report import Facts, Part, Points, Report, Table
-from mig_opt.texts import plural
+from mig_opt.texts import in_seconds, plural
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from rich.table import Column
 from rich.text import Text
 
 from mig_opt.cli.errors import log_is_shown
-from mig_opt.cli.figures import seconds as spelled
 from mig_opt.method.options import Callbacks
 from mig_opt.method.report import spelled_gap
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import printable
+from mig_opt.texts import seconds as spelled
 
 REFRESHES_PER_SECOND = 4
 

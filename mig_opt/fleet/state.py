@@ -13,10 +13,14 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import Placement
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Result
 from mig_opt.rules import MOST_GPUS
 from mig_opt.rules.checks import check_values
 from mig_opt.rules.vocabulary import GpuCount, Index, Text, Whole
+from mig_opt.texts import plural
+
+_GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -377,11 +381,22 @@ class DefragmentationResult(Result[MigrationPlan]):
         """State after the migrations; None without a plan."""
         return None if self.plan is None else self.state.after(self.plan.migrations)
 
-    def rows(self) -> Rows:
-        """Return migrations, lower bound and fragmentation."""
-        after = "-" if self.fragmentation is None else f"{self.fragmentation:.3f}"
-        return [
-            ("migrations", "-" if self.objective is None else str(self.objective)),
-            ("lower bound", str(self.lower_bound)),
-            ("fragmented", f"{self.fragmentation_before:.3f} before, {after} after"),
-        ]
+    def figures(self) -> Facts:
+        """Return migrations with their bound, what they achieve, and what is proven."""
+        state, plan, facts = self.state, self.plan, list[tuple[str, str | None]]()
+        if plan is not None:
+            weighed = plan.weight != len(plan.migrations)
+            bound = f"a weight of {self.lower_bound}" if weighed else plural(self.lower_bound, "migration")
+            of = len(set(state.nodes)) if self.freeing == "nodes" else state.gpus
+            free = f"{len(self.free_before)} before, {len(self.free)} after, at most {self.most_free} of {of}"
+            room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in plan.room)
+            facts = [
+                ("migrations", str(len(plan.migrations))),
+                ("weight", str(plan.weight) if weighed else None),
+                ("lower bound", bound),
+                ("rounds", str(len(self.rounds)) if len(self.rounds) > 1 else None),
+                (f"free {self.freeing}", free if self.freeing else None),
+                ("fragmentation", f"{self.fragmentation_before:.4f} before, {plan.fragmentation:.4f} after"),
+                ("room for", ", ".join(room) or None),
+            ]
+        return [*facts, ("proven", ", then ".join(_GOALS[goal] for goal in self.proven) or None)]

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Generic, Self, TypeVar
 
 from mig_opt._version import __version__
+from mig_opt.method.report import Facts, spelled_status
 from mig_opt.method.shown import Carded
 
 Plan = TypeVar("Plan")
 """A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
 
-Rows = list[tuple[str, str]]
-"""Lines of a card: labels and texts."""
+_FELT = 0.05
+"""Seconds of loading that a user notices."""
 
 
 class Status(enum.StrEnum):
@@ -107,8 +108,14 @@ class Result(Carded, ABC, Generic[Plan]):
         """First goal of the plan, to which the lower bound belongs; None without a plan."""
 
     @abstractmethod
-    def rows(self) -> Rows:
-        """Return the lines of the card between status and runtime."""
+    def figures(self) -> Facts:
+        """Return the facts between status and runtime."""
+
+    def facts(self) -> Facts:
+        """Return all facts, as terminals and cards show them."""
+        loading = f", after {self.loading_s:.3f} s of loading" if self.loading_s >= _FELT else ""
+        runtime = ("runtime", f"{self.runtime_s:.3f} s{loading}")
+        return [("status", spelled_status(self.status)), *self.figures(), runtime]
 
     @property
     def gap(self) -> float | None:
@@ -128,13 +135,14 @@ class Result(Carded, ABC, Generic[Plan]):
         return self
 
     def __str__(self) -> str:
-        runtime = f"{self.runtime_s:.{2 if self.runtime_s >= 1 else 3}f} s"
-        return card([("status", self.status.value), *self.rows(), ("runtime", runtime)])
+        return card(self.facts())
 
 
-def card(rows: Iterable[tuple[str, str]]) -> str:
-    """Return labels and texts as lines, the texts below each other."""
-    return "\n".join(f"{label:<12} {text}" for label, text in rows)
+def card(facts: Facts) -> str:
+    """Return facts as lines, their texts below each other."""
+    told = [(label, text) for label, text in facts if text is not None]
+    width = max((len(label) for label, _ in told), default=0)
+    return "\n".join(f"{label:{width}}  {text}" for label, text in told)
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -12,14 +12,18 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu, operation_problems
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.method.result import Result, Rows, card
+from mig_opt.method.report import Facts, good, unclear
+from mig_opt.method.result import Result, card
 from mig_opt.rules import wrong_type
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.texts import plural
 
 StepKind = Literal["destroy", "switch", "create"]
 Place = tuple[int, str, int]
 """GPU, profile name, start slice of an instance."""
+
+_GOALS = {"interruptions": "fewest interruptions", "duration": "shortest"}
 
 ENOUGH = 1 - 1e-9
 """A service has what it needs if its throughput is at least this share of it: the rest is rounding."""
@@ -121,18 +125,23 @@ class ChangePlan:
             live[step.place] = step.begins
         return Deployment(self.gpus, tuple(segment for segment in live.values() if segment is not None), self.devices)
 
-    def rows(self) -> Rows:
-        """Return method, steps, segments, duration and what is proven."""
+    def figures(self) -> Facts:
+        """Return what becomes of segments and instances, the duration, and what is proven."""
+        kinds = Counter(step.kind for step in self.steps)
+        unchanged = f"{plural(len(self.kept), 'segment')} as {'it is' if len(self.kept) == 1 else 'they are'}"
+        names = ", ".join(dict.fromkeys(segment.service for segment in self.interrupted))
         return [
-            ("method", self.method),
-            ("steps", str(len(self.steps))),
-            ("segments", f"{len(self.kept)} kept, {len(self.interrupted)} interrupted"),
-            ("duration", f"{self.duration:.6g} s"),
-            ("proven", ", ".join(self.proven) or "-"),
+            ("kept", unchanged if self.kept else "no segment"),
+            ("switched", f"{plural(kinds['switch'], 'instance')} to another service, batch size or processes"),
+            ("destroyed", plural(kinds["destroy"], "instance")),
+            ("created", plural(kinds["create"], "instance")),
+            ("interrupted", unclear(names) if names else good("no service")),
+            ("duration", f"{self.duration:.3f} s"),
+            ("proven", ", then ".join(_GOALS[goal] for goal in self.proven) or None),
         ]
 
     def __str__(self) -> str:
-        return card(self.rows())
+        return card(self.figures())
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +194,9 @@ class ChangeResult(Result[ChangePlan]):
         """Return the segments that serve after a number of steps, as :meth:`ChangePlan.state_after` does."""
         return self.plan.state_after(steps)
 
-    def rows(self) -> Rows:
-        """Return the lines of the plan."""
-        return self.plan.rows()
+    def figures(self) -> Facts:
+        """Return method and the figures of the plan."""
+        return [("method", self.method), *self.plan.figures()]
 
 
 def needs_during(running: Deployment, deployment: Deployment, demand: Demand | None = None) -> dict[str, float]:

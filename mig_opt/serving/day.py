@@ -14,7 +14,8 @@ from typing import Annotated
 
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.errors import Problem
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts, good, spelled_gap, unclear
+from mig_opt.method.result import Result
 from mig_opt.rules import wrong_type
 from mig_opt.rules.checks import check_values
 from mig_opt.rules.vocabulary import Number
@@ -228,12 +229,18 @@ class DayResult(Result[DayPlan]):
             return 0.0
         return float(sum(map(operator.mul, self.fewest_gpus, self.day.hours)))
 
-    def rows(self) -> Rows:
-        """Return method, cost, lower bound, GPU-hours with their bound, and changes."""
-        cost, plan = self.objective, self.plan
+    def figures(self) -> Facts:
+        """Return method, GPUs and GPU-hours, changes, cost and its lower bound."""
+        plan, gap = self.plan, self.gap
+        if plan is None or gap is None:
+            return [("method", self.method)]
+        least = f"at least {self.gpu_hours_bound:.6g} (fewest GPUs of each step)"
         return [
             ("method", self.method),
-            ("cost", "-" if cost is None else f"{cost:.6g} GPU-hours"),
-            ("lower bound", f"{self.lower_bound:.6g} GPU-hours"),
-            ("plan", "-" if plan is None else f"{plan}; at least {self.gpu_hours_bound:.6g} GPU-hours"),
+            ("GPUs", f"{min(plan.gpus)} to {max(plan.gpus)}"),
+            ("GPU-hours", f"{plan.gpu_hours:.6g}; {least}"),
+            ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
+            ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
+            ("cost", f"{self.objective:.6g} GPU-hours with the price of changes"),
+            ("lower bound", f"{self.lower_bound:.6g} GPU-hours: {self.reason}; gap {spelled_gap(gap)}"),
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,12 +13,16 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Result, Status
 from mig_opt.method.shown import Shown
 from mig_opt.rules import MOST_GPUS, wrong_type
 from mig_opt.rules.checks import check_values
 from mig_opt.rules.vocabulary import Index, NullIs, Wanted
 from mig_opt.serving.demand import Demand, Option
+from mig_opt.texts import plural
+
+_GOALS = {"gpus": "fewest GPUs", "compute slices": "fewest compute slices", "changes": "fewest changes"}
 
 Unknown = Annotated[float, NullIs(0.0)]
 """A figure that is 0 where it is not known."""
@@ -141,6 +146,20 @@ class Deployment(Shown):
         """
         whole = sum(self.model(gpu).compute_slices for gpu in {segment.gpu for segment in self.segments})
         return 1 - self.compute_slices / whole if whole else 0.0
+
+    def figures(self, demand: Demand | None = None) -> Facts:
+        """Return GPUs, slices and fragmentation, and the slack if the demand is given."""
+        used = {segment.gpu for segment in self.segments}
+        kinds = Counter(self.model(gpu).name for gpu in used)
+        each = f" ({', '.join(f'{count} x {kind}' for kind, count in kinds.items())})" if len(kinds) > 1 else ""
+        idle = f"; {len(self.gpus) - len(used)} more without segments" if len(self.gpus) > len(used) else ""
+        whole = sum(self.model(gpu).compute_slices for gpu in used)
+        return [
+            ("GPUs", f"{len(used)}{each}{idle}"),
+            ("slices", f"{self.compute_slices} of {whole} compute slices"),
+            ("fragmentation", f"{self.external_fragmentation:.1%} external"),
+            ("slack", None if demand is None else f"{self.internal_slack(demand):.1%} internal"),
+        ]
 
     def throughput(self, service: str) -> float:
         """Return the requests per second that all segments of a service answer together."""
@@ -295,11 +314,14 @@ class DeploymentResult(Shown, Result[Deployment]):
         """Compute slices of all segments; None without a deployment."""
         return None if self.plan is None else self.plan.compute_slices
 
-    def rows(self) -> Rows:
-        """Return method, GPUs, lower bound and compute slices."""
+    def figures(self) -> Facts:
+        """Return method, lower bound, the figures of the deployment, and what is proven."""
+        known = self.lower_bound > 0 and self.status is not Status.INFEASIBLE
+        gpus, *shares = [("GPUs", None)] if self.plan is None else self.plan.figures(self.demand)
         return [
             ("method", self.method),
-            ("GPUs", "-" if self.gpus is None else str(self.gpus)),
-            ("lower bound", str(self.lower_bound)),
-            ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
+            gpus,
+            ("lower bound", f"{plural(self.lower_bound, 'GPU')}: {self.reason}" if known else None),
+            *shares,
+            ("proven", ", then ".join(_GOALS[goal] for goal in self.proven) or None),
         ]

@@ -82,10 +82,11 @@ def _deployment(deployment: Deployment) -> Report:
 
 
 def _result(result: Result[Any]) -> Report:
-    """Return the facts about a result."""
-    runtime = f"{result.runtime_s:.{2 if result.runtime_s >= 1 else 3}f} s"
-    facts = [*result.rows(), ("runtime", runtime), ("because", result.reason)]
-    return Report(facts, title=f"{_MARKS.get(result.status, '○')} {result.status.value}")
+    """Return the facts about a result, and why it is so where none of them says it."""
+    facts = result.facts()[1:]
+    said = any(text is not None and result.reason in text for _, text in facts)
+    title = f"{_MARKS.get(result.status, '○')} {result.status.value}"
+    return Report([*facts, ("because", None if said else result.reason)], title=title)
 
 
 def _of_schedule(result: ScheduleResult) -> Report:

@@ -14,8 +14,8 @@ from typer.main import get_command
 
 from mig_opt.cli.app import command_line
 from mig_opt.cli.commands import COMMANDS, GROUPS
-from mig_opt.cli.figures import seconds
 from mig_opt.gpu.catalogue import catalogue
+from mig_opt.texts import seconds
 
 
 def every_command(group: Any, *names: str) -> Iterator[tuple[str, ...]]:

@@ -21,7 +21,8 @@ from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
-from mig_opt.method.result import Rows, Status
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Status
 from mig_opt.rules import wrong_flag
 from mig_opt.serving.day import Day, DayPlan, DayResult
 from mig_opt.serving.demand import Demand
@@ -61,13 +62,14 @@ class DayPromiseResult(DayResult):
         found = [(step, one.worst) for step, one in enumerate(self.simulations) if one is not None]
         return max(found, key=lambda entry: entry[1].late_share, default=None)
 
-    def rows(self) -> Rows:
-        """Return the rows of a day, and the worst service of all steps."""
-        found = self.worst
-        text = "-"
-        if found is not None and self.day is not None:
-            text = f"{found[1].name} at {self.day.clock(found[0])}: {found[1].late_share:.3%} late"
-        return [*DayResult.rows(self), ("worst", text)]
+    def figures(self) -> Facts:
+        """Return the figures of a day, what was promised, and the worst service of all steps."""
+        worst = None
+        if self.worst is not None and self.day is not None:
+            step, service = self.worst
+            worst = f"{service.name} at {self.day.clock(step)} is worst: {service.lateness}"
+        promise = None if self.promise is None or self.plan is None else str(self.promise)
+        return [*DayResult.figures(self), ("promise", promise), ("simulated", worst)]
 
 
 def deploy_day_with_promise(

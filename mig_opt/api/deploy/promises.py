@@ -22,7 +22,8 @@ from mig_opt.errors import InputError, problems_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
-from mig_opt.method.result import Rows, Status
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Status
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, wrong_demand
@@ -75,9 +76,18 @@ class PromiseResult(DeploymentResult):
             return f"{kept}; {self.lower_bound - 1} proven too few under the capacities"
         return f"{kept}; at least {self.lower_bound} under the capacities"
 
-    def rows(self) -> Rows:
-        """Return method, GPUs, lower bound, compute slices and what is claimed."""
-        return [*DeploymentResult.rows(self), ("claim", self.claim or "-")]
+    def figures(self) -> Facts:
+        """Return the figures of the deployment, what was promised, how late requests were, and what is claimed."""
+        tried, headroom = self.simulation, self.headroom
+        simulated = None if tried is None else f"{100 * tried.late_share:.4f} % late, {tried.requests:,} requests"
+        return [
+            *DeploymentResult.figures(self),
+            ("promise", None if self.promise is None else str(self.promise)),
+            ("simulated", simulated),
+            ("worst", None if tried is None else f"{tried.worst.name}: {tried.worst.lateness}"),
+            ("claim", self.claim or None),
+            ("raised rates", None if headroom is None else f"by {100 * headroom:.0f} %"),
+        ]
 
 
 def deploy_with_promise(

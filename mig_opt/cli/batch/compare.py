@@ -13,10 +13,11 @@ from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, code_of, contradicting
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.figures import percent, percents, seconds
+from mig_opt.cli.figures import percent, percents
 from mig_opt.cli.inputs import load_batch
 from mig_opt.method.report import Part, Points, Report, Table, dim, spelled_status, strong
 from mig_opt.method.study import COMPARISON_TIME_LIMIT
+from mig_opt.texts import seconds
 
 if TYPE_CHECKING:
     from mig_opt.studies.comparison import Comparison

@@ -13,10 +13,9 @@ from mig_opt.api.explain.explainer import DEFAULT_TIME_LIMIT, check_question
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
 from mig_opt.cli.batch.reports import batch_facts
-from mig_opt.cli.figures import in_seconds, seconds
 from mig_opt.cli.inputs import load_batch
 from mig_opt.method.report import Part, Points, Report, bad, data_of, dim, good, unclear
-from mig_opt.texts import plural
+from mig_opt.texts import in_seconds, plural, seconds
 
 MOST_TASKS = 12
 """Tasks up to which each has a line of its own, for each kind of requirement."""

@@ -9,9 +9,8 @@ from mig_opt import Batch, Commands, get_gpu, read
 from mig_opt.cli.answers import NOTHING, Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.figures import seconds
 from mig_opt.method.report import Part, Points, Report, Table
-from mig_opt.texts import number_in, plural
+from mig_opt.texts import number_in, plural, seconds
 
 
 def profile(

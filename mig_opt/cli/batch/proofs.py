@@ -14,9 +14,9 @@ from mig_opt.batch.certificate import Certificate, Claim
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, Answer, Call, File, code_of
 from mig_opt.cli.batch.reports import batch_facts, schedule_table, validation_facts
-from mig_opt.cli.figures import in_seconds
 from mig_opt.cli.inputs import load_batch
 from mig_opt.method.report import Part, Points, Report, bad, data_of, good, unclear
+from mig_opt.texts import in_seconds
 from mig_opt.validation import validate
 
 

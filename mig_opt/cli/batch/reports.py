@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from mig_opt import Batch, Schedule, ScheduleResult
 from mig_opt.batch.lifetimes import lifetimes_with_runs
-from mig_opt.cli.figures import MOST_ROWS, in_seconds, runtime, seconds, verdict
+from mig_opt.cli.figures import MOST_ROWS, verdict
 from mig_opt.gpu.devices import gpu_name
-from mig_opt.method.report import Facts, Points, Report, Table, dim, spelled_gap, spelled_status
-from mig_opt.texts import plural
+from mig_opt.method.report import Facts, Part, Points, Report, Table, dim
+from mig_opt.texts import plural, seconds
 from mig_opt.validation import Validation
 
 
@@ -28,20 +28,9 @@ def result_report(batch: Batch, result: ScheduleResult, remarks: Sequence[str], 
     """Return the report of a result, with tables if they are wanted."""
     from mig_opt.files.batch.schedules import result_summary
 
-    schedule, gap = result.schedule, result.gap
-    facts = [
-        *batch_facts(batch),
-        ("status", spelled_status(result.status)),
-        ("method", result.method),
-        ("makespan", in_seconds(result.makespan)),
-        ("lower bound", in_seconds(result.lower_bound)),
-        ("gap", None if gap is None else spelled_gap(gap)),
-        ("utilisation", None if schedule is None else f"{schedule.utilisation(batch):.1%}"),
-        ("runtime", runtime(result)),
-    ]
-    parts = [Points(unplaceable(batch))] if result.status == "infeasible" else []
-    shown = [schedule_table(batch, schedule)] if schedule is not None and tables else []
-    return Report(facts, [*parts, *shown], remarks, result_summary(result))
+    parts: list[Part] = [Points(unplaceable(batch))] if result.status == "infeasible" else []
+    parts += [schedule_table(batch, result.plan)] if result.plan is not None and tables else []
+    return Report([*batch_facts(batch), *result.facts()], parts, remarks, result_summary(result))
 
 
 def validation_facts(batch: Batch, validation: Validation) -> Facts:

@@ -15,11 +15,10 @@ from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.figures import in_seconds, seconds
 from mig_opt.cli.inputs import load_batch, parsed_devices
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Points, Report, Table, bad, good
-from mig_opt.texts import plural
+from mig_opt.texts import in_seconds, plural, seconds
 
 if TYPE_CHECKING:
     from mig_opt.operations.execute.report import Execution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -11,17 +11,16 @@ from mig_opt import DefragmentationResult, FleetState, HeldInstance, Migration, 
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import MOST_ROWS, joined, runtime
+from mig_opt.cli.figures import MOST_ROWS, joined
 from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
 from mig_opt.gpu.devices import gpu_name
-from mig_opt.method.report import Part, Report, Table, spelled_status
+from mig_opt.method.report import Part, Report, Table
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from mig_opt.gpu.model import OperationCosts
 
 _MOST_WANTED = 10_000
-_GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
 _OWNERS = {"dra": "NVIDIA's DRA driver", "hami": "HAMi", "device-plugin": "the device plugin", "slurm": "Slurm"}
 
 
@@ -180,7 +179,12 @@ def _report(
     from mig_opt.api.defragment.rounds import seconds_of
     from mig_opt.files.fleet.states import defragmentation_document
 
-    facts, lasting = list(_facts(result)), {}
+    lasting: dict[str, object] = {}
+    facts = [
+        ("state", f"{result.state.name} ({plural(len(result.state.instances), 'instance')})"),
+        ("fleet", f"{state.gpus} x {state.gpu.name}"),
+        *result.facts(),
+    ]
     if costs is not None and result.migrations is not None:
         seconds = seconds_of(result.state, result.rounds, costs)
         lasting = {"operations_s": seconds, "operations_source": costs.source}
@@ -189,32 +193,6 @@ def _report(
     if result.migrations:
         parts += [_maps(result), _steps(result)]
     return Report(facts, parts, _left_to_do(state, result), {**defragmentation_document(result), **lasting})
-
-
-def _facts(result: DefragmentationResult) -> Iterator[tuple[str, str]]:
-    state = result.state
-    yield "state", f"{state.name} ({plural(len(state.instances), 'instance')})"
-    yield "fleet", f"{state.gpus} x {state.gpu.name}"
-    yield "status", spelled_status(result.status)
-    if result.migrations is not None:
-        yield "migrations", str(len(result.migrations))
-        weighed = result.objective != len(result.migrations)
-        if weighed:
-            yield "weight", str(result.objective)
-        yield "lower bound", f"a weight of {result.lower_bound}" if weighed else plural(result.lower_bound, "migration")
-        if len(result.rounds) > 1:
-            yield "rounds", str(len(result.rounds))
-        if result.freeing:
-            before, after = len(result.free_before), len(result.free)
-            of = len(set(state.nodes)) if result.freeing == "nodes" else state.gpus
-            yield f"free {result.freeing}", f"{before} before, {after} after, at most {result.most_free} of {of}"
-        yield "fragmentation", f"{result.fragmentation_before:.4f} before, {result.fragmentation:.4f} after"
-    if result.room:
-        room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in result.room)
-        yield "room for", ", ".join(room)
-    if result.proven:
-        yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
-    yield "runtime", runtime(result)
 
 
 def _maps(result: DefragmentationResult) -> Table:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, Product, made
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import bounds_table, seconds
+from mig_opt.cli.figures import bounds_table
 from mig_opt.cli.inputs import load_trace
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Trace
 from mig_opt.method.report import Part, Points, Report, Table, data_of
-from mig_opt.texts import number_in, plural
+from mig_opt.texts import number_in, plural, seconds
 
 if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds

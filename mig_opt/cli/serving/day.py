@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mig_opt import Demand, Deployment, Status
 from mig_opt.cli.answers import EXIT_CODES, NO_PLAN, Answer, Call, File, chart_of, hints_on_time, infeasible
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import MOST_ROWS, joined, runtime, seconds
+from mig_opt.cli.figures import MOST_ROWS, joined
 from mig_opt.cli.inputs import parsed_share
-from mig_opt.cli.serving.promise import promise_report
+from mig_opt.cli.serving.promise import promise_document
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.method.registry import get_deploy_method
-from mig_opt.method.report import Facts, Report, Table, data_of, good, spelled_gap, spelled_status, unclear
+from mig_opt.method.report import Facts, Report, Table, data_of
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
-from mig_opt.texts import number_in, plural
+from mig_opt.texts import number_in, plural, seconds
 
 if TYPE_CHECKING:
     from mig_opt.simulation.serving.capacity import Promise
@@ -125,7 +125,7 @@ def day_answer(
 ) -> Answer:
     """Return the answer of ``deploy`` for a day."""
     plan = result.plan
-    promised, more = promise_report(result)
+    more = promise_document(result)
     remarks = [] if time_limit is not None else hints_on_time(get_deploy_method(result.method), result, None)
     if plan is not None and plan.interrupted:
         remarks.append("More GPUs, or a higher price for interruptions, may save services from them.")
@@ -133,38 +133,25 @@ def day_answer(
     if plan is None and result.status is Status.INFEASIBLE:
         said = [infeasible([result.reason])]
     elif plan is None:
-        known = f": {result.reason}" if promised and result.reason else " in time; --time-limit S allows for more"
+        known = f": {result.reason}" if more and result.reason else " in time; --time-limit S allows for more"
         said = [f"no plan was found{known}"]
     changes = [_changes(result, plan)] if plan is not None and plan.changed and tables else []
-    report = Report(_facts(result, promised), changes, remarks, _data(result) | more)
+    report = Report(_facts(result), changes, remarks, _data(result) | more)
     files = [folder, chart_of("plan", chart, None if plan is None else result)]
     return Answer(report, EXIT_CODES.get(result.status, 0), files, said=said)
 
 
-def _facts(result: DayResult, promised: Facts) -> list[tuple[str, str | None]]:
-    day, plan, cost = result.day, result.plan, result.objective
+def _facts(result: DayResult) -> Facts:
+    day = result.day
     assert day is not None
     hours = float(sum(day.hours))
     begin, end = day.rates.times[0], day.rates.times[-1]
-    facts: list[tuple[str, str | None]] = [
+    return [
         *demand_facts(day.demand),
         ("rates", f"{plural(day.steps, 'step')}, {clock_text(begin)} to {clock_text(end)} ({hours:g} h)"),
         ("margin", f"{100 * day.margin:g} %" if day.margin else None),
-        ("status", spelled_status(result.status)),
-        ("method", result.method),
+        *result.facts(),
     ]
-    if plan is not None and cost is not None:
-        gap = result.gap or 0.0
-        facts += [
-            ("GPUs", f"{min(plan.gpus)} to {max(plan.gpus)}"),
-            ("GPU-hours", f"{plan.gpu_hours:.6g}; at least {result.gpu_hours_bound:.6g} (fewest GPUs of each step)"),
-            ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
-            ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
-            ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
-            ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {spelled_gap(gap)}"),
-            *promised,
-        ]
-    return [*facts, ("runtime", runtime(result))]
 
 
 def _changes(result: DayResult, plan: DayPlan) -> Table:

@@ -21,8 +21,8 @@ from mig_opt.cli.serving.inputs import (
     read_deployment_for,
     read_running,
 )
-from mig_opt.cli.serving.promise import PromiseOptions, promise_report
-from mig_opt.cli.serving.reports import change_report, deployment_table, result_facts, services_table
+from mig_opt.cli.serving.promise import PromiseOptions, promise_document
+from mig_opt.cli.serving.reports import change_report, demand_facts, deployment_table, services_table
 from mig_opt.errors import InputError, nearest
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
@@ -248,7 +248,7 @@ def _report(
 ) -> Report:
     from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
 
-    promised, more = promise_report(result)
+    more = promise_document(result)
     parts: list[Part] = []
     if result.plan is None and (reasons := _reasons(demand, result)):
         parts.append(Points(reasons))
@@ -258,7 +258,7 @@ def _report(
     if from_running:
         more["change"] = None if change is None else change_document(change)
     data = deployment_result_summary(result, demand) | more
-    return Report(result_facts(demand, result, promised), parts, hints, data)
+    return Report([*demand_facts(demand), *result.facts()], parts, hints, data)
 
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:

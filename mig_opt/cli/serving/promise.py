@@ -1,4 +1,4 @@
-"""Options and reports of deployments that keep a promise to the requests."""
+"""Options and documents of deployments that keep a promise to the requests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt.cli.answers import Call
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.figures import percent
 from mig_opt.cli.inputs import share_in
 from mig_opt.cli.serving.serve import ARRIVALS, parsed_promise
-from mig_opt.method.report import Facts, data_of
+from mig_opt.method.report import data_of
 
 if TYPE_CHECKING:
     from mig_opt.simulation.serving.capacity import Promise
-    from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+    from mig_opt.simulation.serving.outcome import RequestSimulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +49,23 @@ class PromiseOptions:
         return share
 
 
-def promise_report(result: Any) -> tuple[Facts, dict[str, Any]]:
-    """Return what was promised, simulated and claimed of a deployment or a day: facts, and keys of a document."""
+def promise_document(result: Any) -> dict[str, Any]:
+    """Return the keys of a document for what was promised, simulated and claimed of a deployment or a day."""
     promise = getattr(result, "promise", None)
     if promise is None:
-        return [], {}
-    wanted = f"{100 * promise.share:g} % of the requests of each service in time, {promise.arrivals.kind}"
-    facts: list[tuple[str, str | None]] = [("promise", wanted)]
+        return {}
     data: dict[str, Any] = {"promise": promise.share, "arrivals": str(promise.arrivals.kind)}
     if hasattr(result, "simulations"):  # of a day, one for each step
-        if result.worst is not None:
-            step, service = result.worst
-            facts.append(("simulated", f"{service.name} at {result.day.clock(step)} is worst: {_late(service)}"))
-        return facts, {**data, "simulated_steps": [each and _late_shares(each) for each in result.simulations]}
+        return {**data, "simulated_steps": [each and _late_shares(each) for each in result.simulations]}
     simulation = result.simulation
-    if simulation is not None:
-        worst = simulation.worst
-        facts += [
-            ("simulated", f"{percent(simulation.late_share, 4)} % late, {simulation.requests:,} requests"),
-            ("worst", f"{worst.name}: {_late(worst)}"),
-            ("claim", result.claim),
-        ]
-    if result.headroom is not None:
-        facts.append(("raised rates", f"by {percent(result.headroom, 0)} %"))
-    data |= {
+    return {
+        **data,
         "simulated_late_share": simulation and simulation.late_share,
         "simulated_services": [] if simulation is None else _late_shares(simulation),
         "claim": result.claim or None,
         "raised_rates": result.headroom,
+        **data_of(result, "capacities"),
     }
-    return facts, {**data, **data_of(result, "capacities")}
-
-
-def _late(service: ServiceLatencies) -> str:
-    low, high = service.late_share_interval
-    return f"{percent(service.late_share, 3)} % late, {percent(low, 2)} to {percent(high, 2)} %"
 
 
 def _late_shares(simulation: RequestSimulation) -> list[dict[str, Any]]:

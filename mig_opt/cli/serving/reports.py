@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
-from mig_opt import Demand, Deployment, DeploymentResult, Segment, Status, get_gpu
-from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, runtime, seconds, verdict
+from mig_opt import Demand, Deployment, Segment, get_gpu
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, verdict
 from mig_opt.cli.screens import shortened
 from mig_opt.gpu.devices import gpu_name, gpu_names
-from mig_opt.method.report import Facts, Report, Table, good, spelled_status, unclear
+from mig_opt.method.report import Facts, Report, Table
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.texts import plural
+from mig_opt.texts import plural, seconds
 from mig_opt.validation import DeploymentValidation
 
 _WIDEST_RANGES = 12
@@ -21,9 +21,6 @@ _WIDEST_RANGES = 12
 
 _WIDEST_NAME = 20
 """Columns for the name of a service that shares a line with others."""
-
-_GOALS = {"gpus": "fewest GPUs", "compute slices": "fewest compute slices", "changes": "fewest changes"}
-_CHANGE_GOALS = {"interruptions": "fewest interruptions", "duration": "shortest"}
 
 
 def demand_facts(demand: Demand) -> Facts:
@@ -35,48 +32,10 @@ def demand_facts(demand: Demand) -> Facts:
     return [("services", f"{demand.name} ({plural(len(demand.services), 'service')})"), ("fleet", "; ".join(pools))]
 
 
-def result_facts(demand: Demand, result: DeploymentResult, more: Facts = ()) -> Facts:
-    """Return the facts about a result, with more of them."""
-    deployment, bound = result.deployment, result.lower_bound
-    known = bound > 0 and result.status is not Status.INFEASIBLE
-    return [
-        *demand_facts(demand),
-        ("status", spelled_status(result.status)),
-        ("method", result.method),
-        ("GPUs", None if deployment is None else _kinds(deployment)),
-        ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
-        *([] if deployment is None else _shares(demand, deployment)),
-        ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
-        *more,
-        ("runtime", runtime(result)),
-    ]
-
-
 def validation_facts(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Facts:
     """Return the facts about a validation."""
-    facts = [*demand_facts(demand), ("deployment", verdict(len(validation.violations), "valid"))]
-    if validation.valid:
-        return [*facts, ("GPUs", _kinds(deployment)), *_shares(demand, deployment)]
-    return [*facts, ("GPUs", str(validation.gpus))]
-
-
-def _kinds(deployment: Deployment) -> str:
-    used = {segment.gpu for segment in deployment.segments}
-    kinds = Counter(get_gpu(deployment.gpus[gpu]).name for gpu in used)
-    shown = str(len(used))
-    if len(kinds) > 1:
-        shown += f" ({', '.join(f'{count} x {kind}' for kind, count in kinds.items())})"
-    idle = len(deployment.gpus) - len(used)
-    return f"{shown}; {idle} more without segments" if idle else shown
-
-
-def _shares(demand: Demand, deployment: Deployment) -> Facts:
-    whole = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
-    return [
-        ("slices", f"{deployment.compute_slices} of {whole} compute slices"),
-        ("fragmentation", f"{deployment.external_fragmentation:.1%} external"),
-        ("slack", f"{deployment.internal_slack(demand):.1%} internal"),
-    ]
+    figures = deployment.figures(demand) if validation.valid else [("GPUs", str(validation.gpus))]
+    return [*demand_facts(demand), ("deployment", verdict(len(validation.violations), "valid")), *figures]
 
 
 def deployment_table(deployment: Deployment) -> Table:
@@ -150,18 +109,6 @@ def services_table(demand: Demand, deployment: Deployment) -> Table:
 
 def change_report(plan: ChangePlan) -> Report:
     """Return the change of a running deployment into a new one: its figures and its steps."""
-    kinds = Counter(step.kind for step in plan.steps)
-    unchanged = f"{plural(len(plan.kept), 'segment')} as {'it is' if len(plan.kept) == 1 else 'they are'}"
-    names = ", ".join(dict.fromkeys(segment.service for segment in plan.interrupted))
-    facts = [
-        ("kept", unchanged if plan.kept else "no segment"),
-        ("switched", f"{plural(kinds['switch'], 'instance')} to another service, batch size or processes"),
-        ("destroyed", plural(kinds["destroy"], "instance")),
-        ("created", plural(kinds["create"], "instance")),
-        ("interrupted", unclear(names) if names else good("no service")),
-        ("duration", f"{plan.duration:.3f} s"),
-        ("proven", ", then ".join(_CHANGE_GOALS[goal] for goal in plan.proven) or None),
-    ]
     note = "Steps are in the order of the moments at which segments end or begin."
     if len(plan.steps) > MOST_ROWS:
         note = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
@@ -178,7 +125,7 @@ def change_report(plan: ChangePlan) -> Report:
         },
         [note],
     )
-    return Report(facts, [steps] if plan.steps else [], title="Change")
+    return Report(plan.figures(), [steps] if plan.steps else [], title="Change")
 
 
 def _step_text(step: ChangeStep, *, interrupted: bool) -> str:

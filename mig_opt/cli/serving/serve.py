@@ -12,13 +12,13 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, chart_of, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, percent
-from mig_opt.cli.figures import seconds as seconds_text
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.inputs import load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.errors import InputError
 from mig_opt.method.report import Report, Table, bad, data_of, good
 from mig_opt.texts import number_in, plural
+from mig_opt.texts import seconds as seconds_text
 
 if TYPE_CHECKING:
     from mig_opt import Arrivals, Demand
@@ -153,15 +153,9 @@ def _report(demand: Demand, simulation: RequestSimulation, promise: float | None
     from mig_opt.simulation.serving.outcome import ServiceLatencies
 
     services = simulation.services
-    batches, late, slow = (
-        sum(getattr(service, name) for service in services) for name in ("batches", "late_batches", "slow_batches")
-    )
     facts = [
         demand_facts(demand)[0],
-        ("requests", f"{simulation.requests:,} in {simulation.seconds:g} s, {simulation.arrivals}"),
-        ("router", simulation.router),
-        ("late", f"{percent(simulation.late_share, 3)} % of all requests"),
-        ("batches", f"{batches:,}; {late:,} with a late request, {slow:,} longer than the SLO by themselves"),
+        *simulation.facts(),
         ("promise", None if promise is None else _verdict(simulation, promise)),
         ("runtime", f"{simulation.runtime_s:.3f} s"),
     ]

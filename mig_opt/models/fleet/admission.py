@@ -14,7 +14,8 @@ from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Result
 from mig_opt.models.fleet.admission_programs import (
     UNITS,
     AdmissionProblem,
@@ -94,7 +95,7 @@ class AdmissionOptimum(Result[Admission]):
         """No scheduler that gives jobs the profiles that they ask for accepts more."""
         return _difference(self.total, self.lower_bound)
 
-    def rows(self) -> Rows:
+    def figures(self) -> Facts:
         """Return what is counted, and the accepted part with its upper bound."""
         accepted = "-" if self.accepted is None else f"{self.accepted:.6g}"
         return [

@@ -17,7 +17,8 @@ from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
-from mig_opt.method.result import Result, Rows
+from mig_opt.method.report import Facts
+from mig_opt.method.result import Result
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
 from mig_opt.validation.batch.schedules import violations_of_method
 from mig_opt.validation.fleet.admissions import too_late_jobs
@@ -65,7 +66,7 @@ class TraceOptimum(Result[Schedule]):
         """Seconds that the schedule achieves; infinite without one."""
         return math.inf if self.objective is None else self.objective
 
-    def rows(self) -> Rows:
+    def figures(self) -> Facts:
         """Return the goal, its value and its lower bound."""
         return [("goal", self.goal), ("value", f"{self.value:.6g} s"), ("lower bound", f"{self.lower_bound:.6g} s")]
 

@@ -89,6 +89,9 @@ class Promise:
         if problems:
             raise InputError(problems)
 
+    def __str__(self) -> str:
+        return f"{100 * self.share:g} % of the requests of each service in time, {self.arrivals.kind}"
+
     @property
     def allowed(self) -> float:
         """Share of the requests that may be late."""

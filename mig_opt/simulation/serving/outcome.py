@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mig_opt.method.report import Facts
 from mig_opt.method.result import card
 from mig_opt.method.shown import Shown
 from mig_opt.serving.deployment import Segment
@@ -70,6 +71,12 @@ class ServiceLatencies:
     p999_s: float | None
     longest_s: float | None
     bins: tuple[tuple[float, int], ...] = field(default=(), repr=False)
+
+    @property
+    def lateness(self) -> str:
+        """The share of late requests with its interval, in words."""
+        low, high = self.late_share_interval
+        return f"{100 * self.late_share:.3f} % late, {100 * low:.2f} to {100 * high:.2f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +172,21 @@ class RequestSimulation(Shown):
         """
         return all(service.late_share <= 1 - promise + 1e-12 for service in self.services)
 
-    def __str__(self) -> str:
-        return card(
-            [
-                ("requests", f"{self.requests} ({self.arrivals}, {self.seconds:g} s)"),
-                ("late", f"{self.late_share:.4%}"),
-                ("worst", f"{self.worst.name}: {self.worst.late_share:.4%}"),
-            ]
+    def facts(self) -> Facts:
+        """Return requests, router, late requests and batches."""
+        batches, late, slow = (
+            sum(getattr(service, name) for service in self.services)
+            for name in ("batches", "late_batches", "slow_batches")
         )
+        return [
+            ("requests", f"{self.requests:,} in {self.seconds:g} s, {self.arrivals}"),
+            ("router", self.router),
+            ("late", f"{100 * self.late_share:.3f} % of all requests"),
+            ("batches", f"{batches:,}; {late:,} with a late request, {slow:,} longer than the SLO by themselves"),
+        ]
+
+    def __str__(self) -> str:
+        return card([*self.facts(), ("worst", f"{self.worst.name}: {self.worst.lateness}")])
 
 
 def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:

@@ -51,7 +51,7 @@ def test_room_for_queues_takes_another_gpu_where_it_is_needed():
     step, worst = found.worst
     assert (step, worst.name) in {(0, "a"), (1, "a"), (2, "a")}
     assert worst.late_share <= 0.001
-    assert found.rows()[-1][0] == "worst"
+    assert found.figures()[-1][0] == "simulated"
 
 
 def test_a_step_without_requests_needs_nothing():
