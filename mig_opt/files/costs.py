@@ -13,7 +13,7 @@ from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import Gpu, operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.rules.checks import hints_of
-from mig_opt.rules.vocabulary import Costs
+from mig_opt.rules.vocabulary import OperationSeconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class CostsFile:
     """Seconds that creations and destructions of instances take, by number of compute slices."""
 
     gpu: Gpu
-    create: Costs
-    destroy: Costs
+    create: OperationSeconds
+    destroy: OperationSeconds
     source: str = ""
     assumed: bool = False
 

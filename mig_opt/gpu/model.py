@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.rules.checks import check_values
-from mig_opt.rules.vocabulary import Costs
+from mig_opt.rules.vocabulary import OperationSeconds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -150,8 +150,8 @@ class OperationCosts:
         True if they were measured on another GPU.
     """
 
-    create: Costs
-    destroy: Costs
+    create: OperationSeconds
+    destroy: OperationSeconds
     source: str = ""
     assumed: bool = False
 

@@ -252,3 +252,4 @@ Times = Annotated[
     NotEmpty("the seconds on at least one instance size", "minProperties"),
 ]
 Costs = Annotated[Mapping[Annotated[int, Size()], Moment], BySize()]
+OperationSeconds = Annotated[Costs, stated(minProperties=1)]

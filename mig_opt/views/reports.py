@@ -37,8 +37,10 @@ def _batch(batch: Batch) -> Report:
     for task in batch.tasks:
         figures = [*map(task.times.get, sizes), *([task.memory_gb] if needs else [])]
         rows.append([task.name, *("-" if figure is None else f"{figure:.6g}" for figure in figures)])
-        seconds = {f"t{size}_s": task.times.get(size) for size in sizes}
-        entries.append({"task": task.name, **seconds, "memory_gb": task.memory_gb})
+        seconds = {f"t{size}_s": time for size, time in task.times.items()}
+        entries.append(
+            {"task": task.name, **seconds, "memory_gb": math.nan if task.memory_gb is None else task.memory_gb}
+        )
     return Report(
         [
             ("source", batch.source),

@@ -99,6 +99,12 @@ def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
     assert read_batch(file, gpu="A30").tasks == tiny.BATCH.tasks
 
 
+def test_columns_without_any_figure_are_of_numbers() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    frame = Batch((Task("a", {1: 4.0}),), tiny.BATCH.gpu).to_frame()
+    assert {str(frame[name].dtype) for name in ("t1_s", "t2_s", "memory_gb")} == {"float64"}
+
+
 def test_frames_of_nothing_have_their_columns() -> None:
     pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
     nothing = ScheduleResult(Status.NO_SOLUTION, "cp", None, 0, 0.5).to_frame()
