@@ -113,7 +113,7 @@ class Relaxation:
     def _dual_bound(self) -> tuple[FleetBound, Numbers]:
         """Return the bound for the best dual prices of instances that were found, and these prices.
 
-        Any prices will do at which no GPU is worth more than 1: then a deployment has at least as many GPUs as the
+        Any dual prices will do at which no GPU is worth more than 1: then a deployment has at least as many GPUs as the
         cheapest covers of all services cost together. Prices between the vertices of :attr:`Packer.weights` are such;
         they are raised where the covers that they make cheapest ask for too much (multiplicative weights).
         """

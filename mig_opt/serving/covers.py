@@ -30,7 +30,7 @@ _MOST_SETS = 1000
 _MAX_CELLS = 2_000_000
 """Sets times services that are computed at once: arrays of 16 MB."""
 _LEAST_PRICE = 0.01
-"""Least price of an instance that is chosen to fill up: nobody wants a million that are for nothing."""
+"""Least dual price of an instance that is chosen to fill up: nobody wants a million that are for nothing."""
 
 
 @dataclass(frozen=True)

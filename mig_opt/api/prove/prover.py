@@ -33,7 +33,7 @@ DEFAULT_METHOD = "milp"
 _TOLERANCE = 1e-6
 """Seconds by which a valid schedule may cut each of its times."""
 _LARGEST_DENOMINATOR = 2 * 10**6
-"""The sum of the weights that the search for prices returns is below that: a price leads back to whole weights."""
+"""Number above the sum of the weights that the search returns: a dual price leads back to whole weights."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ time, and a pattern that has it. A task that is in this pattern several times is
 too little: a step in this direction lowers the value of the best pattern, relative to that of all tasks.
 
 Steps are as Held, Wolfe and Crowder (1974) propose, of a length after Polyak (1969); after some without gain they begin
-anew, shorter, from the best weights or prices. Whatever these are, the bound is computed from them in whole numbers.
+anew, shorter, from the best weights or dual prices. Whatever these are, the bound follows from them in whole numbers.
 The loops are in C: ``mig_opt/native/layout_loads.c`` and ``mig_opt/native/layouts.c``.
 """
 
@@ -32,7 +32,7 @@ _IDLE_STEPS = 4
 
 
 class _Steps(NamedTuple):
-    above: float  # share by which steps look beyond what rules the layout out: with 0, prices that do come late
+    above: float  # share by which steps look beyond what rules the layout out: with 0, dual prices that do come late
     shrinking: float  # factor of their length when they begin anew
 
 
@@ -67,13 +67,13 @@ def fractional_bound(tree: LayoutTree, ticks: npt.NDArray[np.int32], at_most: in
 class LayoutPrices(NamedTuple):
     """Dual prices of a layout."""
 
-    prices: Reals  # the best ones, shape (tasks,)
+    prices: Reals  # the best dual prices, shape (tasks,)
     lower: int  # ticks that every schedule of the layout takes, as far as is within the limit
     cells: int  # entries of tables that were filled
 
 
 class _Descent(NamedTuple):
-    highest: float  # sum of the prices as whole numbers, at most
+    highest: float  # sum of the dual prices as whole numbers, at most
     above: float
     shrinking: float
 
@@ -82,7 +82,7 @@ class _PriceWork(NamedTuple):
     values: npt.NDArray[np.int32]  # shape (nodes + 1, grains + 1)
     taken: npt.NDArray[np.bool_]  # for each node, task and number of grains
     whole: Table  # shape (tasks,)
-    prices: Reals  # shape (tasks,)
+    prices: Reals  # dual prices, shape (tasks,)
     counts: Integers  # shape (tasks,)
 
 

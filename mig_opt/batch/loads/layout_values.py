@@ -38,11 +38,11 @@ class PricedTasks(NamedTuple):
     """Tasks with their dual prices, and the limit of time."""
 
     ticks: npt.NDArray[np.int32]  # shape (profiles, tasks); NEVER where a task cannot run in such a schedule
-    prices: Table  # whole numbers
+    prices: Table  # dual prices as whole numbers
     value: int  # their sum
     at_most: int  # ticks of a schedule, at most
     grain: int  # ticks to which times are rounded down
-    highest: int  # the sum of all prices, at most
+    highest: int  # the sum of all of them, at most
 
     def at_prices(self, prices: npt.NDArray[np.floating]) -> PricedTasks:
         """Return the tasks with other dual prices: not negative and not all 0, shape (tasks,)."""

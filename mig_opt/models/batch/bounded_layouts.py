@@ -2,7 +2,7 @@
 
 Dual prices leave some hundred to some thousand layouts (:mod:`mig_opt.batch.loads.layout_values`). Dual prices of its
 own (:mod:`mig_opt.batch.loads.layout_bounds`) raise the bound of each, and so rule out nearly all that are below a
-limit of time. The best prices of like layouts are alike: the search for them begins where that of the one before has
+limit of time. The best dual prices of like layouts are alike: the search for them begins where that of the one before
 ended.
 """
 
@@ -32,14 +32,14 @@ _LISTED_AT_A_TIME, _SECONDS_PER_LAYOUT = 256, 3e-4
 """Layouts that are listed before the time is asked for; seconds to list one, and to find its first bound."""
 
 FINE_DESCENTS = ((40_000, 30), (160_000, 40))
-"""Grains, and times that the values of a layout are computed for its own prices, at most, where schedules are close to
-the bound; the second if the first do not rule it out."""
+"""Grains, and times that the values of a layout are computed for its own dual prices, at most, where schedules come
+close to the bound; the second if the first do not rule it out."""
 
 _AT_A_TIME = 4
 """Layouts of a thread between two looks at the time that all of them have spent."""
 
 _CELLS_PER_SECOND = 4e9
-"""Entries of tables for prices that a thread fills."""
+"""Entries of tables for dual prices that a thread fills."""
 
 _MAX_CELLS = 2**30
 """Entries of all tables that are filled at a time, a byte each; if need be, fewer threads fill them."""
@@ -116,7 +116,7 @@ class BoundedLayouts:
     def rule_out(
         self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0
     ) -> bool:
-        """Look for prices that rule out schedules of layouts within ``at_most`` ticks, and raise the bounds of these.
+        """Look for dual prices that rule out layouts within ``at_most`` ticks, and raise the bounds of these.
 
         The values of a layout are computed at most as often as ``rounds``, and a share of the time that is left is
         spent at most. Returned is False at its end.
@@ -144,13 +144,13 @@ class BoundedLayouts:
 
 
 class _Sequence:
-    """Layouts whose prices are improved one after the other."""
+    """Layouts whose dual prices are improved one after the other."""
 
     def __init__(self, layouts: list[BoundedLayout], prices: Reals) -> None:
         self.layouts, self._latest = layouts, prices
 
     def improve(self, tasks: PricedTasks, rounds: int, seconds: Callable[[], float]) -> int:
-        """Improve the prices of some layouts, each in no more than ``seconds``; return the entries that this fills."""
+        """Improve the dual prices of some layouts, each in at most ``seconds``; return the entries that this fills."""
         cells = 0
         some, self.layouts = self.layouts[:_AT_A_TIME], self.layouts[_AT_A_TIME:]
         for layout in some:

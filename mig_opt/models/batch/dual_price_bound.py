@@ -169,7 +169,7 @@ class _ColumnGeneration:
             self._end = self._target
             self._set_target((bound.ticks + self._target) // 2)
             return self._target < self._end
-        # At the cautious prices the program may lack columns that it does not lack at its own.
+        # At the cautious dual prices the program may lack columns that it does not lack at its own.
         self._cautious = added
         found = master.dual_prices / master.dual_prices.sum()
         self._dual_prices = _SMOOTHING * self.best_prices + (1 - _SMOOTHING) * found if added else found

@@ -32,13 +32,13 @@ rounded off counts."""
 class _Effort(NamedTuple):
     """Limits of a proof: of the grains of times, and of the sets that are listed."""
 
-    # grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
-    # not rule it out
+    # grains, and times that the values of a layout are computed for its own dual prices, at most; the second if the
+    # first do not rule it out
     descents: tuple[tuple[int, int], ...]
     grains: int  # of a schedule where sets are listed, at most
     most_sets: int  # sets of a branch, at most
     most_pairs: int  # pairs of them that are looked at in a layout, at most
-    priced_at_a_time: int  # layouts whose prices are sought before their assignments are decided
+    priced_at_a_time: int  # layouts whose dual prices are sought before their assignments are decided
     steps: tuple[int, int]  # the limit grows by such a part of the gap at first, and at least
 
 

@@ -34,11 +34,11 @@ _IDLE_SECONDS = 4.0
 good as hundreds of others."""
 
 _STEPS, _MIN_LAYOUTS = 8, 8
-"""Part of the gap by which schedules that prices are to rule out are longer than the bound; twice that, if they leave
-fewer layouts than the second number."""
+"""Part of the gap by which schedules that dual prices are to rule out are longer than the bound; twice that, if they
+leave fewer layouts than the second number."""
 
 _LONGEST_STEP = 5e-4
-"""The part of the bound that this is at most: prices rule out few layouts that are far above it."""
+"""The part of the bound that this is at most: dual prices rule out few layouts that are far above it."""
 
 _PRICING_SHARE = 0.25
 """Share of the time that is left for one of these, at most."""
@@ -136,11 +136,11 @@ class _LayoutSearch:
 
     @property
     def _most_priced(self) -> int:
-        """Ticks for which prices are sought at most, before the layouts are worked on."""
+        """Ticks for which dual prices are sought at most, before the layouts are worked on."""
         return min(self._search.lower + 2 * self._step, self._search.upper)
 
     def _price(self, bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
-        """Look for prices that rule out the layouts with the least bounds."""
+        """Look for dual prices that rule out the layouts with the least bounds."""
         search = self._search
         at_most = min(max(self._priced, search.lower) + self._step, search.upper - 1)
         for grains, rounds in FINE_DESCENTS:

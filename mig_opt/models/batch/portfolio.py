@@ -214,7 +214,7 @@ PHASES = (
     ),
     Phase(
         "finer bound of dual prices",
-        # On one GPU the prices of the layouts tell more.
+        # On one GPU the dual prices of the layouts tell more.
         lambda run: run.gpus > 1 and run.tasks <= _MAX_TASKS_FINE and run.finer_prices_tell,
         Portfolio.price,
         share=0.35,
