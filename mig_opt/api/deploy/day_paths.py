@@ -43,17 +43,18 @@ def packed(problem: DayProblem, counts: Counts) -> Deployment:
 
 
 class Pool:
-    """Numbers of segments of deployments, each with its GPUs."""
+    """Numbers of segments of deployments, each with its GPUs; first of all none on none."""
 
     def __init__(self, problem: DayProblem) -> None:
         self._problem = problem
-        self._gpus: dict[tuple[int, ...], int] = {}
         self._keys = sorted(problem.most)
+        self._gpus = {(0,) * len(self._keys): 0}
 
-    def add(self, counts: Counts, gpus: int) -> None:
-        """Add numbers of segments, and of GPUs that hold them."""
+    def add(self, deployment: Deployment) -> None:
+        """Add the numbers of segments of a deployment, and of its GPUs."""
+        counts = counts_of(self._problem, deployment)
         row = tuple(counts.get(key, 0) for key in self._keys)
-        self._gpus[row] = min(self._gpus.get(row, gpus), gpus)
+        self._gpus[row] = min(self._gpus.get(row, deployment.used_gpus), deployment.used_gpus)
 
     def add_longer(self, fewest: Callable[[Demand], Deployment | None], *, enough: Callable[[], bool]) -> None:
         """Add deployments for several steps in a row, until that is ``enough``.
@@ -70,7 +71,7 @@ class Pool:
                 found = None if demand is None else fewest(demand)
                 if found is None or found.used_gpus > max(self._problem.fewest[step] for step in row):
                     break
-                self.add(counts_of(self._problem, found), found.used_gpus)
+                self.add(found)
 
     def path(self) -> list[Counts]:
         """Return the numbers of segments for each step that cost least together."""

@@ -102,10 +102,9 @@ class DaySearch:
         """Search until nothing is left to do or the time is up."""
         steps = self._day.steps
         pool = Pool(self._problem)
-        pool.add({}, 0)
         for result in self._alone:
             if result is not None and result.deployment is not None:
-                pool.add(counts_of(self._problem, result.deployment), result.deployment.used_gpus)
+                pool.add(result.deployment)
         pool.add_longer(self._fewest, enough=lambda: self._used_up(0.25))
         self._counts = pool.path()
         self._place(range(steps))
@@ -375,8 +374,7 @@ class DaySearch:
 
     def _offer(self, deployments: Sequence[Deployment]) -> None:
         """Plan the changes between deployments, and keep them if they are the best."""
-        fleet = max((deployment.gpus for deployment in deployments), key=len)
-        plan = self._changes.plan([deployment.replace(gpus=fleet) for deployment in deployments])
+        plan = self._changes.plan(deployments)
         if self._control.report_plan(plan) or not self._best:
             self._best = list(plan.deployments)
             self._interrupted = [len(change.interrupted) for change in plan.changes]

@@ -15,7 +15,7 @@ from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_met
 from mig_opt.method.result import Status
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, measured_points, wrong_demand
+from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Service, measured_points, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
@@ -92,10 +92,7 @@ def deploy(
     ('parvagpu', 2, {'vgg19'})
     """
     method = updating(method) if only is not None else method
-    problems = list(wrong_demand(demand))
-    for name, given in (("running", running), ("initial", initial)):
-        if given is not None and not isinstance(given, Deployment):
-            problems.append(wrong_type(name, given, "a Deployment (or left out)"))
+    problems = [*wrong_demand(demand), *wrong_deployments(running=running, initial=initial)]
     settings = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, **options)
     if running is not None:
         check_instances(running=running)
@@ -124,6 +121,13 @@ def deploy(
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
         make_result=make_result,
     )
+
+
+def wrong_deployments(**given: object) -> Iterator[Problem]:
+    """Yield a problem for each argument, by name, that is no deployment and not left out."""
+    for name, value in given.items():
+        if not isinstance(value, Deployment | None):
+            yield wrong_type(name, value, "a Deployment (or left out)")
 
 
 def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
@@ -230,10 +234,10 @@ def check_size(demand: Demand) -> None:
     InputError
         Naming the services that need most of them.
     """
-    least = [
-        max(math.ceil(min(service.rate / _best_throughput(options), 1e300)), service.min_replicas)
-        for service, options in zip(demand.services, demand.options, strict=True)
-    ]
+    least = []
+    for service, options in zip(demand.services, demand.options, strict=True):
+        most = max(option.point.throughput for option in options)
+        least.append(max(math.ceil(min(service.rate / most, 1e300)), service.min_replicas))
     if sum(least) > MOST_SEGMENTS:
         share = MOST_SEGMENTS / len(least)
         raise InputError(
@@ -254,10 +258,6 @@ def why_too_many(demand: Demand) -> str:
     except InputError as error:
         return "; ".join(f"{problem.path} {problem.message}" for problem in error.problems)
     return ""
-
-
-def _best_throughput(options: Iterable[Option]) -> float:
-    return max(option.point.throughput for option in options)
 
 
 def why_unservable(demand: Demand) -> list[str]:

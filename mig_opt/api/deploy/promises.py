@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from mig_opt.api.deploy.capacities import CapacityTables, usable
-from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
+from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many, wrong_deployments
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import refusal
 from mig_opt.errors import InputError, problems_of
@@ -24,7 +24,7 @@ from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Status
-from mig_opt.rules import entries_of, wrong_type
+from mig_opt.rules import entries_of
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
@@ -136,9 +136,7 @@ def deploy_with_promise(
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """
-    problems = [*wrong_demand(demand), *problems_of(as_promise, promise)]
-    if running is not None and not isinstance(running, Deployment):
-        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
+    problems = [*wrong_demand(demand), *problems_of(as_promise, promise), *wrong_deployments(running=running)]
     try:
         incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
     except InputError as error:
