@@ -14,7 +14,7 @@ from typer import Option
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.checks import options_named
-from mig_opt.cli.fleet.references import AdmissionReferences, QueueReferences, References
+from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
 from mig_opt.cli.inputs import load_costs, load_state, load_trace
 from mig_opt.method.options import run_options
 from mig_opt.method.report import Report
@@ -66,10 +66,7 @@ def simulate(
     seed: Annotated[int | None, "N", "For --declared.  [default: 0]"] = None,
     optimum: Annotated[
         bool,
-        (
-            f"Find the best in hindsight too; for up to {QueueReferences.most_optimal} jobs, "
-            f"{AdmissionReferences.most_optimal} with --reject."
-        ),
+        (f"Find the best in hindsight too; for up to {MOST_OPTIMAL[False]} jobs, {MOST_OPTIMAL[True]} with --reject."),
     ] = False,
     reject: Annotated[bool, "Turn jobs away that find no place when they arrive: no job waits."] = False,
     time_limit: Annotated[float, "S", "Seconds for each goal of --optimum."] = 30.0,
@@ -91,7 +88,6 @@ def simulate(
     from mig_opt.files.fleet.traces import write_log
     from mig_opt.fleet.declared_times import declare_times
 
-    kind = AdmissionReferences if reject else QueueReferences
     chosen = read_policies(",".join(policy or _EXPECTED), call)
     call.attempt(run_options, time_limit=time_limit)
     call.check_outputs(log=log, chart=chart)
@@ -104,8 +100,9 @@ def simulate(
                 found = declare_times(found, number_in(declared.strip()), seed=seed or 0)
         for choice in chosen:
             call.attempt(choice.check, found, reject=reject)
-        message = f"is for traces of up to {kind.most_optimal} jobs, this one has {len(found.jobs)}; leave it out"
-        call.require(not optimum or len(found.jobs) <= kind.most_optimal, "--optimum", message)
+        most = MOST_OPTIMAL[reject]
+        message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
+        call.require(not optimum or len(found.jobs) <= most, "--optimum", message)
     call.require(seed is None or declared is not None, "--seed", "is for --declared; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
@@ -117,7 +114,8 @@ def simulate(
         for choice in chosen:
             observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
             done.append(choice.run(found, **given, observer=observer))
-    references = kind.of(call, done, time_limit if optimum else None)
+    find = admission_references if reject else queue_references
+    references = find(call, done, time_limit if optimum else None)
     files = [File("log", log, done, writer=write_log), chart_of("simulation", chart, done, bounds=references.drawn)]
     code = code_of(good=not any(simulation.unfinished for simulation in done))
     return Answer(_report(done, references), code, files)
@@ -149,10 +147,11 @@ def _report(done: Sequence[Simulation], references: References) -> Report:
             more = ", ..." if len(simulation.unfinished) > _MOST_NAMED else ""
             count = plural(len(simulation.unfinished), "job")
             left.append(f"{simulation.label} leaves {count} waiting for ever: {names}{more}")
+    queue, wrong = ", without a queue" if references.reject else "", references.error
     facts = [
         ("trace", f"{trace.name} ({plural(len(trace.jobs), 'job')})"),
-        ("fleet", f"{trace.gpus} x {trace.gpu.name}{references.fleet}"),
-        ("declared", references.declared),
+        ("fleet", f"{trace.gpus} x {trace.gpu.name}{queue}"),
+        ("declared", None if wrong is None else f"run times, on the median wrong by a factor of {wrong:.2f}"),
     ]
     data = {
         "trace": trace.name,
