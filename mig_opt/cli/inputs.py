@@ -175,8 +175,7 @@ def _load_for_fleet(kind: FileKind[T], name: str, gpu: str | None, gpus: int | N
 
 def started(batch: Batch, state: FleetState, busy_until: float | None, source: str) -> Batch:
     """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read."""
-    with options_named({"busy_until": "--busy-until"}):
-        initial = state.live_instances(busy_until)
+    initial = state.live_instances(busy_until)
     if batch is None:
         return batch
     if batch.gpu != state.gpu:

@@ -71,7 +71,7 @@ def defragment(
     call.attempt(run_options, time_limit=time_limit, seed=seed, also=also)
     found = call.attempt(load_state, state, gpu, gpus)
     if free is not None:
-        with call.step(), options_named({"free": "--free", "within_gpus": "--within-gpus"}):
+        with call.step():
             other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
             run_options(also=[problem for problem in other if problem not in also])
     if found is not None:

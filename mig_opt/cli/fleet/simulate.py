@@ -34,8 +34,6 @@ _MOST_NAMED = 5
 
 _REFRESH_S = 0.25
 
-_START = {"state": "--from", "busy_until": "--busy-until"}
-
 
 def simulate(
     call: Call,
@@ -96,7 +94,7 @@ def simulate(
         if costs is not None:
             found = found.replace(operations=load_costs(costs, found.gpu))
         if declared is not None:
-            with options_named({"knowledge": "--declared", "seed": "--seed"}):
+            with options_named({"knowledge": "--declared"}):
                 found = declare_times(found, number_in(declared.strip()), seed=seed or 0)
         for choice in chosen:
             call.attempt(choice.check, found, reject=reject)
@@ -109,7 +107,7 @@ def simulate(
     state = None if start is None else call.attempt(load_state, start)
     call.finish()
     done: list[Simulation] = []
-    with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named(_START):
+    with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named({"state": "--from"}):
         given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject}
         for choice in chosen:
             observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))

@@ -211,7 +211,7 @@ def _what_runs(
         old = read_running(running, demand)
         check_deployment_names(export, old, running)
     if only is not None and demand is not None:
-        with options_named({"only": "--only", "running": f"--from {running}"}):
+        with options_named({"running": f"--from {running}"}):
             retained_segments(get_deploy_method(method), old, only, demand)
     return old
 

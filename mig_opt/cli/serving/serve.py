@@ -25,20 +25,7 @@ if TYPE_CHECKING:
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 
 ARRIVALS = "Pattern of arrivals: even, poisson or bursty."
-_PATHS = {
-    "arrivals": "--arrivals",
-    "rates": "--rates",
-    "recorded": "--recorded",
-    "router": "--router",
-    "seconds": "--seconds",
-    "warm_up": "--warm-up",
-    "seed": "--seed",
-    "patience": "--patience",
-    "spread": "--spread",
-    "peak": "--burst",
-    "burst_share": "--burst",
-    "burst_seconds": "--burst",
-}
+_BURST = dict.fromkeys(("peak", "burst_share", "burst_seconds"), "--burst")
 
 
 def serve(
@@ -81,31 +68,29 @@ def serve(
     share = None if promise is None else call.attempt(parsed_promise, promise)
     demand = call.attempt(load_services, services, given)
     plan = call.attempt(read_deployment_for, demand, deployment)
-    with call.step(), options_named(_PATHS):
-        batching = Batching(patience, partial, spread)
-    with call.step(), options_named(_PATHS):
+    batching = call.attempt(Batching, patience, partial, spread)
+    with call.step():
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
     pattern = arrivals_of(call, arrivals, burst, demand, rates=rates, recorded=recorded)
     call.begin(chart=chart)
-    with options_named(_PATHS):
-        try:
-            simulation = simulate_requests(
-                demand,
-                plan,
-                arrivals=pattern,
-                router=router,
-                batching=batching,
-                seconds=seconds,
-                warm_up=warm_up,
-                seed=seed,
-            )
-        except InputError as error:
-            # Services and segments are those of the deployment's file.
-            in_file = [problem for problem in error.problems if problem.path.startswith(("services[", "segments["))]
-            if len(in_file) == len(error.problems):
-                raise InputError(in_file, str(deployment)) from None
-            raise
+    try:
+        simulation = simulate_requests(
+            demand,
+            plan,
+            arrivals=pattern,
+            router=router,
+            batching=batching,
+            seconds=seconds,
+            warm_up=warm_up,
+            seed=seed,
+        )
+    except InputError as error:
+        # Services and segments are those of the deployment's file.
+        in_file = [problem for problem in error.problems if problem.path.startswith(("services[", "segments["))]
+        if len(in_file) == len(error.problems):
+            raise InputError(in_file, str(deployment)) from None
+        raise
     code = code_of(good=share is None or simulation.keeps(share))
     return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
 
@@ -135,7 +120,7 @@ def arrivals_of(
     for path, found, names in ((rates, table, table and table.rates), (recorded, requests, requests)):
         if found is not None and demand is not None:
             call.note(wrong_services(demand, list(names or ()), "service"), path)
-    with call.step(), options_named(_PATHS):
+    with call.step(), options_named(_BURST):
         return Arrivals(kind, rates=table, recorded=requests, **figures)
     return cast("Arrivals", None)
 
