@@ -11,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.gpu.model import Placement, Profile
+
+_SCALE = 10**6
+"""Parts of 1 to which weights of slices are rounded once they are found; any weights give a valid bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +85,6 @@ def slice_dual_prices(batch: Batch) -> list[float]:
     return [shares[position] for position in range(batch.gpu.memory_slices)]
 
 
-class _Live(NamedTuple):
-    """An instance that exists at the start."""
-
-    placement: Placement
-    # ticks at which it is free, and destroyed at the earliest
-    free: int
-    cleared: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """A batch with its times in ticks."""
@@ -99,8 +92,10 @@ class _Measured:
     batch: Batch
     ticks: Ticks
     times: list[dict[Profile, int]]  # for each task its ticks on every profile on which it can run
-    create: dict[Profile, int]  # ticks of a creation
-    live: list[list[_Live]]  # the live instances of each GPU that has some
+    # ticks of a creation and of a destruction
+    create: dict[Profile, int]
+    destroy: dict[Profile, int]
+    live: list[dict[Placement, int]]  # for each GPU with live instances the tick at which each of them is free
     idle: int  # number of the other GPUs
 
     @classmethod
@@ -113,12 +108,14 @@ class _Measured:
             {profile: ticks.floor(time) for profile in profiles if (time := task.time_on(profile)) is not None}
             for task in batch.tasks
         ]
-        create = {profile: ticks.floor(costs.of("create", profile)) for profile in profiles}
-        live: dict[int, list[_Live]] = defaultdict(list)
+        create, destroy = (
+            {profile: ticks.floor(costs.of(kind, profile)) for profile in batch.gpu.profiles}
+            for kind in ("create", "destroy")
+        )
+        live: dict[int, dict[Placement, int]] = defaultdict(dict)
         for entry in batch.initial:
-            placement, free = batch.gpu.placement(entry.profile, entry.start), ticks.floor(entry.free)
-            live[entry.gpu].append(_Live(placement, free, free + ticks.floor(costs.of("destroy", placement.profile))))
-        return cls(batch, ticks, times, create, list(live.values()), batch.gpus - len(live))
+            live[entry.gpu][batch.gpu.placement(entry.profile, entry.start)] = ticks.floor(entry.free)
+        return cls(batch, ticks, times, create, destroy, list(live.values()), batch.gpus - len(live))
 
     def ready(self) -> dict[Profile, int]:
         """Return for each profile the tick before which nothing runs on an instance of it, wherever it is."""
@@ -126,8 +123,9 @@ class _Measured:
         for live in self.live:
             for placement in self.batch.placements():
                 profile = placement.profile
-                cleared = max((one.cleared for one in live if one.placement.conflicts(placement)), default=0)
-                there = [one.free for one in live if one.placement.shape == placement.shape]
+                obstacles = (at for at in live if at.conflicts(placement))
+                cleared = max((live[at] + self.destroy[at.profile] for at in obstacles), default=0)
+                there = [free for at, free in live.items() if at.shape == placement.shape]
                 begin = there[0] if there else self.create[profile] + cleared
                 ready[profile] = min(begin, ready.get(profile, begin))
         return ready
@@ -139,7 +137,7 @@ class _Measured:
             if self.idle:
                 yield position, create, self.idle
             for live in self.live:
-                yield position, next((one.free for one in live if position in one.placement.footprint), create), 1
+                yield position, next((free for at, free in live.items() if position in at.footprint), create), 1
 
 
 def _area(measured: _Measured) -> Bound:
@@ -266,10 +264,6 @@ def _slice_orbits(batch: Batch) -> tuple[tuple[int, ...], ...]:
         )
         groups.setdefault(looks, []).append(position)
     return tuple(tuple(group) for group in groups.values())
-
-
-_SCALE = 10**6
-"""Weights are searched as shares of 1 and then rounded to this many parts; any weights give a valid bound."""
 
 
 def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:

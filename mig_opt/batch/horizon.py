@@ -10,10 +10,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Reals = npt.NDArray[np.float64]
     Integers = npt.NDArray[np.intp]
+
+Time = TypeVar("Time", int, float)
 
 _MARGIN = 1 + 1e-6
 """Factor by which something may end later and still counts: more than sums of floating-point numbers are off, and than
@@ -41,15 +43,31 @@ _Found = tuple[float, tuple[tuple[int, Placement], ...]]
 """Makespan of a schedule, and GPU and placement of each task in it."""
 
 
-class ReachablePlace(NamedTuple):
-    """A placement on one GPU where some task can end by the horizon, or a live instance that may have to make room."""
+@dataclass(frozen=True, slots=True)
+class Place(Generic[Time]):
+    """A placement on one GPU, with its times, in seconds or in ticks.
+
+    Some task can end there by the horizon, or else a live instance may have to make room.
+    """
 
     gpu: int  # index of the GPU
     placement: Placement  # where on the GPU
-    live: LiveInstance | None  # the instance that exists there at the start
-    # Seconds of each task that can end on this profile by the horizon, by index: the same object for all places of the
+    free: Time | None  # when the instance that exists there at the start becomes free; None if there is none
+    # times of the operations
+    create: Time
+    destroy: Time
+    # Time of each task that can end on this profile by the horizon, by index: the same object for all places of the
     # profile, but an empty one where nothing can end in time.
-    times: Mapping[int, float]
+    durations: Mapping[int, Time]
+
+    def conflicts(self, other: Place[Time]) -> bool:
+        """Return True if instances at two different places exclude each other."""
+        return self is not other and self.gpu == other.gpu and self.placement.conflicts(other.placement)
+
+
+def shared_durations(places: Iterable[Place[Time]]) -> dict[int, Mapping[int, Time]]:
+    """Return the durations of places, each mapping that several of them share once, by its identity."""
+    return {id(place.durations): place.durations for place in places}
 
 
 @dataclass(frozen=True)
@@ -70,7 +88,7 @@ class Horizon:
     batch: Batch  # without tasks that can run nowhere, and without GPUs that nobody needs
     seconds: float
     assignment: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
-    places: tuple[ReachablePlace, ...]  # outer ones first on each GPU
+    places: tuple[Place[float], ...]  # in seconds, outer ones first on each GPU
     begins: Mapping[Profile, float]  # second before which nothing can run on a profile, on any GPU
 
     @classmethod
@@ -116,13 +134,11 @@ class Horizon:
 
     def times(self) -> Iterator[float]:
         """Yield the seconds of everything that can be part of a schedule that ends by then."""
-        for times in {id(place.times): place.times for place in self.places}.values():
-            yield from times.values()
-        for profile in dict.fromkeys(place.placement.profile for place in self.places):
-            for kind in ("create", "destroy"):
-                if (seconds := self.batch.operations.of(kind, profile)) <= self.latest:
-                    yield seconds
-        yield from (place.live.free for place in self.places if place.live is not None)
+        for durations in shared_durations(self.places).values():
+            yield from durations.values()
+        for operations in dict.fromkeys((place.create, place.destroy) for place in self.places):
+            yield from (seconds for seconds in operations if seconds <= self.latest)
+        yield from (place.free for place in self.places if place.free is not None)
 
 
 def _without_idle_gpus(batch: Batch) -> Batch:
@@ -229,7 +245,7 @@ class _Tasks:
         cleared = max(clear[gpu][at] for at in placement.footprint)
         return cleared + self._batch.operations.of("create", placement.profile)
 
-    def reachable(self, latest: float) -> Iterator[ReachablePlace]:
+    def reachable(self, latest: float) -> Iterator[Place[float]]:
         """Yield the places where some task can end by a second, and the live instances that are in the way of one."""
         import numpy as np
 
@@ -237,14 +253,17 @@ class _Tasks:
         for profile, seconds in zip(self._profiles, self._times, strict=True):
             tasks = np.nonzero(self.begins[profile] + seconds <= latest)[0]
             times[profile] = dict(zip(tasks.tolist(), seconds[tasks].tolist(), strict=True))
+        operations = self._batch.operations
+        costs = {of: (operations.of("create", of), operations.of("destroy", of)) for of in self._profiles}
         shortest = dict(zip(self._profiles, self._times.min(axis=1).tolist(), strict=True))
         for gpu in range(self._batch.gpus):
-            found: list[ReachablePlace] = []
+            found: list[Place[float]] = []
             for placement in self._batch.placements():
                 in_time = self._begin(self._clear, gpu, placement) + shortest[placement.profile] <= latest
                 live = self._live.get((gpu, placement.shape))
-                found.append(ReachablePlace(gpu, placement, live, times[placement.profile] if in_time else {}))
-            wanted = [place.placement for place in found if place.times]
+                free, durations = live.free if live else None, times[placement.profile] if in_time else {}
+                found.append(Place(gpu, placement, free, *costs[placement.profile], durations))
+            wanted = [place.placement for place in found if place.durations]
             for place in found:
-                if place.times or (place.live is not None and any(map(place.placement.conflicts, wanted))):
+                if place.durations or (place.free is not None and any(map(place.placement.conflicts, wanted))):
                     yield place

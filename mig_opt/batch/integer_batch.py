@@ -7,33 +7,15 @@ one is lost, but a model may only be asked for such schedules, and its bounds ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
 
-from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.batch.horizon import Horizon
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.horizon import Horizon, Place, shared_durations
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.gpu.model import Placement
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A placement on one GPU, with its costs in ticks."""
-
-    gpu: int  # index of the GPU
-    placement: Placement  # where on the GPU
-    # ticks of the operations
-    create: int
-    destroy: int
-    free: int | None  # tick at which the instance that exists there at the start becomes free; None if there is none
-    durations: Mapping[int, int]  # ticks of each task that can run here, by index
-
-    def conflicts(self, other: Place) -> bool:
-        """Return True if instances at two different places exclude each other."""
-        return self is not other and self.gpu == other.gpu and self.placement.conflicts(other.placement)
 
 
 class IntegerBatch:
@@ -43,38 +25,37 @@ class IntegerBatch:
         self.batch = batch
         self.horizon = Horizon.of(batch) if horizon is None else horizon  # when a schedule has to end to count
         self.ticks = Ticks.within(self.horizon)
+        floor = cache(self.ticks.floor)
         # What takes longer than the horizon only has to be seen to do so.
-        longest = self.ticks.floor(self.horizon.latest) + 1
-        operations = {
-            profile: tuple(
-                min(self.ticks.floor(batch.operations.of(kind, profile)), longest) for kind in ("create", "destroy")
-            )
-            for profile in {place.placement.profile for place in self.horizon.places}
+        longest = floor(self.horizon.latest) + 1
+        durations = {
+            key: {task: self.ticks.floor(time) for task, time in shared.items()}
+            for key, shared in shared_durations(self.horizon.places).items()
         }
-        durations: dict[int, dict[int, int]] = {}
-        places: list[Place] = []
-        self.live: dict[int, LiveInstance] = {}  # the instances that exist at the start, by index of place
-        for place in self.horizon.places:
-            if id(place.times) not in durations:
-                durations[id(place.times)] = {task: self.ticks.floor(time) for task, time in place.times.items()}
-            free = None
-            if place.live is not None:
-                self.live[len(places)] = place.live
-                free = self.ticks.floor(place.live.free)
-            create, destroy = operations[place.placement.profile]
-            places.append(Place(place.gpu, place.placement, create, destroy, free, durations[id(place.times)]))
-        # Every place where something can end by the horizon, and live instances that may have to make room; outer ones
-        # first on each GPU.
-        self.places = tuple(places)
+        # Every place where something can end by the horizon, in ticks, and live instances that may have to make room;
+        # outer ones first on each GPU.
+        self.places: tuple[Place[int], ...] = tuple(
+            Place(
+                place.gpu,
+                place.placement,
+                None if place.free is None else floor(place.free),
+                min(floor(place.create), longest),
+                min(floor(place.destroy), longest),
+                durations[id(place.durations)],
+            )
+            for place in self.horizon.places
+        )
+        # the places with an instance that exists at the start, by index
+        self.live = frozenset(at for at, place in enumerate(self.places) if place.free is not None)
 
     def part(self, tasks: Sequence[int], gpus: int) -> IntegerBatch:
         """Return some of the tasks, by index, with all places of the first GPUs, in the same ticks; nothing is live."""
         part = object.__new__(IntegerBatch)
         part.batch = self.batch.replace(tasks=tuple(self.batch.tasks[task] for task in tasks))
-        part.horizon, part.ticks, part.live = self.horizon, self.ticks, {}
+        part.horizon, part.ticks, part.live = self.horizon, self.ticks, frozenset()
         kept = {
-            id(whole): {number: whole[task] for number, task in enumerate(tasks) if task in whole}
-            for whole in (place.durations for place in self.places)
+            key: {number: shared[task] for number, task in enumerate(tasks) if task in shared}
+            for key, shared in shared_durations(self.places).items()
         }
         first = (place for place in self.places if place.gpu in self.gpus[:gpus])
         part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in first)
@@ -107,7 +88,7 @@ class IntegerBatch:
         """
         return not self.live and not any(place.create or place.destroy for place in self.places)
 
-    def first_use(self, place: Place) -> int:
+    def first_use(self, place: Place[int]) -> int:
         """Return the tick before which nothing can run in a place: its creation, and what is live there, come first."""
         if place.free is not None:
             return place.free
@@ -141,7 +122,7 @@ class IntegerBatch:
         idle: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
         for gpu in self.gpus:
             members = tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
-            if self.live.keys().isdisjoint(members):
+            if self.live.isdisjoint(members):
                 idle.setdefault(self._looks(gpu), []).append(members)
         groups = [tuple(alike) for alike in idle.values() if len(alike) > 1]
         for gpu in self.gpus:
@@ -149,7 +130,7 @@ class IntegerBatch:
                 shapes: dict[tuple[tuple[str, int], ...], list[tuple[int, ...]]] = {}
                 for child in siblings:
                     members = tuple(at[gpu, one] for one in (child, *below[child]) if (gpu, one) in at)
-                    if members and not any(index in self.live for index in members):
+                    if members and self.live.isdisjoint(members):
                         placements = [self.places[index].placement for index in members]
                         shape = tuple((p.profile.name, p.start - child.start) for p in placements)
                         shapes.setdefault(shape, []).append(members)
@@ -160,7 +141,7 @@ class IntegerBatch:
     def identical(self) -> tuple[tuple[int, ...], ...]:
         """Groups of tasks, by index, that take the same time everywhere and can be exchanged."""
         groups: dict[tuple[int | None, ...], list[int]] = {}
-        kinds = list({id(place.durations): place.durations for place in self.places}.values())
+        kinds = shared_durations(self.places).values()
         for task in range(len(self.batch.tasks)):
             groups.setdefault(tuple(durations.get(task) for durations in kinds), []).append(task)
         return tuple(tuple(group) for group in groups.values() if len(group) > 1)

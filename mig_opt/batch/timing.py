@@ -48,6 +48,11 @@ def live_instances(batch: Batch) -> list[PlannedInstance]:
     ]
 
 
+def live_by_shape(batch: Batch) -> dict[tuple[int, tuple[int, int, int]], PlannedInstance]:
+    """Return the same by GPU and shape of their placements: whatever has that shape can run on them."""
+    return {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
+
+
 def timed_schedule(
     batch: Batch,
     instances: Sequence[PlannedInstance],
@@ -222,7 +227,7 @@ def _nested_times(batch: Batch, instances: Sequence[PlannedInstance]) -> Iterato
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
     """Return the live instances and those that have to be created, each with its tasks, outer ones first."""
-    at = {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
+    at = live_by_shape(batch)
     for task, (gpu, placement) in zip(batch.tasks, places, strict=True):
         at.setdefault((gpu, placement.shape), PlannedInstance(gpu, placement)).tasks.append(task)
     return sorted(

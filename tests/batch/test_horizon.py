@@ -30,7 +30,9 @@ def test_a_valid_schedule_ends_there_and_is_one_of_the_problem(batch: Batch) -> 
 def lost(batch: Batch, schedule: Schedule) -> set[str]:
     """The tasks that a schedule runs where they cannot end by the horizon."""
     index = {task.name: number for number, task in enumerate(batch.tasks)}
-    reached = {(place.gpu, place.placement.shape, task) for place in Horizon.of(batch).places for task in place.times}
+    reached = {
+        (place.gpu, place.placement.shape, task) for place in Horizon.of(batch).places for task in place.durations
+    }
     shape = batch.gpu.placement
     return {
         run.task
@@ -56,7 +58,8 @@ def test_what_ends_later_changes_nothing(batch: Batch, data: st.DataObject) -> N
     assert one.seconds == two.seconds
     # GPUs that nobody needs may be left out of one of the two.
     alike = [
-        {(place.placement, place.live is None, *place.times.items()) for place in each.places} for each in (one, two)
+        {(place.placement, place.free is None, *place.durations.items()) for place in each.places}
+        for each in (one, two)
     ]
     assert alike[0] == alike[1]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mig_opt.batch.integer_batch import IntegerBatch, Place
+from mig_opt.batch.horizon import Place
+from mig_opt.batch.integer_batch import IntegerBatch
 
 _MAX_KINDS_APART = 3
 """If more kinds of placements cover the same slices, the choices among them are treated as one."""
@@ -50,7 +51,7 @@ class Region(NamedTuple):
 class Branches:
     """Branches of a GPU on which nothing is live; those that are alike are one."""
 
-    places: tuple[Place, ...]  # one of each profile
+    places: tuple[Place[int], ...]  # one of each profile
     branches: tuple[Branch, ...]  # inner ones first
     orders: tuple[Order, ...]  # each choice and order of the members of the whole GPU
     wait: int  # ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait
@@ -107,7 +108,7 @@ def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
 class _Listing:
     """Collection of branches, those that are alike once."""
 
-    def __init__(self, profiles: tuple[str, ...], places: tuple[Place, ...], queue: bool) -> None:
+    def __init__(self, profiles: tuple[str, ...], places: tuple[Place[int], ...], queue: bool) -> None:
         self.profiles, self.places, self._queue = profiles, places, queue
         self.branches: list[Branch] = []
         self._inside: list[list[int]] = []

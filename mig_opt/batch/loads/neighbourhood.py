@@ -77,7 +77,7 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
     for before, root in itertools.pairwise([-1, *tree.roots]):
         first.append(len(rows))
         for node in range(before + 1, root + 1):
-            if node != root and not batch.live.keys().isdisjoint(tree.places_below(node)):
+            if node != root and not batch.live.isdisjoint(tree.places_below(node)):
                 around[node] = len(rows)
                 rows.append((node, True))
             single[node] = len(rows)

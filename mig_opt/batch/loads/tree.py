@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import IntegerBatch, Place
+from mig_opt.batch.horizon import Place
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.gpu.model import Placement
 
@@ -95,7 +96,7 @@ class LoadTree:
         waits = (*self._first_creations(one, two), *self._last_destructions(one, two))
         return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), -1, one, two, *waits)
 
-    def _sides(self, one: int, two: int) -> tuple[list[Place], list[Place], bool]:
+    def _sides(self, one: int, two: int) -> tuple[list[Place[int]], list[Place[int]], bool]:
         """Return the places of two branches; True if they are on one GPU whose operations follow each other."""
         sides = [[self._problem.places[at] for at in self.places_below(node)] for node in (one, two)]
         gpus = {place.gpu for side in sides for place in side}
@@ -130,18 +131,18 @@ class LoadTree:
         return len(self.nodes) - 1
 
 
-def task_ticks(problem: IntegerBatch, places: Iterable[Place]) -> npt.NDArray[np.int32]:
+def task_ticks(problem: IntegerBatch, places: Iterable[Place[int]]) -> npt.NDArray[np.int32]:
     """Return the ticks of each task in each of some places, shape (tasks, places); NEVER where it cannot run."""
     tasks = range(len(problem.batch.tasks))
     ticks = [[min(place.durations.get(task, NEVER), NEVER) for task in tasks] for place in places]
     return np.ascontiguousarray(np.array(ticks, np.int32).T)
 
 
-def used_ticks(place: Place) -> int:
+def used_ticks(place: Place[int]) -> int:
     """Return the ticks of a used place without its tasks: creation (or wait for a live instance) and destruction."""
     return (place.create if place.free is None else place.free) + place.destroy
 
 
-def clearing_ticks(place: Place) -> int:
+def clearing_ticks(place: Place[int]) -> int:
     """Return the ticks of a place on the path to those below it, if it runs nothing itself."""
     return 0 if place.free is None else place.free + place.destroy

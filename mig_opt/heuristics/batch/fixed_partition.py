@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
+from mig_opt.batch.timing import PlannedInstance, live_by_shape, sequenced_schedule
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import partitions_for
 from mig_opt.method.control import Control
@@ -93,7 +93,7 @@ class _Plan:
 
     def __init__(self, batch: Batch, partitions: _Partitions) -> None:
         self._batch = batch
-        kept = {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
+        kept = live_by_shape(batch)
         # Those of the partition in the order of the slices, and all in the order in which they exist.
         places = [
             (gpu, place)

@@ -30,9 +30,10 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from mig_opt.batch.integer_batch import IntegerBatch, Place
+from mig_opt.batch.horizon import Place
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import OperationKind, Schedule
-from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.batch.timing import PlannedInstance, live_by_shape, timed_schedule
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable, distinct_names
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class BlockFormulation(ABC):
 
     # What runs where
 
-    def _place(self, slot: int) -> Place:
+    def _place(self, slot: int) -> Place[int]:
         return self.problem.places[self.slots.lifetimes[slot].place]
 
     def _assign(self, at_most: int) -> None:
@@ -334,11 +335,11 @@ class BlockFormulation(ABC):
     def schedule(self, values: Sequence[int]) -> Schedule:
         """Return the schedule of a solution without loose places, with the true times."""
         batch, chosen = self.problem.batch, self._chosen(values)
+        live = live_by_shape(batch)
         instances = []
         for slot, lifetime in enumerate(self.slots.lifetimes):
-            place, live = self._place(slot), self.problem.live.get(lifetime.place) if lifetime.initial else None
-            placement = place.placement if live is None else batch.gpu.placement(live.profile, live.start)
-            instances.append(PlannedInstance(place.gpu, placement, free=None if live is None else live.free))
+            gpu, placement = self._place(slot).gpu, self._place(slot).placement
+            instances.append(live[gpu, placement.shape] if lifetime.initial else PlannedInstance(gpu, placement))
         for task, slot in zip(batch.tasks, chosen, strict=True):
             instances[slot].tasks.append(task)
         order: TopologicalSorter[Operation] = TopologicalSorter()
