@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_makespan, nested_schedule
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import GpuPlacement, Placement, Profile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ _GAIN = 0.95
 _LONG = 2.0
 """Factor by which a simple schedule may be longer than it has to be without another attempt."""
 
-_Found = tuple[float, tuple[tuple[int, Placement], ...]]
+_Found = tuple[float, tuple[GpuPlacement, ...]]
 """Makespan of a schedule, and GPU and placement of each task in it."""
 
 
@@ -87,7 +87,7 @@ class Horizon:
 
     batch: Batch  # without tasks that can run nowhere, and without GPUs that nobody needs
     seconds: float
-    assignment: tuple[tuple[int, Placement], ...]  # GPU and placement of each task in a schedule that ends by then
+    assignment: tuple[GpuPlacement, ...]  # GPU and placement of each task in a schedule that ends by then
     places: tuple[Place[float], ...]  # in seconds, outer ones first on each GPU
     begins: Mapping[Profile, float]  # second before which nothing can run on a profile, on any GPU
 
@@ -208,7 +208,7 @@ class _Tasks:
         assignment = self._spread(profiles)
         return nested_makespan(self._batch, assignment), assignment
 
-    def _spread(self, profiles: Integers) -> tuple[tuple[int, Placement], ...]:
+    def _spread(self, profiles: Integers) -> tuple[GpuPlacement, ...]:
         """Return a place for each task on its profile: the longest one first, each where it begins first."""
         import numpy as np
 
@@ -218,7 +218,7 @@ class _Tasks:
         for task in np.argsort(-times, kind="stable").tolist():
             queues[profiles[task]].append(task)
         clear = [list(slices) for slices in self._clear]
-        assignment: dict[int, tuple[int, Placement]] = {}
+        assignment: dict[int, GpuPlacement] = {}
         for places, queue in zip(self._places, queues, strict=True):
             if not queue:
                 continue

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.schedule import Operation, Run, Schedule
-
-Location = tuple[int, str, int]
-"""GPU, profile name and start slice: the same for all runs, operations and instances at one place."""
+from mig_opt.gpu.model import Location
 
 
 class LifetimeStep(NamedTuple):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.gpu.model import OperationCosts, Placement
+from mig_opt.gpu.model import GpuPlacement, OperationCosts, Placement
 
 DECIMALS = 9
 """Times are rounded to nanoseconds (very short ones to 12 digits), so that sums of decimal inputs read as decimals."""
@@ -198,7 +198,7 @@ def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[li
     return followers, waiting
 
 
-def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:
+def nested_schedule(batch: Batch, places: Sequence[GpuPlacement]) -> Schedule:
     """Return a schedule for the GPU and placement of each task, outer instances before inner ones.
 
     Each placement is created once, unless an instance of that shape is live at the start: that one is used. Live
@@ -209,7 +209,7 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
     return timed_schedule(batch, instances, order)
 
 
-def nested_makespan(batch: Batch, places: Sequence[tuple[int, Placement]]) -> float:
+def nested_makespan(batch: Batch, places: Sequence[GpuPlacement]) -> float:
     """Return the seconds that :func:`nested_schedule` takes, but for rounding, without the schedule."""
     return max(times.makespan for _, times in _nested_times(batch, _instances(batch, places)))
 
@@ -225,7 +225,7 @@ def _nested_times(batch: Batch, instances: Sequence[PlannedInstance]) -> Iterato
         yield indices, timeline.times([instance.load for instance in there])
 
 
-def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
+def _instances(batch: Batch, places: Sequence[GpuPlacement]) -> list[PlannedInstance]:
     """Return the live instances and those that have to be created, each with its tasks, outer ones first."""
     at = live_by_shape(batch)
     for task, (gpu, placement) in zip(batch.tasks, places, strict=True):

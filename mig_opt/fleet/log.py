@@ -13,7 +13,7 @@ from typing import Final
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.fleet.trace import Trace, pcie_slowdown
-from mig_opt.gpu.geometry import Geometry
+from mig_opt.gpu.geometry import Geometry, NumberedPlace
 from mig_opt.gpu.model import Placement
 
 
@@ -100,7 +100,7 @@ class Log:
         self.finished = array("d", [math.nan]) * len(trace.jobs)
         self.rejected = array("d", [math.nan]) * len(trace.jobs)
 
-    def add_run(self, job: int, place: tuple[int, int], begin: float, end: float, outcome: RunOutcome) -> None:
+    def add_run(self, job: int, place: NumberedPlace, begin: float, end: float, outcome: RunOutcome) -> None:
         """Note a run that has ended; its place is GPU and placement."""
         self.run_job.append(job)
         self.run_gpu.append(place[0])

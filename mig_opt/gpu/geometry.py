@@ -14,6 +14,9 @@ from typing import NamedTuple
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
+NumberedPlace = tuple[int, int]
+"""Index of a GPU, and of a placement in its :class:`Geometry`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -136,6 +136,13 @@ class Placement:
         return f"{self.profile.name}@{self.start}"
 
 
+GpuPlacement = tuple[int, Placement]
+"""Index of a GPU, and a placement on it."""
+
+Location = tuple[int, str, int]
+"""The same by names: GPU, profile name and start slice, equal for all runs, operations and instances there."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperationCosts:
     """Times that the driver takes to create and to destroy an instance.

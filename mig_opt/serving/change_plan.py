@@ -11,7 +11,7 @@ from typing import Literal
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu, operation_problems
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.gpu.model import Location, OperationCosts
 from mig_opt.method.report import Facts, good, unclear
 from mig_opt.method.result import Result, card
 from mig_opt.rules import wrong_type
@@ -20,8 +20,6 @@ from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 
 StepKind = Literal["destroy", "switch", "create"]
-Place = tuple[int, str, int]
-"""GPU, profile name, start slice of an instance."""
 
 _GOALS = {"interruptions": "fewest interruptions", "duration": "shortest"}
 
@@ -65,7 +63,7 @@ class ChangeStep:
     begins: Segment | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """GPU, profile name and start slice."""
         return self.gpu, self.profile, self.start
 
@@ -118,7 +116,7 @@ class ChangePlan:
         """
         if not 0 <= steps <= len(self.steps):
             raise InputError([Problem("steps", f"must be from 0 to {len(self.steps)}, is {steps}")])
-        live: dict[Place, Segment | None] = {segment.place: segment for segment in self.kept}
+        live: dict[Location, Segment | None] = {segment.place: segment for segment in self.kept}
         for step in self.steps:
             live.setdefault(step.place, step.ends)  # the first step at a place tells what was there before
         for step in self.steps[:steps]:

@@ -15,8 +15,8 @@ from functools import cached_property
 from mig_opt.batch.integer_time import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import OperationCosts, Placement
-from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during, throughputs
+from mig_opt.gpu.model import Location, OperationCosts, Placement
+from mig_opt.serving.change_plan import ENOUGH, ChangeStep, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -97,7 +97,7 @@ class ChangeProblem:
         gpus = tuple(get_gpu(name).name for name in max(running.gpus, deployment.gpus, key=len))
         old, new = ({one.place: one for one in segments} for segments in (running.segments, deployment.segments))
         same = {place for place, segment in new.items() if place in old and old[place].identity == segment.identity}
-        drafts: list[tuple[StepKind, Place, Segment | None, Segment | None]] = []
+        drafts: list[tuple[StepKind, Location, Segment | None, Segment | None]] = []
         for place in sorted({*old, *new} - same):
             ends, begins = old.get(place), new.get(place)
             drafts.append(("switch" if ends and begins else "destroy" if ends else "create", place, ends, begins))

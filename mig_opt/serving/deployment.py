@@ -12,7 +12,7 @@ from typing import Annotated
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Result, Status
 from mig_opt.method.shown import Shown
@@ -62,7 +62,7 @@ class Segment:
     latency: Unknown = 0.0
 
     @property
-    def place(self) -> tuple[int, str, int]:
+    def place(self) -> Location:
         """GPU, profile name and start slice."""
         return self.gpu, self.profile, self.start
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mig_opt.batch.batch import Located
-from mig_opt.batch.lifetimes import Location
 from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import Problem, problems_of
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.serving.change_plan import ChangeStep
 
 Entry = TypeVar("Entry", bound=Located)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import accumulate
 
-from mig_opt.api.defragment.problem import FleetMasks, Place, Relocation
-from mig_opt.gpu.geometry import members
+from mig_opt.api.defragment.problem import FleetMasks, Relocation
+from mig_opt.gpu.geometry import NumberedPlace, members
 
 
 def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation]:
@@ -79,7 +79,7 @@ def _weight(fleet: FleetMasks, gpus: list[int]) -> int:
 def _emptied(fleet: FleetMasks, masks: list[int], gpus: list[int], targets: list[int]) -> list[Relocation] | None:
     """Return migrations that empty some GPUs; None if there is no room for all of their instances."""
     geometry, now = fleet.geometry, dict(enumerate(masks))
-    sources: list[Place] = [(gpu, place) for gpu in gpus for place in members(masks[gpu])]
+    sources: list[NumberedPlace] = [(gpu, place) for gpu in gpus for place in members(masks[gpu])]
     slices = [profile.memory_slices for profile in geometry.profiles]
     found = []
     for source in sorted(sources, key=lambda source: -slices[geometry.profile_of[source[1]]]):

@@ -16,8 +16,8 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 
-from mig_opt.api.defragment.problem import Place, Relocation
-from mig_opt.gpu.geometry import Geometry, members
+from mig_opt.api.defragment.problem import Relocation
+from mig_opt.gpu.geometry import Geometry, NumberedPlace, members
 
 _MOST_TRIES = 3000
 
@@ -48,7 +48,7 @@ def ordered(
 def _search(order: _PartialOrder) -> list[Relocation] | None:
     """Return migrations without detours; None if there are none, or after too many tries."""
     known: set[object] = set()
-    stack: list[tuple[_PartialOrder, Place | None]] = [(order, None)]
+    stack: list[tuple[_PartialOrder, NumberedPlace | None]] = [(order, None)]
     while stack and len(known) < _MOST_TRIES:
         branch, cleared = stack.pop()
         if cleared is not None:
@@ -73,9 +73,9 @@ class _PartialOrder:
         # places that have still to be taken and to be left
         self.arriving = {(gpu, place) for gpu, (mask, target) in pairs for place in members(target & ~mask)}
         self.leaving = {(gpu, place) for gpu, (mask, target) in pairs for place in members(mask & ~target)}
-        self._arrived: list[Place] = []
-        self._left: dict[Place, Place] = {}
-        self._credits: dict[int, list[Place]] = {}
+        self._arrived: list[NumberedPlace] = []
+        self._left: dict[NumberedPlace, NumberedPlace] = {}
+        self._credits: dict[int, list[NumberedPlace]] = {}
 
     def copy(self) -> _PartialOrder:
         """Return a copy that can be continued differently."""
@@ -87,7 +87,7 @@ class _PartialOrder:
         return other
 
     @property
-    def key(self) -> tuple[frozenset[Place], frozenset[Place]]:
+    def key(self) -> tuple[frozenset[NumberedPlace], frozenset[NumberedPlace]]:
         """The arrivals and departures that are left."""
         return frozenset(self.arriving), frozenset(self.leaving)
 
@@ -98,12 +98,12 @@ class _PartialOrder:
                 self._take(place)
                 self.arriving.remove(place)
 
-    def affordable(self) -> list[Place]:
+    def affordable(self) -> list[NumberedPlace]:
         """Return the blocked arrivals for which there are credits, those with the fewest obstacles first."""
         places = [place for place in self.arriving if not self._lacking(place)]
         return sorted(places, key=lambda place: (len(self._obstacles(place)), place))
 
-    def clear(self, place: Place) -> None:
+    def clear(self, place: NumberedPlace) -> None:
         """Let the obstacles of an arrival leave."""
         for obstacle in self._obstacles(place):
             self._leave(obstacle)
@@ -142,30 +142,30 @@ class _PartialOrder:
         self.leaving.clear()
         return [Relocation(self._left[arrival], arrival) for arrival in self._arrived]
 
-    def _profile(self, place: Place) -> int:
+    def _profile(self, place: NumberedPlace) -> int:
         return self._geometry.profile_of[place[1]]
 
-    def _obstacles(self, arrival: Place) -> list[Place]:
+    def _obstacles(self, arrival: NumberedPlace) -> list[NumberedPlace]:
         gpu, place = arrival
         return [(gpu, other) for other in members(self._geometry.conflicts[place] & self.masks[gpu])]
 
-    def _lacking(self, arrival: Place) -> Counter[int]:
+    def _lacking(self, arrival: NumberedPlace) -> Counter[int]:
         """Return how many credits of each profile lack to clear a place."""
         needed = Counter(map(self._profile, self._obstacles(arrival)))
         needed.subtract({profile: len(self._credits.get(profile, ())) for profile in needed})
         return +needed
 
-    def _take(self, place: Place) -> None:
+    def _take(self, place: NumberedPlace) -> None:
         self.masks[place[0]] |= 1 << place[1]
         self._arrived.append(place)
         self._credits.setdefault(self._profile(place), []).append(place)
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: NumberedPlace) -> None:
         self.masks[place[0]] &= ~(1 << place[1])
         self.leaving.remove(place)
         self._left[self._credits[self._profile(place)].pop(0)] = place
 
-    def _free(self, profile: int) -> Place | None:
+    def _free(self, profile: int) -> NumberedPlace | None:
         """Return a free place for a detour, if possible one that blocks no arrival."""
         reserved = [0] * len(self.masks)
         for gpu, place in self.arriving:

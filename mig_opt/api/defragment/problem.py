@@ -13,11 +13,8 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
-from mig_opt.gpu.geometry import Geometry, geometry_of, members
+from mig_opt.gpu.geometry import Geometry, NumberedPlace, geometry_of, members
 from mig_opt.gpu.model import GpuModel, ProfileSet
-
-Place = tuple[int, int]
-"""GPU and placement."""
 
 Masks = tuple[int, ...]
 """Instances on each GPU."""
@@ -26,8 +23,8 @@ Masks = tuple[int, ...]
 class Relocation(NamedTuple):
     """A migration in numbers: its place before and after."""
 
-    source: Place
-    target: Place
+    source: NumberedPlace
+    target: NumberedPlace
 
 
 def relocated(masks: Masks, moves: Iterable[Relocation]) -> Masks:
@@ -66,7 +63,7 @@ class FleetMasks:
     masks: Masks
     pinned: Masks
     nodes: tuple[int, ...] = ()  # index of the node of each GPU, if whole nodes are to be empty
-    weights: dict[Place, int] = field(default_factory=dict)  # of migrations, if they are not all 1
+    weights: dict[NumberedPlace, int] = field(default_factory=dict)  # of migrations, if they are not all 1
 
     @classmethod
     def of(cls, state: FleetState, *, all_profiles: bool = False, by_node: bool = False) -> FleetMasks:
@@ -150,7 +147,7 @@ class FleetMasks:
         return tuple(found)
 
 
-def _held_at(geometry: Geometry, state: FleetState) -> dict[Place, HeldInstance]:
+def _held_at(geometry: Geometry, state: FleetState) -> dict[NumberedPlace, HeldInstance]:
     """Return the instances of a state by their places."""
     return {(held.gpu, geometry.index(held.profile, held.start)): held for held in state.instances}
 
@@ -214,7 +211,7 @@ class DefragmentationGoal:
             )
         return found
 
-    def places(self, masks: Sequence[int]) -> list[Place] | None:
+    def places(self, masks: Sequence[int]) -> list[NumberedPlace] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not.
 
         A dynamic program over the GPUs: its states are the instances that are still wanted, each with one way of rooms

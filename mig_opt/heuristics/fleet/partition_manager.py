@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.geometry import GpuState
+from mig_opt.gpu.geometry import GpuState, NumberedPlace
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.reachability import Reachability
 from mig_opt.simulation.fleet.cluster import Cluster
@@ -77,7 +77,7 @@ class PartitionManager:
         """Return the memory of the largest instance that a job can have, in GB; 0 if it can have none."""
         return max((profile.memory_gb for profiles in self._suitable(job) for profile in profiles), default=0.0)
 
-    def place(self, fit: TightFit) -> tuple[int, int] | None:
+    def place(self, fit: TightFit) -> NumberedPlace | None:
         """Return the GPU of lowest index on which a fit needs least effort, and the placement there."""
         gpu = self._ranking.best(fit)
         if gpu is None:

@@ -24,7 +24,7 @@ from ortools.sat.python import cp_model
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.fleet.trace import Job, Trace, check_jobs
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import GpuPlacement, Placement, Profile
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
 from mig_opt.models.solvers import cpsat
@@ -73,7 +73,7 @@ class _JobVariables:
     """Variables of a job: its place, and its times in ticks."""
 
     job: Job
-    places: dict[tuple[int, Placement], cp_model.IntVar]
+    places: dict[GpuPlacement, cp_model.IntVar]
     created: cp_model.IntVar
     destroyed: cp_model.IntVar
     create: cp_model.IntVar

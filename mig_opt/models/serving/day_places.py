@@ -23,7 +23,7 @@ from fractions import Fraction
 from ortools.sat.python import cp_model
 
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement
+from mig_opt.gpu.model import GpuPlacement, Placement
 from mig_opt.method.control import Limits
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.solvers import cpsat
@@ -37,7 +37,6 @@ _ENOUGH = math.floor(NEEDED * _SHARES)
 _LARGEST = 2**28
 """Units of cost, about: beyond this the solver has to do with rounded ones."""
 
-_Place = tuple[int, Placement]
 _Key = tuple[int, Placement, str]
 """GPU, placement and service."""
 _Segments = Mapping[_Key, cp_model.IntVar]
@@ -133,9 +132,9 @@ class _PlaceModel:
     def _units(self, hours: Fraction) -> int:
         return round(hours / self.unit)
 
-    def _places(self) -> dict[str, list[tuple[_Place, Option]]]:
+    def _places(self) -> dict[str, list[tuple[GpuPlacement, Option]]]:
         """Return where each service may be, and in which way it is served there."""
-        found: dict[str, list[tuple[_Place, Option]]] = defaultdict(list)
+        found: dict[str, list[tuple[GpuPlacement, Option]]] = defaultdict(list)
         for service, ways in self._problem.ways.items():
             for _, option in ways:
                 name = self._problem.pools[option.pool].gpu.name
@@ -145,7 +144,7 @@ class _PlaceModel:
                             found[service].append(((gpu, Placement(option.profile, start)), option))
         return found
 
-    def _fill(self, step: int, places: dict[str, list[tuple[_Place, Option]]]) -> None:
+    def _fill(self, step: int, places: dict[str, list[tuple[GpuPlacement, Option]]]) -> None:
         """Let there be segments in a step whose instances can exist together, and count the GPUs that have some."""
         problem, span, model = self._problem, self._span, self.model
         serving: dict[_Key, cp_model.IntVar] = {}

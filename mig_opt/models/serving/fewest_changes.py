@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement, ProfileSet
+from mig_opt.gpu.model import GpuPlacement, Placement, ProfileSet
 from mig_opt.method.control import Control, Limits
 from mig_opt.models.serving.day_counts import Counts, DayProblem
 from mig_opt.models.serving.fleet_rows import serve
@@ -273,7 +273,7 @@ class ChangeProgram:
         segments = [segment for segment, stays in self._stays if round(values[stays.name])]
         taken = {(segment.gpu, segment.profile, segment.start) for segment in segments}
         gpus = list(self._gpus)
-        free: dict[tuple[str, str], deque[tuple[int, Placement]]] = {}
+        free: dict[tuple[str, str], deque[GpuPlacement]] = {}
         slots = [(gpu, partition) for gpu, partition, choice in self._old if round(values[choice.name])]
         for name, partition, number in self._new:
             for _ in range(round(values[number.name])):

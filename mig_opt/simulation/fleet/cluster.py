@@ -8,7 +8,7 @@ from typing import Protocol
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.fleet.trace import Trace, pcie_slowdown
-from mig_opt.gpu.geometry import Geometry, GpuState, members
+from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
@@ -81,7 +81,7 @@ class Cluster(FleetInstances):
         self._jobs = trace.jobs
         self.events = EventQueue(trace)
         self._runs: dict[int, ActiveRun] = {}
-        self._places: dict[tuple[int, int], ActiveRun] = {}
+        self._places: dict[NumberedPlace, ActiveRun] = {}
         self._tags: dict[int, tuple[int, int]] = {}
         self._brief = 0
         self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
@@ -95,7 +95,7 @@ class Cluster(FleetInstances):
         """Return the share of a GPU's compute slices that jobs have (0 to 1)."""
         return self.states[gpu].usage.used_compute / self.trace.gpu.compute_slices
 
-    def place(self, job: int) -> tuple[int, int] | None:
+    def place(self, job: int) -> NumberedPlace | None:
         """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""
         run = self._runs.get(job)
         return None if run is None else run.place
@@ -244,7 +244,7 @@ class Cluster(FleetInstances):
         limit = self._jobs[run.job].share_within(self._memory[placement])
         self.events.move(run, self._seconds(run.job, placement), limit, self.now)
 
-    def close(self, run: ActiveRun, outcome: RunOutcome) -> tuple[int, int]:
+    def close(self, run: ActiveRun, outcome: RunOutcome) -> NumberedPlace:
         """End a run, and return which instance is idle now."""
         if run.begin <= self.now:
             self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, outcome)

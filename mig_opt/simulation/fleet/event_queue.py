@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from mig_opt.fleet.trace import Trace, pcie_slowdown
+from mig_opt.gpu.geometry import NumberedPlace
 
 # Events of the same moment happen in this order: room is made before it is asked for.
 END: Final = 0
@@ -34,11 +35,11 @@ class ActiveRun:
     since: float
     done: float = 0.0
     slowdown: float = 1.0  # factor on ``seconds`` now
-    target: tuple[int, int] | None = None  # GPU and placement of the replica that it moves to
+    target: NumberedPlace | None = None  # GPU and placement of the replica that it moves to
     version: int = 0  # an end that was queued in an earlier version no longer holds; -1 once the run is over
 
     @property
-    def place(self) -> tuple[int, int]:
+    def place(self) -> NumberedPlace:
         """GPU and placement that the job has, those of its replica if it migrates."""
         return self.target or (self.gpu, self.placement)
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import CREATE, DESTROY, Log
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.geometry import Geometry, GpuState, members
+from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
 
 _State = TypeVar("_State", bound=Hashable)
 Query = TypeVar("Query", bound=Hashable)
@@ -160,7 +160,7 @@ class FleetInstances(GpuStates):
         self.log = Log(trace, geometry)  # runs and operations so far
         self.actions = 0  # number of actions so far
         self._driver = [0.0] * trace.gpus
-        self._ready: dict[tuple[int, int], float] = {}
+        self._ready: dict[NumberedPlace, float] = {}
         profiles = [placement.profile for placement in geometry.placements]
         self._operation_seconds = (
             tuple(trace.operations.of("create", profile) for profile in profiles),

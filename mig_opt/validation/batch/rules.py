@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.lifetimes import Lifetime, Location, lifetimes
+from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import Problem
-from mig_opt.gpu.model import Placement
+from mig_opt.gpu.model import Location, Placement
 from mig_opt.texts import plural
 from mig_opt.validation.placed import (
     Placed,

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
+from mig_opt.gpu.model import GpuModel, GpuPlacement, Location, OperationCosts, Placement
 from mig_opt.rules import wrong_number
 from mig_opt.serving.change_plan import (
     ENOUGH,
     ChangePlan,
     ChangeResult,
     ChangeStep,
-    Place,
     needs_during,
     operation_costs,
 )
@@ -228,7 +227,7 @@ def _operations_overlap(case: ChangeCase) -> Iterator[Violation]:
 
 
 def _instances_exclude(case: ChangeCase) -> Iterator[Violation]:
-    begins: dict[tuple[int, Placement], tuple[float, str]] = {
+    begins: dict[GpuPlacement, tuple[float, str]] = {
         (segment.gpu, case.kinds[segment.gpu].placement(segment.profile, segment.start)): (-math.inf, "running")
         for segment in case.running.segments
     }
@@ -278,8 +277,8 @@ def _segments(case: ChangeCase) -> Iterator[Violation]:
 def _interrupted(case: ChangeCase, needs: Mapping[str, float]) -> Iterator[Segment]:
     """Yield the segments after whose end their service lacks throughput."""
     stated = {segment.identity: segment for segment in (*case.running.segments, *case.deployment.segments)}
-    live: dict[str, dict[Place, float]] = defaultdict(dict)
-    serving: dict[Place, Segment] = {}
+    live: dict[str, dict[Location, float]] = defaultdict(dict)
+    serving: dict[Location, Segment] = {}
 
     def begin(segment: Segment) -> None:
         known = serving[segment.place] = stated.get(segment.identity, segment)

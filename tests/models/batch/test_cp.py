@@ -21,7 +21,7 @@ from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import portfolio, search
+from mig_opt.models.batch import block_search, portfolio
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.solvers import cpsat
@@ -177,7 +177,7 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
 def test_no_schedule_is_sought_just_above_the_relaxed_optimum(
     gap: float, sought: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_REFINED_AT_ONCE", gap)
+    monkeypatch.setattr(block_search, "_REFINED_AT_ONCE", gap)
     steps, control = Steps(monkeypatch), Control[Schedule](RunOptions(workers=1, time_limit=1000.0, deterministic=True))
     portfolio.CpSearch(LATE_INSTANCE, control).run()
     assert control.objective == control.lower_bound

@@ -9,10 +9,9 @@ from itertools import chain
 from typing import Literal, TypeVar, get_args
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.lifetimes import Location
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import PlannedInstance, tidy
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Control
 
