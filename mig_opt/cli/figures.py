@@ -38,14 +38,14 @@ def percents(figures: Figures | None, *names: Literal["mean", "median", "worst"]
     return [percent(getattr(figures, name) if figures else None) for name in names]
 
 
-def verdict(count: int, goal: str) -> Toned:
-    """Return ``goal`` (such as ``valid``), or that it is not so if there are violations."""
-    return bad(f"not {goal}, {plural(count, 'violation')}") if count else good(goal)
+def verdict(violations: Sequence[object]) -> Toned:
+    """Return that a plan is valid, or how many violations there are."""
+    return bad(f"not valid, {plural(len(violations), 'violation')}") if violations else good("valid")
 
 
-def first_of(total: int, noun: str) -> list[str]:
-    """Return the note on a table that shows the first rows only, if there are more."""
-    return [f"The first {MOST_ROWS} of {total} {noun} are shown."] if total > MOST_ROWS else []
+def first_of(total: int, noun: str, rest: str = ".") -> list[str]:
+    """Return the note on a table that shows the first rows only, if there are more, with where the rest is."""
+    return [f"The first {MOST_ROWS} of {total} {noun} are shown{rest}"] if total > MOST_ROWS else []
 
 
 def joined(notes: Sequence[str]) -> list[str]:

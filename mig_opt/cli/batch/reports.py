@@ -35,8 +35,8 @@ def result_report(batch: Batch, result: ScheduleResult, remarks: Sequence[str], 
 
 def validation_facts(batch: Batch, validation: Validation) -> Facts:
     """Return the facts about a validation."""
-    valid = verdict(len(validation.violations), "valid")
-    return [*batch_facts(batch), ("schedule", valid), ("makespan", f"{seconds(validation.makespan)} s")]
+    makespan = f"{seconds(validation.makespan)} s"
+    return [*batch_facts(batch), ("schedule", verdict(validation.violations)), ("makespan", makespan)]
 
 
 def unplaceable(batch: Batch) -> list[str]:

@@ -11,7 +11,7 @@ from mig_opt import DefragmentationResult, FleetState, HeldInstance, Migration, 
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import MOST_ROWS, joined
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined
 from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Report, Table
@@ -205,9 +205,7 @@ def _maps(result: DefragmentationResult) -> Table:
     ]
     changed = [row for row in maps if row[1] != row[2]]
     same = len(maps) - len(changed)
-    notes = []
-    if len(changed) > MOST_ROWS:
-        notes.append(f"The first {MOST_ROWS} of {len(changed)} GPUs that change are shown.")
+    notes = first_of(len(changed), "GPUs that change")
     if same:
         notes.append(f"{plural(same, 'GPU')} stay{'s' * (same == 1)} alike.")
     notes.append("One column for each memory slice, .. is free, * must stay.")
@@ -267,5 +265,5 @@ def _steps(result: DefragmentationResult) -> Table:
         del columns[">round"]
     if not any(migration.owner for _, migration in migrations):
         del columns["owner"]
-    note = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
-    return Table.of(migrations[:MOST_ROWS], columns, [note] if len(migrations) > MOST_ROWS else [])
+    notes = first_of(len(migrations), "migrations", "; --json has all.")
+    return Table.of(migrations[:MOST_ROWS], columns, notes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mig_opt import Demand, Deployment, Status
 from mig_opt.cli.answers import EXIT_CODES, NO_PLAN, Answer, Call, File, chart_of, hints_on_time, infeasible
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import MOST_ROWS, joined
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.promise import promise_document
 from mig_opt.cli.serving.reports import demand_facts
@@ -173,9 +173,7 @@ def _changes(result: DayResult, plan: DayPlan) -> Table:
         )
     columns = ["time", ">GPUs", ">least", ">begin", ">end", ">cut", ">seconds", "/services"]
     notes = ["begin, end, cut: segments that begin, end, and are interrupted."]
-    if len(plan.changed) > MOST_ROWS:
-        notes.append(f"The first {MOST_ROWS} of {len(plan.changed)} changes are shown; --json has all.")
-    return Table(columns, rows, joined(notes))
+    return Table(columns, rows, joined([*notes, *first_of(len(plan.changed), "changes", "; --json has all.")]))
 
 
 def _data(result: DayResult) -> dict[str, Any]:

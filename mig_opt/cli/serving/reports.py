@@ -35,7 +35,7 @@ def demand_facts(demand: Demand) -> Facts:
 def validation_facts(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Facts:
     """Return the facts about a validation."""
     figures = deployment.figures(demand) if validation.valid else [("GPUs", str(validation.gpus))]
-    return [*demand_facts(demand), ("deployment", verdict(len(validation.violations), "valid")), *figures]
+    return [*demand_facts(demand), ("deployment", verdict(validation.violations)), *figures]
 
 
 def deployment_table(deployment: Deployment) -> Table:
@@ -109,9 +109,7 @@ def services_table(demand: Demand, deployment: Deployment) -> Table:
 
 def change_report(plan: ChangePlan) -> Report:
     """Return the change of a running deployment into a new one: its figures and its steps."""
-    note = "Steps are in the order of the moments at which segments end or begin."
-    if len(plan.steps) > MOST_ROWS:
-        note = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
+    first = first_of(len(plan.steps), "steps", "; --export nvidia-smi has all of them.")
     interrupted = set(plan.interrupted)
     steps = Table.of(
         plan.steps[:MOST_ROWS],
@@ -123,7 +121,7 @@ def change_report(plan: ChangePlan) -> Report:
             "step": lambda step: step.kind,
             "/service": lambda step: _step_text(step, interrupted=step.ends in interrupted),
         },
-        [note],
+        first or ["Steps are in the order of the moments at which segments end or begin."],
     )
     return Report(plan.figures(), [steps] if plan.steps else [], title="Change")
 

@@ -95,12 +95,12 @@ def serve(
     return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
 
 
-def parsed_promise(text: str, option: str = "--promise") -> float:
+def parsed_promise(text: str) -> float:
     """Return the share that a promise such as ``99%`` or ``0.999`` stands for; all and nothing are no promises."""
-    share = parsed_share(option, text)
+    share = parsed_share("--promise", text)
     if not 0 < share < 1:
         why = "no queue keeps a promise to every request" if share == 1 else "it promises nothing"
-        refuse(option, f"must be above 0 and below 100%, is {text!r}: {why}; give for example 99%")
+        refuse("--promise", f"must be above 0 and below 100%, is {text!r}: {why}; give for example 99%")
     return share
 
 

@@ -51,4 +51,4 @@ def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:
     write_state(FleetState(A100, 60, held), "many.json")
     _, out, _ = mig_opt("many.json", "--within-gpus")
     assert "The first 40 of 60 GPUs that change are shown." in out
-    assert "The first 40 of 60 migrations; --json gives every one." in out
+    assert "The first 40 of 60 migrations are shown; --json has all." in out
