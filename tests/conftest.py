@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, settings
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.batch.schedules import write_schedule
+from mig_opt.files.batch.batches import BATCH as BATCH_FILE
+from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.heuristics.batch.far import far
 from mig_opt.method.control import Control
@@ -114,7 +114,7 @@ def batch_file(tmp_path: Path) -> Path:
 def plan_file(tmp_path: Path, batch_file: Path) -> Path:
     """A valid schedule of the small batch, with operations."""
     control = Control[Schedule]()
-    far(read_batch(batch_file), control)
+    far(BATCH_FILE.read(batch_file), control)
     path = tmp_path / "plan.json"
-    write_schedule(control.plan, path)
+    SCHEDULE.write(control.plan, path)
     return path

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from bench.report import Page, parser_of, start
 from mig_opt import generate_batch, solve
-from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.instances.batch import SCALINGS
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +132,7 @@ def write_batches(folder: Path, sizes: Sequence[int], seeds: int) -> list[str]:
     names = []
     for n, scaling, seed in itertools.product(sizes, SCALINGS, range(seeds)):
         name = f"{scaling}-{n}-{seed}.json"
-        write_batch(generate_batch(n, scaling=scaling, seed=seed), folder / name)
+        BATCH.write(generate_batch(n, scaling=scaling, seed=seed), folder / name)
         names.append(name)
     return names
 
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         installing = shell.install()
         main_job = shell.run("solve", "rodinia-a30", "-o", "rodinia.json", "--plot", "rodinia.png", first=True).seconds
         thousand = generate_batch(1000, seed=1)
-        write_batch(thousand, shell.folder / "thousand.json")
+        BATCH.write(thousand, shell.folder / "thousand.json")
         page.section(
             "Proofs", f"`mig-opt solve BATCH --method cp --time-limit {LIMIT:g}`, batches of an A100 of three scalings."
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.report import Page, parser_of, start, tell
 from mig_opt import Job, OperationCosts, Trace, get_gpu, methods, simulate
-from mig_opt.files.fleet.traces import read_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.models.fleet.admission import admission_bound, admission_optimum
 from mig_opt.simulation.fleet.options import policy_label
 from mig_opt.simulation.fleet.simulator import check_policy
@@ -96,7 +96,7 @@ def worlds(*, cut: bool) -> Iterator[tuple[str, Trace, bool]]:
         yield f"{mix}, 40 GPUs", mixed(mix, 40, many, 100), False
     folder = Path(__file__).with_name("online")
     for day in DAYS[: 1 if cut else None]:
-        days = read_trace(folder / f"openb-{day}.csv", gpu=GPU.name, gpus=DAY_GPUS)
+        days = TRACE.read(folder / f"openb-{day}.csv", gpu=GPU.name, gpus=DAY_GPUS)
         yield (
             f"openb days, {DAY_GPUS} GPUs",
             days.replace(name=f"openb {day}", operations=OperationCosts.zero(GPU)),

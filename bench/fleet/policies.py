@@ -21,7 +21,7 @@ from bench.figures import save_figure
 from bench.report import Page, completed, foreign_rows, missing_rows, resumable, start
 from mig_opt import methods
 from mig_opt.files.fleet.openb import import_trace
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study
 from mig_opt.studies.rows import Row
@@ -212,7 +212,7 @@ def write_days(pods: Path, folder: Path = FOLDER) -> None:
             for job in whole.jobs
             if midnight <= job.arrival < midnight + _DAY_S
         )
-        write_trace(whole.replace(jobs=jobs), folder / f"openb-{day}.csv")
+        TRACE.write(whole.replace(jobs=jobs), folder / f"openb-{day}.csv")
 
 
 _BEST, _OTHER = "#0072B2", "#888888"

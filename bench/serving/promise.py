@@ -17,7 +17,7 @@ from bench.serving.scenarios import copies
 from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requests
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.errors import InputError
-from mig_opt.files.serving.deployments import read_deployment, write_deployment
+from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load_demand
 
 SHARE = 0.99
@@ -140,10 +140,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rows[name, kind, method] = row(name, known[name], kind, method, found)
                 if kept and len(found) > before_it:
                     kept.parent.mkdir(parents=True, exist_ok=True)
-                    write_deployment(found[-1], kept)
+                    DEPLOYMENT.write(found[-1], kept)
                 write(rows, options.results)
             elif kept and kept.is_file():
-                found.append(read_deployment(kept))
+                found.append(DEPLOYMENT.read(kept))
     wrong = beaten(rows)
     assert not wrong, "\n".join(["a rival needs fewer GPUs than exact, or a promise is broken:", *wrong])
 

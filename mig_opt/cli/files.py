@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from typer import Argument
 
@@ -13,12 +13,10 @@ from mig_opt.cli import completion, options
 from mig_opt.cli.answers import File, Product
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT
+from mig_opt.files import KINDS
 
 _TEMPLATES = "batch, services, profiles, deployment, rates, requests, commands, trace, state or study."
-_KINDS = (
-    "batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, trace, state, "
-    "costs or commands."
-)
+_KINDS = f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}."
 
 
 def init(
@@ -65,7 +63,6 @@ def schema(kind: Annotated[str, options.needed("KIND", _KINDS, completion.file_k
     """
     import json
 
-    from mig_opt.files import Kind
     from mig_opt.files.schema import schema as schema_of
 
-    return Product(text=json.dumps(schema_of(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")
+    return Product(text=json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n")

@@ -96,7 +96,7 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
 
     Says on standard error when a file is of another GPU.
     """
-    from mig_opt.files.costs import costs_from_json
+    from mig_opt.files.costs import COSTS
     from mig_opt.files.documents import read_text
     from mig_opt.gpu.catalogue import cost_tables
 
@@ -105,7 +105,7 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
             refuse("--costs", f"no such file, and no table of costs of that name; {nearest(argument, cost_tables())}")
         return cost_tables()[argument].on(gpu)
     document = read_text(Path(argument))
-    costs = costs_from_json(document, gpu=gpu.name, source=argument)
+    costs = COSTS.from_json(document, gpu=gpu.name, source=argument)
     own = _own_gpu(document)
     if own not in (None, gpu.name):
         say(f"note: the costs of {argument} are for {own} and taken as they are for {gpu.name}")
@@ -113,7 +113,7 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
 
 
 def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
-    from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch
+    from mig_opt.files.batch.batches import BATCH
     from mig_opt.files.documents import read_text
     from mig_opt.instances.bundled import load_instance
 
@@ -126,12 +126,12 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
         if gpu is None:
             return bundled
         # Through its file format, which finds everything about it that does not fit the other GPU.
-        document = batch_to_json(bundled)
+        document = BATCH.to_json(bundled)
     elif gpu is None or is_table(name):
-        return read_batch(name, gpu=gpu)
+        return BATCH.read(name, gpu=gpu)
     else:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
-    batch = batch_from_json(document, gpu=gpu, name=label, source=source)
+    batch = BATCH.from_json(document, gpu=gpu, name=label, source=source)
     own = _own_gpu(document)
     if own not in (None, batch.gpu.name):
         say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
@@ -202,11 +202,11 @@ def kind_of(name: str, document: bytes | None = None) -> str | None:
 
 def running_in_state(demand: Demand | None, path: Path) -> Deployment:
     """Return the deployment that runs in the fleet of a state in a file, empty if the demand could not be read."""
-    from mig_opt.files.fleet.states import read_state
+    from mig_opt.files.fleet.states import STATE
     from mig_opt.fleet.segments import deployment_in
     from mig_opt.serving.deployment import Deployment
 
-    state = read_state(path)
+    state = STATE.read(path)
     if demand is None:
         return Deployment((state.gpu.name,) * state.gpus, (), state.devices)
     try:

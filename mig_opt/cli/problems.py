@@ -115,10 +115,10 @@ def given_services(services: str, given: options.ServicesOptions) -> Given:
 def _read_schedule(given: Given, path: Path) -> Schedule:
     """Return the schedule in a file; that of a journal is the execution, and the batch gets its times."""
     from mig_opt.files.batch.journals import is_journal, read_journal
-    from mig_opt.files.batch.schedules import read_schedule
+    from mig_opt.files.batch.schedules import SCHEDULE
 
     if not is_journal(path):
-        return read_schedule(path)
+        return SCHEDULE.read(path)
     journal = read_journal(path)
     if given.problem is not None and given.problem != journal.batch:
         refuse("", f"is the journal of another batch than {given.argument}", path)

@@ -7,22 +7,30 @@ format, such as ``mig-opt/batch/1``; :func:`mig_opt.schema` describes each of th
 memory is in GB, sizes are numbers of compute slices.
 """
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import NamedTuple
 
-Kind = Literal[
-    "batch",
-    "schedule",
-    "result",
-    "certificate",
-    "commands",
-    "study",
-    "services",
-    "profiles",
-    "deployment",
-    "deployment-result",
-    "trace",
-    "state",
-    "costs",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The names of the kinds; :data:`mig_opt.files.schema.FILES` has the kinds themselves."""
+
+class Listed(NamedTuple):
+    """Kind of file: the name of the class of what files of the kind hold, and where the kind itself is."""
+
+    content: str
+    place: str
+
+
+KINDS: Mapping[str, Listed] = {
+    "batch": Listed("Batch", "mig_opt.files.batch.batches:BATCH"),
+    "schedule": Listed("Schedule", "mig_opt.files.batch.schedules:SCHEDULE"),
+    "result": Listed("ScheduleResult", "mig_opt.files.batch.schedules:RESULT"),
+    "certificate": Listed("Certificate", "mig_opt.files.batch.certificates:CERTIFICATE"),
+    "study": Listed("Study", "mig_opt.files.studies:STUDY"),
+    "services": Listed("Demand", "mig_opt.files.serving.demands:DEMAND"),
+    "profiles": Listed("ProfileTable", "mig_opt.files.serving.profiles:PROFILES"),
+    "deployment": Listed("Deployment", "mig_opt.files.serving.deployments:DEPLOYMENT"),
+    "deployment-result": Listed("DeploymentResult", "mig_opt.files.serving.deployment_results:DEPLOYMENT_RESULT"),
+    "trace": Listed("Trace", "mig_opt.files.fleet.traces:TRACE"),
+    "state": Listed("FleetState", "mig_opt.files.fleet.states:STATE"),
+    "costs": Listed("OperationCosts", "mig_opt.files.costs:COSTS"),
+    "commands": Listed("Commands", "mig_opt.files.batch.journals:COMMANDS"),
+}
+"""The kinds by their names. Only what is read or written is imported: a kind loads all that its files hold."""

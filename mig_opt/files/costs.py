@@ -52,5 +52,3 @@ COSTS = FileKind(
     build=_costs,
     shaped=_with_gpu,
 )
-read_costs, write_costs = COSTS.read, COSTS.write
-costs_from_json = COSTS.from_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.tables import told_by_row
+from mig_opt.files.tables import table_text, told_by_row
 from mig_opt.files.values import (
     EXAMPLES,
     NESTED,
@@ -88,8 +88,8 @@ class FileKind(Generic[T]):
         True if keys are written that have their default.
     table : callable, optional
         Reads a CSV table: takes the text, the findings, and the options.
-    to_csv : callable, optional
-        Returns what a file is to hold as the text of a CSV table.
+    cells : callable, optional
+        Returns the header and the rows of a CSV table of what a file is to hold.
     named : bool
         True if what a file holds is called as the file is, without its ending.
 
@@ -128,7 +128,7 @@ class FileKind(Generic[T]):
     finish: Callable[[Any, Raw], Raw] | None = None
     complete: bool = False
     table: Callable[..., Table] | None = None
-    to_csv: Callable[[T], str] | None = None
+    cells: Callable[[T], tuple[Iterable[object], Iterable[Iterable[object]]]] | None = None
     named: bool = False
 
     def __post_init__(self) -> None:
@@ -224,13 +224,18 @@ class FileKind(Generic[T]):
         """
         return rendered(self.document(content, **options))
 
+    def to_csv(self, content: T) -> str:
+        """Return what a file is to hold as a CSV table."""
+        assert self.cells is not None
+        return table_text(*self.cells(content))
+
     def write(self, content: T, path: str | Path, **options: Any) -> None:
         """Write a file: a table if there is one and the name ends in ``.csv``, otherwise JSON.
 
         An existing file is replaced only when all is written.
         """
-        as_csv = self.to_csv if file_path(path).suffix.lower() == ".csv" else None
-        write_text(path, as_csv(content) if as_csv else self.to_json(content, **options))
+        as_table = self.cells is not None and file_path(path).suffix.lower() == ".csv"
+        write_text(path, self.to_csv(content) if as_table else self.to_json(content, **options))
 
 
 def check_schema(raw: Raw, kind: str, findings: Findings, path: str = "") -> None:

@@ -6,12 +6,12 @@ import csv
 import re
 
 from mig_opt.errors import InputError
-from mig_opt.files import KINDS, Kind
+from mig_opt.files import KINDS
 from mig_opt.files.documents import decoded, parsed
 from mig_opt.files.tables import below_comments
 
 
-def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
+def document_kind(document: str | bytes, *, table: bool = False) -> str | None:
     """Return the kind of file that a document is meant to be, mistakes or not; None if that cannot be told.
 
     A CSV table is one of services if it has a column that only they have, else one of tasks.

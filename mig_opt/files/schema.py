@@ -6,38 +6,22 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files import KINDS, Kind
-from mig_opt.files.batch.batches import BATCH
-from mig_opt.files.batch.certificates import CERTIFICATE
-from mig_opt.files.batch.journals import COMMANDS
-from mig_opt.files.batch.schedules import RESULT, SCHEDULE
-from mig_opt.files.costs import COSTS
-from mig_opt.files.fleet.states import STATE
-from mig_opt.files.fleet.traces import TRACE
+from mig_opt.files import KINDS
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.serving.demands import DEMAND
-from mig_opt.files.serving.deployment_results import DEPLOYMENT_RESULT
-from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.files.serving.profiles import PROFILES
-from mig_opt.files.studies import STUDY
-from mig_opt.files.values import EXAMPLES
+from mig_opt.files.values import EXAMPLES, NESTED
+from mig_opt.method.registry import imported
 from mig_opt.method.result import Status
 
 _Keywords = dict[str, Any]
 
-_ALL = (BATCH, SCHEDULE, RESULT, CERTIFICATE, COMMANDS, STUDY, DEMAND, PROFILES, DEPLOYMENT, DEPLOYMENT_RESULT)
-FILES: Mapping[str, FileKind[Any]] = {kind.name: kind for kind in (*_ALL, TRACE, STATE, COSTS)}
-"""Each kind of file by its name."""
-_NESTED = {kind.shape: kind for kind in FILES.values()}
 
-
-def schema(kind: Kind) -> dict[str, Any]:
+def schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a file.
 
     It states everything about a file that can be said without knowing the GPU, and without comparing one part of the
@@ -46,8 +30,7 @@ def schema(kind: Kind) -> dict[str, Any]:
     Parameters
     ----------
     kind : str
-        The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``commands``, ``study``, ``services``,
-        ``profiles``, ``deployment``, ``deployment-result``, ``trace``, ``state`` or ``costs``.
+        The kind of file, such as ``batch``; ``mig-opt schema --help`` names all of them.
 
     Raises
     ------
@@ -60,13 +43,10 @@ def schema(kind: Kind) -> dict[str, Any]:
     >>> batch["required"], batch["properties"]["gpus"]["minimum"]
     (['schema', 'gpu', 'tasks'], 1)
     """
-    if kind not in FILES:
+    if kind not in KINDS:
         raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), KINDS)}")])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": FILES[kind].title,
-        **_described(FILES[kind]),
-    }
+    found = imported(KINDS[kind].place)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": found.title, **_described(found)}
 
 
 def _described(kind: FileKind[Any]) -> _Keywords:
@@ -81,8 +61,8 @@ def _described(kind: FileKind[Any]) -> _Keywords:
     definitions = root.pop("$defs", {})
     for shape in EXAMPLES:
         name = shape.__name__
-        if name in definitions and shape in _NESTED:
-            definitions[name] = _described(_NESTED[shape])
+        if name in definitions and shape in NESTED:
+            definitions[name] = _described(cast("FileKind[Any]", NESTED[shape]))
             definitions |= definitions[name].pop("$defs")
         elif name in definitions:
             definitions[name] = _completed(definitions[name], shape, kind.described_by)

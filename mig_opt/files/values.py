@@ -300,7 +300,7 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
     """Return the function that makes a value of a type a part of a document."""
     bare, rules, optional = parts_of(hint)
     nulls = [rule.number for rule in rules if isinstance(rule, NullIs)]
-    encode = _encoder(bare)
+    encode = encoded if get_origin(bare) in (Union, types.UnionType) else _encoder(bare)
     if not nulls and not optional:
         return encode
     return lambda value: None if value is None or value in nulls else encode(value)

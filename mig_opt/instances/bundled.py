@@ -279,25 +279,25 @@ def _unknown(name: str, known: tuple[str, ...]) -> InputError:
 
 @cache
 def _load_batch(name: str) -> Batch:
-    from mig_opt.files.batch.batches import batch_from_json
+    from mig_opt.files.batch.batches import BATCH
 
-    return batch_from_json(_text(name), name=name)
+    return BATCH.from_json(_text(name), name=name)
 
 
 @cache
 def _load_demand(name: str) -> Demand:
-    from mig_opt.files.serving.demands import demand_from_json
+    from mig_opt.files.serving.demands import DEMAND
 
-    demand = demand_from_json(_text(name), tables=_tables("parvagpu-profiles"), name=name)
+    demand = DEMAND.from_json(_text(name), tables=_tables("parvagpu-profiles"), name=name)
     models = {service.model for service in demand.services}
     return demand.replace(tables=tuple(table for table in demand.tables if table.model in models))
 
 
 @cache
 def _tables(name: str) -> tuple[ProfileTable, ...]:
-    from mig_opt.files.serving.profiles import profiles_from_json
+    from mig_opt.files.serving.profiles import PROFILES
 
-    return profiles_from_json(_text(name))
+    return PROFILES.from_json(_text(name))
 
 
 def _text(name: str) -> str:

@@ -15,7 +15,7 @@ from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, problems_of
-from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.options import run_options
@@ -82,7 +82,7 @@ class BatchRun(StudyRun):
         if isinstance(source, BundledBatch):
             batch = load_instance(source.instance)
         else:
-            batch = read_batch(folder / source.file, gpu=source.gpu)
+            batch = BATCH.read(folder / source.file, gpu=source.gpu)
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
 
     def warm_up(self) -> None:

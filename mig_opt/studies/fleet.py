@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
-from mig_opt.files.fleet.traces import read_trace, trace_to_json
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
@@ -38,7 +38,7 @@ UNFINISHED = "unfinished"
 def _digest(trace: Trace) -> str:
     """Return a hash of a trace and its operation costs."""
     costs = [sorted(table.items()) for table in (trace.operations.create, trace.operations.destroy)]
-    return hashlib.sha256((trace_to_json(trace) + json.dumps(costs)).encode()).hexdigest()
+    return hashlib.sha256((TRACE.to_json(trace) + json.dumps(costs)).encode()).hexdigest()
 
 
 def _generated(family: str, parameters: Mapping[str, Any], **settings: Any) -> Trace:
@@ -66,7 +66,7 @@ class TraceRun(StudyRun):
     @classmethod
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
         """Return the trace in a file."""
-        return read_trace(folder / source.file, gpu=source.gpu, gpus=source.gpus)
+        return TRACE.read(folder / source.file, gpu=source.gpu, gpus=source.gpus)
 
     def warm_up(self) -> None:
         """Load whatever the scheduler loads; what goes wrong is left to the runs."""

@@ -5,29 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from mig_opt.files import KINDS
 from mig_opt.verbs import function_for, function_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mig_opt.batch.batch import Batch
-    from mig_opt.batch.certificate import Certificate
-    from mig_opt.batch.journal import Commands, Journal
-    from mig_opt.batch.schedule import Schedule, ScheduleResult
+    from mig_opt.batch.schedule import Schedule
     from mig_opt.files.fleet.migbench import PublishedResult, Sizes
     from mig_opt.files.fleet.openb import Cover, TraceImport
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.gpu.model import GpuModel, OperationCosts
-    from mig_opt.method.study import Study
     from mig_opt.operations.observe.state_import import StateImport
     from mig_opt.operations.rollout.kubernetes import KubernetesResources, MigPartedConfig
-    from mig_opt.serving.arrivals import Arrivals
     from mig_opt.serving.change_plan import ChangePlan, ChangeResult
     from mig_opt.serving.demand import Demand
-    from mig_opt.serving.deployment import Deployment, DeploymentResult
+    from mig_opt.serving.deployment import Deployment
     from mig_opt.serving.profile_table import ProfileTable
-    from mig_opt.serving.rates import RateTable
 
     Path = str | os.PathLike[str]
     Devices = Sequence[str] | None
@@ -35,49 +31,20 @@ if TYPE_CHECKING:
 
 OnGpu = TypeVar("OnGpu", "Batch", "OperationCosts")
 OnGpus = TypeVar("OnGpus", "Trace", "FleetState")
-Plain = TypeVar(
-    "Plain",
-    "Arrivals",
-    "Certificate",
-    "Commands",
-    "DeploymentResult",
-    "Journal",
-    "RateTable",
-    "Schedule",
-    "ScheduleResult",
-    "Study",
-)
+Content = TypeVar("Content")
 
 _BATCH, _FLEET, _SERVING = (f"mig_opt.files.{problem}" for problem in ("batch", "fleet", "serving"))
 _ROLLOUT = "mig_opt.operations.rollout"
 _STATE = "mig_opt.operations.observe.state_import:import_state"
 
-_KINDS = {
-    "Batch": f"{_BATCH}.batches:BATCH",
-    "Schedule": f"{_BATCH}.schedules:SCHEDULE",
-    "ScheduleResult": f"{_BATCH}.schedules:RESULT",
-    "Certificate": f"{_BATCH}.certificates:CERTIFICATE",
-    "Commands": f"{_BATCH}.journals:COMMANDS",
-    "OperationCosts": "mig_opt.files.costs:COSTS",
-    "Demand": f"{_SERVING}.demands:DEMAND",
-    "ProfileTable": f"{_SERVING}.profiles:PROFILES",
-    "Deployment": f"{_SERVING}.deployments:DEPLOYMENT",
-    "DeploymentResult": f"{_SERVING}.deployment_results:DEPLOYMENT_RESULT",
-    "Trace": f"{_FLEET}.traces:TRACE",
-    "FleetState": f"{_FLEET}.states:STATE",
-}
-"""The kind of file of each class that is read and written."""
-
-READERS = {name: f"{kind}.read" for name, kind in _KINDS.items()} | {
-    "ProfileTable": f"{_SERVING}.profiles:read_profiles",
-    "Deployment": f"{_SERVING}.deployments:read_deployment",
+READERS = {kind.content: f"{kind.place}.read" for kind in KINDS.values()} | {
     "Journal": f"{_BATCH}.journals:read_journal",
     "RateTable": f"{_SERVING}.arrivals:read_rates",
     "Arrivals": f"{_SERVING}.arrivals:read_arrivals",
     "Study": "mig_opt.studies:read_study",
 }
 
-WRITERS = {name: f"{kind}.write" for name, kind in _KINDS.items()}
+WRITERS = {kind.content: f"{kind.place}.write" for kind in KINDS.values()}
 
 IMPORTERS = {
     **dict.fromkeys(("state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"), _STATE),
@@ -118,7 +85,7 @@ def read(kind: type[ProfileTable], path: Path, *, gpu: str | None = None) -> tup
 @overload
 def read(kind: type[Deployment], path: Path, *, demand: Demand | None = None, gpu: str | None = None) -> Deployment: ...
 @overload
-def read(kind: type[Plain], path: Path) -> Plain: ...
+def read(kind: type[Content], path: Path) -> Content: ...
 def read(kind: type, path: Path, **options: Any) -> Any:
     """Read a file of any kind: JSON, or a CSV table where the name ends in ``.csv``.
 
@@ -172,19 +139,7 @@ def write(content: OperationCosts, path: Path, *, gpu: GpuModel) -> None: ...
 @overload
 def write(content: Demand, path: Path, *, profiles: bool = True) -> None: ...
 @overload
-def write(
-    content: Batch
-    | Certificate
-    | Commands
-    | Deployment
-    | DeploymentResult
-    | FleetState
-    | Schedule
-    | ScheduleResult
-    | Trace
-    | Iterable[ProfileTable],
-    path: Path,
-) -> None: ...
+def write(content: object, path: Path) -> None: ...
 def write(content: Any, path: Path, **options: Any) -> None:
     """Write a file that :func:`mig_opt.read` reads; an existing file is replaced only when all is written.
 

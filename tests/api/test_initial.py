@@ -25,9 +25,9 @@ from mig_opt import (
     methods,
     solve,
 )
-from mig_opt.files.batch.batches import write_batch
-from mig_opt.files.batch.schedules import write_schedule
-from mig_opt.files.serving.deployments import write_deployment
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load_demand
 from mig_opt.validation import validate
 
@@ -103,15 +103,15 @@ def test_deploy_begins_with_a_deployment() -> None:
 
 def test_the_commands_take_files(run: Command, tmp_path: Path) -> None:
     batch, plan, fleet = (tmp_path / f"{name}.json" for name in ("batch", "plan", "fleet"))
-    write_batch(tiny.BATCH, batch)
-    write_schedule(delayed(tiny.BEST, 7.0), plan)
+    BATCH.write(tiny.BATCH, batch)
+    SCHEDULE.write(delayed(tiny.BEST, 7.0), plan)
     assert run("solve", batch, "--method", "lpt", "--initial", plan, "--json").json["makespan"] == 6.34
-    write_schedule(dataclasses.replace(tiny.BEST, runs=tiny.BEST.runs[1:]), plan)
+    SCHEDULE.write(dataclasses.replace(tiny.BEST, runs=tiny.BEST.runs[1:]), plan)
     outcome = run("solve", batch, "--initial", plan)
     assert (outcome.code, outcome.out) == (2, "")
     assert "--initial.tasks[0]: task 'big'" in outcome.err
     demand = load_demand("parvagpu-s2")
-    write_deployment(deploy(demand).deployment, fleet)
+    DEPLOYMENT.write(deploy(demand).deployment, fleet)
     given = ("parvagpu-s2", "--method", "first-fit", "--initial", fleet, "--json")
     assert run("deploy", *given).json["gpus"] == 3
     outcome = run("deploy", *given, "--promise", "99%")

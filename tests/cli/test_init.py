@@ -11,32 +11,32 @@ import pytest
 from command_line import Command
 
 from mig_opt import deploy
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.batch.journals import read_commands
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.journals import COMMANDS
 from mig_opt.files.documents import without_comments
-from mig_opt.files.fleet.states import read_state
-from mig_opt.files.fleet.traces import read_trace
+from mig_opt.files.fleet.states import STATE
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
-from mig_opt.files.serving.demands import read_demand
-from mig_opt.files.serving.deployments import read_deployment
-from mig_opt.files.serving.profiles import read_profiles
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployments import DEPLOYMENT
+from mig_opt.files.serving.profiles import PROFILES
 from mig_opt.files.templates import TEMPLATES, template
 from mig_opt.studies import read_study
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "batch": lambda path: read_batch(path, gpu="A100" if path.suffix == ".csv" else None),
-    "services": lambda path: read_demand(
+    "batch": lambda path: BATCH.read(path, gpu="A100" if path.suffix == ".csv" else None),
+    "services": lambda path: DEMAND.read(
         path,
         gpu="A100-80GB" if path.suffix == ".csv" else None,
-        tables=read_profiles(path.with_name("profiles.json")) if path.suffix == ".csv" else (),
+        tables=PROFILES.read(path.with_name("profiles.json")) if path.suffix == ".csv" else (),
     ),
-    "profiles": read_profiles,
-    "deployment": read_deployment,
+    "profiles": PROFILES.read,
+    "deployment": DEPLOYMENT.read,
     "rates": read_rates,
     "requests": read_recorded,
-    "commands": read_commands,
-    "trace": lambda path: read_trace(path, gpu="A100" if path.suffix == ".csv" else None),
-    "state": read_state,
+    "commands": COMMANDS.read,
+    "trace": lambda path: TRACE.read(path, gpu="A100" if path.suffix == ".csv" else None),
+    "state": STATE.read,
     "study": read_study,
 }
 FILES = [(kind, form) for kind, forms in TEMPLATES.items() for form in forms]

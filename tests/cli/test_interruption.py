@@ -17,8 +17,8 @@ from command_line import MODULE, Outcome, method_that
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.progress import LiveLine
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.batch.schedules import read_schedule
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.heuristics.batch.far import far
 from mig_opt.method.control import Control
 from mig_opt.validation import validate
@@ -36,7 +36,7 @@ def test_interrupted_run_keeps_the_best_schedule(run, batch_file, tmp_path, monk
     assert (outcome.code, outcome.err) == (130, "")
     assert "status       interrupted" in outcome.out
     assert "(create)" in outcome.out
-    assert validate(read_batch(batch_file), read_schedule(plan)).valid
+    assert validate(BATCH.read(batch_file), SCHEDULE.read(plan)).valid
     assert chart.exists()
     as_json = run("solve", batch_file, "--json")
     assert (as_json.code, as_json.json["status"]) == (130, "interrupted")
@@ -47,7 +47,7 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.screens.show_report"):
+    for target in ("mig_opt.files.kinds.FileKind.read", "mig_opt.cli.screens.show_report"):
         with monkeypatch.context() as patch:
             patch.setattr(target, interrupted)
             assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")
@@ -72,7 +72,7 @@ mig_opt.cli.main(["versions"])
 def test_the_live_line_is_empty_until_the_method_begins(batch_file):
     line = LiveLine()
     assert line.line().plain == ""
-    line.on_start(read_batch(batch_file), "far")
+    line.on_start(BATCH.read(batch_file), "far")
     line.on_bound(0.1, None, 1e300)
     assert re.fullmatch(r"far \d+\.\d s   bound 1\.00000e\+300 s", line.line().plain)
 
@@ -100,7 +100,7 @@ def test_ctrl_c_on_a_terminal(tmp_path):
     assert "\x1b" not in out
     assert "Traceback" not in shown
     assert shown.rstrip().endswith("\x1b[2K")  # the line is gone
-    assert len(read_schedule(plan).runs) == 100
+    assert len(SCHEDULE.read(plan).runs) == 100
 
 
 def read_until(terminal: int, text: str | None, process: subprocess.Popen[str]) -> str:

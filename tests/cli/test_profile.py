@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from nvml_machine import Machine
 
-from mig_opt.files.serving.profiles import read_profiles
+from mig_opt.files.serving.profiles import PROFILES
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_models_and_failures(run: Command, machine: Machine, tmp_path: Path) -> 
     outcome = run("profile", *words)
     assert outcome.code == 0, outcome.err
     assert "r: 6 points" in outcome.out
-    assert len(read_profiles(out)[0].points) == 6
+    assert len(PROFILES.read(out)[0].points) == 6
     path = commands(tmp_path, tasks={"a": ["false"]})
     outcome = run("profile", "--commands", path, "--gpu", "A30", "-o", tmp_path / "b.json", "--sizes", "4")
     assert outcome.code == 1

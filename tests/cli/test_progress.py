@@ -11,7 +11,7 @@ from command_line import Command
 from mig_opt import Job, Trace, get_gpu, simulate
 from mig_opt.cli.fleet.simulate import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.bundled import load_instance
 from mig_opt.studies import compare
 
@@ -66,6 +66,6 @@ def test_only_a_terminal_has_a_bar(quiet: bool, capsys: pytest.CaptureFixture[st
 
 def test_commands_show_none_elsewhere(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    write_trace(Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"),), get_gpu("A100")), path)
+    TRACE.write(Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"),), get_gpu("A100")), path)
     assert run("simulate", path).err == ""
     assert run("compare", "rodinia-a30", "--methods", "far,lpt").err == ""

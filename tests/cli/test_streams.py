@@ -12,8 +12,8 @@ from command_line import MODULE, Command
 
 from mig_opt import generate_trace
 from mig_opt.cli.commands import COMMANDS
-from mig_opt.files.batch.batches import write_batch
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.batch import generate_batch
 
 NEEDS_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -131,7 +131,7 @@ def test_without_standard_error(
 )
 def test_a_process_without_streams(streams: str, code: int, tmp_path: Path) -> None:
     """No file gets the number of a stream that is closed."""
-    write_batch(generate_batch(3, seed=1), tmp_path / "batch.json")
+    BATCH.write(generate_batch(3, seed=1), tmp_path / "batch.json")
     words = " ".join(MODULE)
     source = "-" if streams == "<&-" else "batch.json"
     shell = f"{words} solve {source} --method far --gpu A100 -o plan.json --log-level debug {streams}"
@@ -147,12 +147,12 @@ def test_files_are_written_before_the_screen(command: str, tmp_path: Path) -> No
     pytest.importorskip("matplotlib")
     chart, other = tmp_path / "chart.svg", tmp_path / "other.json"
     if command == "solve":
-        write_batch(generate_batch(40, seed=1), tmp_path / "batch.json")
+        BATCH.write(generate_batch(40, seed=1), tmp_path / "batch.json")
         arguments = [str(tmp_path / "batch.json"), "--method", "far", "-o", str(other)]
     elif command == "deploy":
         arguments = ["parvagpu-s3", "--method", "first-fit", "-o", str(other)]
     else:
-        write_trace(generate_trace("normal-25", seed=1), tmp_path / "trace.json")
+        TRACE.write(generate_trace("normal-25", seed=1), tmp_path / "trace.json")
         arguments = [str(tmp_path / "trace.json"), "--policy", "first-fit", "--save-log", str(other)]
     program = [sys.executable, "-m", "mig_opt.cli", command, *arguments, "--plot", str(chart)]
     process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -16,11 +16,11 @@ from places import BENCH, DOCS, PROJECT, README
 
 from mig_opt import Point, ProfileTable
 from mig_opt.cli.app import command_line
-from mig_opt.files.fleet.traces import read_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.recognition import document_kind
 from mig_opt.files.schema import schema
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
-from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.demands import DEMAND
 
 PAGES = sorted(
     [README, BENCH / "README.md", *(page for page in DOCS.rglob("*.md") if page.parent.name != "benchmarks")]
@@ -89,9 +89,9 @@ def read_table(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     columns = set(text.partition("\n")[0].split(","))
     if {"job", "arrival_s"} <= columns:
-        assert read_trace(path, gpu="A100").jobs
+        assert TRACE.read(path, gpu="A100").jobs
     elif "slo_ms" in columns:
-        assert read_demand(path, gpu="A100-80GB", tables=PROFILES).services
+        assert DEMAND.read(path, gpu="A100-80GB", tables=PROFILES).services
     elif columns == {"time", "service"}:
         assert read_recorded(path)
     else:

@@ -12,11 +12,11 @@ import pytest
 from documents import READERS
 
 from mig_opt import InputError
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.fleet.traces import read_trace
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.locations import place_of
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
-from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.templates import template
 from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.studies import read_study
@@ -25,11 +25,11 @@ from mig_opt.texts import number_in
 HERE = Path(__file__).parent
 HUGE = "9" * 5000
 TABLES: dict[str, Callable[[Path], Any]] = {
-    "batch": partial(read_batch, gpu="A30"),
-    "services": partial(read_demand, gpu="A100-80GB"),
+    "batch": partial(BATCH.read, gpu="A30"),
+    "services": partial(DEMAND.read, gpu="A100-80GB"),
     "rates": read_rates,
     "requests": read_recorded,
-    "trace": partial(read_trace, gpu="A100", gpus=1),
+    "trace": partial(TRACE.read, gpu="A100", gpus=1),
 }
 
 

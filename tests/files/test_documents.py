@@ -16,14 +16,9 @@ from documents import BATCH, SCHEDULE, changed, complaints
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch
-from mig_opt.files.batch.schedules import (
-    read_result,
-    read_schedule,
-    schedule_from_json,
-    schedule_to_json,
-    write_schedule,
-)
+from mig_opt.files.batch.batches import BATCH as BATCH_FILE
+from mig_opt.files.batch.schedules import RESULT
+from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.documents import check_writable
 from mig_opt.gpu.catalogue import get_gpu
 
@@ -32,24 +27,24 @@ from mig_opt.gpu.catalogue import get_gpu
 
 def test_nesting_deeper_than_pydantic_goes() -> None:
     deep = json.loads("[" * 400 + "]" * 400)
-    (complaint,) = complaints(schedule_from_json, changed(SCHEDULE, ("runs/0/begin", deep)))
+    (complaint,) = complaints(SCHEDULE_FILE.from_json, changed(SCHEDULE, ("runs/0/begin", deep)))
     assert complaint.startswith("runs[0].begin: cannot be read: recursion limit")
 
 
 def test_broken_unicode_escape() -> None:
     text = json.dumps(BATCH).replace('"lu"', '"\\ud800"')
-    (complaint,) = complaints(batch_from_json, text)
+    (complaint,) = complaints(BATCH_FILE.from_json, text)
     assert complaint.startswith("tasks[1].name: cannot be read: ")
 
 
 def test_no_json_values() -> None:
-    (complaint,) = complaints(batch_from_json, {"schema": {1, 2}})
+    (complaint,) = complaints(BATCH_FILE.from_json, {"schema": {1, 2}})
     assert complaint.startswith("is not made of what JSON can hold")
 
 
 def test_repeated_keys() -> None:
     text = json.dumps(BATCH).replace('"2": 4', '"2": 4, "2": 5').replace('"gpus": 2', '"gpus": 2, "gpus": 3')
-    assert complaints(batch_from_json, text) == [
+    assert complaints(BATCH_FILE.from_json, text) == [
         "gpus: this key is given more than once; keep one",
         "tasks[1].times.2: this key is given more than once; keep one",
     ]
@@ -58,12 +53,14 @@ def test_repeated_keys() -> None:
 def test_unknown_gpu_model_is_not_written() -> None:
     gpu = copy.copy(get_gpu("A30"))
     object.__setattr__(gpu, "memory_gb", 25.0)
-    assert complaints(batch_to_json, Batch((Task("a", {1: 1.0}),), gpu))[0].startswith("gpu: A30-24GB is not a GPU of")
+    assert complaints(BATCH_FILE.to_json, Batch((Task("a", {1: 1.0}),), gpu))[0].startswith(
+        "gpu: A30-24GB is not a GPU of"
+    )
 
 
 def test_numbers_that_json_cannot_hold_are_not_written() -> None:
     run = Run("a", 0, "1g.6gb", 0, math.nan, math.inf)
-    assert complaints(schedule_to_json, Schedule((run,))) == [
+    assert complaints(SCHEDULE_FILE.to_json, Schedule((run,))) == [
         "makespan: must be a finite number, is inf",
         "runs[0].begin: must be a finite number, is nan",
         "runs[0].end: must be a finite number, is inf",
@@ -72,7 +69,7 @@ def test_numbers_that_json_cannot_hold_are_not_written() -> None:
 
 def test_options_that_a_kind_does_not_have() -> None:
     with pytest.raises(TypeError, match="files of the kind batch are read without 'gpus'"):
-        batch_from_json(BATCH, gpus=2)
+        BATCH_FILE.from_json(BATCH, gpus=2)
 
 
 # Reading from disk
@@ -80,21 +77,21 @@ def test_options_that_a_kind_does_not_have() -> None:
 
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as caught:
-        read_batch(tmp_path / "none.json")
+        BATCH_FILE.read(tmp_path / "none.json")
     assert str(caught.value) == f"{tmp_path / 'none.json'}:\n  no such file"
-    assert complaints(read_schedule, tmp_path) == ["is a folder, a file is wanted"]
-    assert complaints(read_schedule, "a\0b")[0].startswith("cannot be read: ")
+    assert complaints(SCHEDULE_FILE.read, tmp_path) == ["is a folder, a file is wanted"]
+    assert complaints(SCHEDULE_FILE.read, "a\0b")[0].startswith("cannot be read: ")
     (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("latin-1"))
     expected = "is not UTF-8 text (byte 0xe9 at 13); save it as UTF-8"
-    assert complaints(read_batch, tmp_path / "latin.csv", gpu="A30") == [expected]
+    assert complaints(BATCH_FILE.read, tmp_path / "latin.csv", gpu="A30") == [expected]
     (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("utf-16")[:-1])
-    assert complaints(read_batch, tmp_path / "latin.csv", gpu="A30")[0].startswith("is not UTF-16 text (byte ")
+    assert complaints(BATCH_FILE.read, tmp_path / "latin.csv", gpu="A30")[0].startswith("is not UTF-16 text (byte ")
 
     def refuse(self: Path) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    assert complaints(read_result, tmp_path / "secret.json") == ["may not be read; ask for permission"]
+    assert complaints(RESULT.read, tmp_path / "secret.json") == ["may not be read; ask for permission"]
 
 
 # Writing to disk
@@ -104,7 +101,7 @@ EMPTY = Schedule(())
 
 
 def test_unwritable_paths(tmp_path: Path) -> None:
-    for write in (lambda path: write_schedule(EMPTY, path), check_writable):
+    for write in (lambda path: SCHEDULE_FILE.write(EMPTY, path), check_writable):
         assert complaints(write, tmp_path) == ["cannot be written: is a folder; name a file in it"]
         missing = tmp_path / "none" / "s.json"
         assert complaints(write, missing) == [
@@ -134,7 +131,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as caught:
         check_writable(old)
     assert str(caught.value) == f"{old}:\n  cannot be written: Permission denied"
-    assert complaints(write_schedule, EMPTY, old) == ["cannot be written: Permission denied"]
+    assert complaints(SCHEDULE_FILE.write, EMPTY, old) == ["cannot be written: Permission denied"]
     assert old.read_text() == "old"
 
 
@@ -151,7 +148,7 @@ def test_nothing_is_half_written(
 
     monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
     with pytest.raises((InputError, KeyboardInterrupt)) as caught:
-        write_schedule(EMPTY, old)
+        SCHEDULE_FILE.write(EMPTY, old)
     if isinstance(error, OSError):
         assert str(caught.value) == f"{old}:\n  cannot be written: No space left on device"
     assert old.read_text() == "old"
@@ -163,7 +160,7 @@ def test_content_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> N
     old.write_text("old")
     for run in (Run("a", 0, "1g.6gb", 0, 0.0, math.inf), Run("\ud800", 0, "1g.6gb", 0, 0.0, 1.0)):
         with pytest.raises(InputError):
-            write_schedule(Schedule((run,)), old)
+            SCHEDULE_FILE.write(Schedule((run,)), old)
     assert old.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
 
@@ -173,12 +170,12 @@ def test_links_and_modes_are_kept(tmp_path: Path) -> None:
     real.write_text("old")
     real.chmod(0o640)
     link.symlink_to(real)
-    write_schedule(EMPTY, link)
+    SCHEDULE_FILE.write(EMPTY, link)
     assert link.is_symlink()
-    assert read_schedule(real) == EMPTY
+    assert SCHEDULE_FILE.read(real) == EMPTY
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     (tmp_path / "plain").write_text("")
-    write_schedule(EMPTY, tmp_path / "new.json")
+    SCHEDULE_FILE.write(EMPTY, tmp_path / "new.json")
     assert (tmp_path / "new.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
@@ -189,8 +186,8 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         check_writable(pipe)
-        write_schedule(EMPTY, pipe)
-        assert schedule_from_json(os.read(reader, 10_000)) == EMPTY
+        SCHEDULE_FILE.write(EMPTY, pipe)
+        assert SCHEDULE_FILE.from_json(os.read(reader, 10_000)) == EMPTY
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)

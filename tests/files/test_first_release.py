@@ -10,7 +10,8 @@ import pytest
 from documents import READERS, flaws
 
 from mig_opt.errors import InputError
-from mig_opt.files.schema import FILES, schema
+from mig_opt.files import KINDS
+from mig_opt.files.schema import schema
 
 FOLDER = Path(__file__).parent / "release_1_0"
 STORED = sorted(FOLDER.glob("*.json"))
@@ -39,7 +40,7 @@ def keys_known(schema: dict[str, Any]) -> set[str]:
 
 
 def test_there_is_one_of_each_kind() -> None:
-    assert {path.stem for path in STORED} == FILES.keys() - LATER_KINDS
+    assert {path.stem for path in STORED} == KINDS.keys() - LATER_KINDS
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)

@@ -86,13 +86,13 @@ def run(
 
 def read(kind: str, name: str) -> Ending:
     """Read a file of a kind whose figures beside the plan no command checks."""
-    from mig_opt.files.serving.deployment_results import deployment_result_from_json
+    from mig_opt.files.serving.deployment_results import DEPLOYMENT_RESULT
 
     try:
         if kind == "result":
             mig_opt.read(mig_opt.ScheduleResult, name)
         else:
-            deployment_result_from_json(Path(name).read_bytes(), source=name)
+            DEPLOYMENT_RESULT.from_json(Path(name).read_bytes(), source=name)
     except mig_opt.InputError as error:
         return Ending(2, "", str(error))
     return Ending(0, "", "")

@@ -12,17 +12,8 @@ import wrong
 from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
-from mig_opt.files.batch.batches import batch_from_json
-from mig_opt.files.batch.certificates import certificate_from_json
-from mig_opt.files.batch.journals import commands_from_json
-from mig_opt.files.batch.schedules import result_from_json, schedule_from_json
-from mig_opt.files.costs import costs_from_json
-from mig_opt.files.fleet.states import state_from_json
-from mig_opt.files.fleet.traces import trace_from_json
-from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployment_results import deployment_result_from_json
-from mig_opt.files.serving.deployments import deployment_from_json
-from mig_opt.files.serving.profiles import profiles_from_json
+from mig_opt.files import KINDS
+from mig_opt.method.registry import imported
 from mig_opt.studies import study_from_json
 
 DELETE = wrong.DELETE
@@ -37,21 +28,7 @@ BATCH, SCHEDULE, RESULT, COSTS = (DOCUMENTS[kind] for kind in ("batch", "schedul
 SERVICES, PROFILES, DEPLOYMENT = (DOCUMENTS[kind] for kind in ("services", "profiles", "deployment"))
 DEPLOYMENT_RESULT, TRACE, STATE = (DOCUMENTS[kind] for kind in ("deployment-result", "trace", "state"))
 POINT = PROFILES["profiles"][0]["points"][0]
-READERS = {
-    "batch": batch_from_json,
-    "schedule": schedule_from_json,
-    "result": result_from_json,
-    "certificate": certificate_from_json,
-    "commands": commands_from_json,
-    "study": study_from_json,
-    "services": demand_from_json,
-    "profiles": profiles_from_json,
-    "deployment": deployment_from_json,
-    "deployment-result": deployment_result_from_json,
-    "trace": trace_from_json,
-    "state": state_from_json,
-    "costs": costs_from_json,
-}
+READERS = {name: imported(kind.place).from_json for name, kind in KINDS.items()} | {"study": study_from_json}
 
 
 def changed(document: dict[str, Any], *changes: tuple[str, Any]) -> dict[str, Any]:

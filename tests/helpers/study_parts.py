@@ -11,7 +11,7 @@ from online_worlds import job, trace
 
 from mig_opt import Batch, InputError
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.control import Control
 from mig_opt.method.registry import Method
 from mig_opt.studies import (
@@ -48,7 +48,7 @@ def trace_document(**changes: Any) -> dict[str, Any]:
 
 def two_jobs(folder: Path) -> Study:
     """One after the other on a whole GPU; a creation takes 1 s."""
-    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "7g.40gb", 5.0)), folder / "two.json")
+    TRACE.write(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "7g.40gb", 5.0)), folder / "two.json")
     return Study(traces=(TraceFromFile("two.json"),), policies=(FIRST_FIT,))
 
 

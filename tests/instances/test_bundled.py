@@ -12,7 +12,7 @@ import pytest
 from places import SHARED
 
 from mig_opt.batch.batch import Task
-from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import import_profiles
 from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load_demand, load_instance
 from mig_opt.method.result import Status
@@ -167,7 +167,7 @@ def choosable(table: ProfileTable) -> ProfileTable:
 @pytest.mark.parametrize("name", DEMANDS)
 def test_parvagpu_matches_what_was_published(name: str) -> None:
     tables = {table.model: choosable(table) for table in published_profiles()}
-    published = read_demand(
+    published = DEMAND.read(
         PUBLISHED / "parvagpu" / "scenarios.csv",
         gpu="A100-80GB",
         tables=tables.values(),

@@ -10,8 +10,8 @@ import pytest
 
 import mig_opt
 from mig_opt import Deployment, InputError, deploy
-from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json, write_deployment
+from mig_opt.files.serving.demands import DEMAND as DEMAND_FILE
+from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load_demand
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config
@@ -30,8 +30,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "deployment_script": deployment_script,
     "mig_parted_config": mig_parted_config,
     "kubernetes_resources": kubernetes_resources,
-    "deployment_to_json": deployment_to_json,
-    "deployment_to_csv": deployment_to_csv,
+    "DEPLOYMENT.to_json": DEPLOYMENT.to_json,
+    "DEPLOYMENT.to_csv": DEPLOYMENT.to_csv,
 }
 
 
@@ -47,7 +47,7 @@ def test_only_deployments_are_deployments(name: str, wrong: object) -> None:
 
 def test_nothing_is_written_for_a_result(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be a Deployment"):
-        write_deployment(RESULT, tmp_path / "fleet.json")  # type: ignore[arg-type]
+        DEPLOYMENT.write(RESULT, tmp_path / "fleet.json")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
@@ -90,7 +90,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["path: must be the name of a file, as str or Path, is None (NoneType)"],
     ),
     "tables beside a document": (
-        lambda: demand_from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
+        lambda: DEMAND_FILE.from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
         [
             "tables: must be a tuple, each entry a ProfileTable, for example one of read(ProfileTable, ...), is "
             "'profiles.json' (str)"

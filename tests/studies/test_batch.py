@@ -10,7 +10,7 @@ from study_parts import FAR, SMALL, document, failing, method_that, problems, re
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.method.control import Control
 from mig_opt.studies import (
     BundledBatch,
@@ -64,7 +64,7 @@ def test_partitions_are_arguments(tmp_path: Path) -> None:
 
 
 def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
-    write_batch(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
+    BATCH.write(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
     batches = [{"n": 3, "gpu": ["A30", "A100"]}, {"instance": "rodinia-a30"}, {"file": "wide.json"}, {"instance": "x"}]
     wrong = document(
         batches=batches,

@@ -15,7 +15,7 @@ from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
 from mig_opt import Trace
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 from mig_opt.method.registry import Method
 from mig_opt.simulation import Policy, Simulation, simulate
@@ -112,7 +112,7 @@ def test_a_row_says_all_of_a_simulation(tmp_path: Path) -> None:
 
 
 def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
-    write_trace(trace(job("a", 0.0, "1g.5gb", 10.0), job("b", 0.0, "7g.40gb", 5.0)), tmp_path / "t.json")
+    TRACE.write(trace(job("a", 0.0, "1g.5gb", 10.0), job("b", 0.0, "7g.40gb", 5.0)), tmp_path / "t.json")
     static = PolicySettings("static", {"partition": ("4+3", "7")})
     study = Study(traces=(TraceFromFile("t.json"),), policies=(FIRST_FIT, static))
     found = run_study(study, folder=tmp_path)
@@ -241,7 +241,7 @@ def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.deep
 def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
     """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
-    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
+    TRACE.write(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
     study = tmp_path / "study.json"
     options = {"threshold": [0.4, 0.125], "load_balancing": True, "migration": False}
     policies = [{"policy": "fragmentation-aware", "options": options}]

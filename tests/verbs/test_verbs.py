@@ -14,6 +14,7 @@ from mig_opt import Batch, Deployment, FleetState, InputError, Migration, Profil
 from mig_opt.fleet.admission import AdmissionGoal
 from mig_opt.instances.bundled import BatchName, DemandName
 from mig_opt.method.registry import imported
+from mig_opt.method.study import BundledBatch, GeneratedBatches, MethodSettings, Study
 from mig_opt.models.fleet.arrivals import TraceGoal
 from mig_opt.operations.observe.state_import import FORMATS
 from mig_opt.verbs import files, plans
@@ -73,6 +74,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert mig_opt.read(Deployment, tmp_path / "plan.csv").gpus == deployment.gpus
     mig_opt.write(A100.operation_costs, tmp_path / "costs.json", gpu=A100)
     assert mig_opt.read(mig_opt.OperationCosts, tmp_path / "costs.json") == A100.operation_costs
+    study = Study([BundledBatch("rodinia-a30"), GeneratedBatches((20,))], [MethodSettings("far")])
+    mig_opt.write(study, tmp_path / "study.json")
+    assert mig_opt.read(Study, tmp_path / "study.json") == study
     (tmp_path / "requests.csv").write_text("time,service\n0.5,chat\n")
     assert mig_opt.read(mig_opt.Arrivals, tmp_path / "requests.csv").recorded == {"chat": (0.5,)}
     row = "|   0  MIG 3g.20gb         9        2          4:4     |"

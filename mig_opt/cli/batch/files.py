@@ -36,7 +36,7 @@ def generate(
     --------
     mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json
     """
-    from mig_opt.files.batch.batches import batch_to_json
+    from mig_opt.files.batch.batches import BATCH
     from mig_opt.instances.batch import Decision, ScalingName, TimesName, Variant, generate_batch
 
     with call.step():
@@ -57,7 +57,7 @@ def generate(
         )
         check_number_of_gpus(gpus)
     call.begin(batch=output)
-    return made("batch", batch, output, batch_to_json)
+    return made("batch", batch, output, BATCH.to_json)
 
 
 def export(

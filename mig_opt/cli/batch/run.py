@@ -155,7 +155,7 @@ def _answer(
     *,
     quiet: bool,
 ) -> Answer:
-    from mig_opt.files.costs import write_costs
+    from mig_opt.files.costs import COSTS
 
     batch, plan = execution.journal.batch, execution.journal.schedule
     troubles = [f"task {task!r} has failed with exit code {code}" for task, code in execution.failed.items()]
@@ -167,7 +167,7 @@ def _answer(
         remarks.append(f"Go on with: mig-opt run --resume {journal}; take it back with: mig-opt run --undo {journal}")
     files = [
         File("batch", measured, execution.journal.measured_batch(), " with measured times and costs."),
-        File("table of costs", measured_costs, execution.costs(), writer=partial(write_costs, gpu=batch.gpu)),
+        File("table of costs", measured_costs, execution.costs(), writer=partial(COSTS.write, gpu=batch.gpu)),
         chart_of("execution", chart, batch, plan, execution.measured()[1] if chart else None),
     ]
     report = Report(_facts(execution), parts, remarks, execution.document())

@@ -53,7 +53,7 @@ def state_import(
     (nvidia-smi; nvidia-smi mig -lgi) | mig-opt state import - -o fleet.json
     mig-opt state import --format nvml -o fleet.json
     """
-    from mig_opt.files.fleet.states import state_to_json
+    from mig_opt.files.fleet.states import STATE
 
     if nvml:
         if form not in (None, "nvml"):
@@ -63,7 +63,7 @@ def state_import(
     call.begin(state=output)
     said = [f"note: {note}" for note in found.notes]
     if output is None:
-        return Product(text=state_to_json(found.state), said=said)
+        return Product(text=STATE.to_json(found.state), said=said)
     return Product(_report(found), files=[File("state", output, found.state)], said=said)
 
 

@@ -71,7 +71,7 @@ def trace_generate(
     --------
     mig-opt trace generate pcie-4 --set pcie_share=0.4 --seed 7 -o trace.json
     """
-    from mig_opt.files.fleet.traces import trace_to_json
+    from mig_opt.files.fleet.traces import TRACE
     from mig_opt.instances.fleet.registry import generate_trace
 
     values: dict[str, float | int | str] = {}
@@ -80,7 +80,7 @@ def trace_generate(
     with call.step(), options_named(names if jobs is None else names | {"jobs": "-n"}):
         trace = generate_trace(family, gpu=gpu, gpus=gpus, seed=seed, **values)
     call.begin(trace=output)
-    return made("trace", trace, output, trace_to_json)
+    return made("trace", trace, output, TRACE.to_json)
 
 
 def _read_settings(family: str, settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:
@@ -145,7 +145,7 @@ def trace_import(
     --------
     mig-opt trace import openb_pod_list_default.csv --gpus 100 -o openb.json
     """
-    from mig_opt.files.fleet.traces import trace_to_json
+    from mig_opt.files.fleet.traces import TRACE
 
     chosen = layout or ("migbench" if file.suffix.lower() == ".jsonl" else "openb")
     if chosen not in _LAYOUTS:
@@ -161,7 +161,7 @@ def trace_import(
         openb = {"gpu": gpu, "gpus": gpus, "nodes": nodes, "cover": cover, "first_s": first_s, "last_s": last_s}
         trace, notes = _from_openb(call, file, openb)
     call.begin(trace=output)
-    answer = made("trace", trace, output, trace_to_json)
+    answer = made("trace", trace, output, TRACE.to_json)
     return Product(files=answer.files, text=answer.text, said=[f"note: {note}" for note in notes])
 
 

@@ -162,11 +162,11 @@ def _exported(form: str, devices: Sequence[str] | None, deployment: Deployment, 
 
     With ``change``, the steps from what is running, ``nvidia-smi`` is a script for them.
     """
-    from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
+    from mig_opt.files.serving.deployments import DEPLOYMENT
     from mig_opt.verbs.files import export
 
     if form in ("json", "csv"):
-        return (deployment_to_json if form == "json" else deployment_to_csv)(deployment)
+        return (DEPLOYMENT.to_json if form == "json" else DEPLOYMENT.to_csv)(deployment)
     if form == "nvidia-smi":
         return str(export(change or deployment, "script", devices=devices))
     converted = export(deployment, cast("Literal['kubernetes']", form), devices=devices)

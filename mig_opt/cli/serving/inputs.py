@@ -66,13 +66,13 @@ def _check_rule(options: ServicesOptions) -> None:
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
-    from mig_opt.files.serving.profiles import read_profiles
+    from mig_opt.files.serving.profiles import PROFILES
 
     checks = Checks()
     tables: dict[tuple[str, str], tuple[ProfileTable, Path]] = {}
     for path in paths:
         with checks.step(), options_named(_GPU):
-            for table in read_profiles(path, gpu):
+            for table in PROFILES.read(path, gpu=gpu):
                 known = tables.setdefault((table.model, table.gpu), (table, path))
                 if known[0] is not table:
                     message = f"has a table of {table.model!r} on {table.gpu}, as {known[1]} has; name one of them"
@@ -115,15 +115,15 @@ def _demand(
     name: str, source: Demand | Path | str | bytes, options: TableOptions, tables: list[ProfileTable]
 ) -> Demand:
     """Return the demand of a source with these tables."""
-    from mig_opt.files.serving.demands import demand_from_json, read_demand
+    from mig_opt.files.serving.demands import DEMAND
 
     gpu, label = options.gpu, "standard input" if name == STANDARD_INPUT else name
     if isinstance(source, Path):
-        return read_demand(source, gpu=gpu, tables=tables, scenario=options.scenario)
+        return DEMAND.read(source, gpu=gpu, tables=tables, scenario=options.scenario)
     if options.scenario is not None:
         refuse("--scenario", f"{label} is no CSV file with a column scenario; leave it out")
     if not isinstance(source, Demand):
-        return demand_from_json(source, gpu=gpu, tables=tables, name=Path(label).stem, source=label)
+        return DEMAND.from_json(source, gpu=gpu, tables=tables, name=Path(label).stem, source=label)
     own = {(table.model, table.gpu): table for table in (*source.tables, *tables)}
     pools = source.pools if gpu is None else (GpuPool(get_gpu(gpu)),)
     return source.replace(tables=tuple(own.values()), pools=pools)
@@ -134,11 +134,11 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
 
     A CSV file is for the only kind of GPU of the demand.
     """
-    from mig_opt.files.serving.deployments import read_deployment
+    from mig_opt.files.serving.deployments import DEPLOYMENT
 
     gpu = demand.pools[0].gpu.name if demand is not None and len(demand.pools) == 1 else None
     with options_named(_GPU if is_table(path) else {}):
-        return read_deployment(path, demand=demand, gpu=gpu)
+        return DEPLOYMENT.read(path, demand=demand, gpu=gpu)
 
 
 def read_running(path: Path, demand: Demand | None) -> Deployment:

@@ -69,5 +69,3 @@ BATCH: FileKind[Batch] = FileKind(
     table=_table,
     named=True,
 )
-read_batch, write_batch = BATCH.read, BATCH.write
-batch_from_json, batch_to_json = BATCH.from_json, BATCH.to_json

@@ -32,5 +32,3 @@ _EXAMPLE = {
 CERTIFICATE: FileKind[Certificate] = FileKind(
     "certificate", Certificate, {Certificate: _EXAMPLE, SliceLoad: _LOAD, CriticalTask: _CRITICAL}, complete=True
 )
-read_certificate, write_certificate = CERTIFICATE.read, CERTIFICATE.write
-certificate_from_json, certificate_to_json = CERTIFICATE.from_json, CERTIFICATE.to_json

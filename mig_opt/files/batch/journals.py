@@ -54,8 +54,6 @@ COMMANDS: FileKind[Commands] = FileKind(
     {Commands: {"tasks": {"gaussian": ["./gaussian", "-s", "4096"]}}},
     whole={"anyOf": [{"required": ["tasks"]}, {"required": ["models"]}]},
 )
-read_commands, write_commands = COMMANDS.read, COMMANDS.write
-commands_from_json, commands_to_json = COMMANDS.from_json, COMMANDS.to_json
 
 
 def is_journal(path: str | Path) -> bool:

@@ -40,8 +40,6 @@ SCHEDULE = FileKind(
     described_by={Operation: Run},
     build=_schedule,
 )
-read_schedule, write_schedule = SCHEDULE.read, SCHEDULE.write
-schedule_from_json, schedule_to_json = SCHEDULE.from_json, SCHEDULE.to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +104,3 @@ RESULT = FileKind(
     build=_result,
     complete=True,
 )
-read_result, write_result = RESULT.read, RESULT.write
-result_from_json, result_to_json = RESULT.from_json, RESULT.to_json

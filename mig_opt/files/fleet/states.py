@@ -35,8 +35,6 @@ STATE: FileKind[FleetState] = FileKind(
     table=_table,
     named=True,
 )
-read_state, write_state = STATE.read, STATE.write
-state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 
 def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from mig_opt.files.tables import (
     gpu_of_table,
     number,
     read_rows,
-    table_text,
     time_column,
     times_in,
 )
@@ -105,15 +104,15 @@ def _times(cells: dict[str, str], sizes: dict[str, str], times: Raw, where: str,
     return {"times": times}
 
 
-def trace_to_csv(trace: Trace) -> str:
-    """Return the jobs of a trace as a CSV table; it says nothing of the fleet.
+def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
+    """Return the table of the jobs of a trace; it says nothing of the fleet.
 
     It cannot say how memory grows, nor what is declared for several sizes.
 
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> print(trace_to_csv(Trace((Job("lu", 3.0, {1: 4.0, 2: 2.5}),), get_gpu("A30"))), end="")
+    >>> print(TRACE.to_csv(Trace((Job("lu", 3.0, {1: 4.0, 2: 2.5}),), get_gpu("A30"))), end="")
     job,arrival_s,t1_s,t2_s
     lu,3.0,4.0,2.5
     """
@@ -145,7 +144,8 @@ def trace_to_csv(trace: Trace) -> str:
         ]
         for job in trace.jobs
     )
-    return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *[_DECLARED] * declared, *figures], rows)
+    header = ["job", "arrival_s", *["profile"] * profiles, *times, *[_DECLARED] * declared, *figures]
+    return header, rows
 
 
 _JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
@@ -158,11 +158,9 @@ TRACE: FileKind[Trace] = FileKind(
     options=("gpu", "gpus"),
     finish=fleet_document,
     table=_table,
-    to_csv=trace_to_csv,
+    cells=_cells,
     named=True,
 )
-read_trace, write_trace = TRACE.read, TRACE.write
-trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv, TRACE.to_json
 
 
 def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:

@@ -275,5 +275,3 @@ DEMAND = FileKind(
     table=_table,
     named=True,
 )
-read_demand, write_demand = DEMAND.read, DEMAND.write
-demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

@@ -66,8 +66,6 @@ DEPLOYMENT_RESULT = FileKind(
     build=_result,
     complete=True,
 )
-read_deployment_result, write_deployment_result = DEPLOYMENT_RESULT.read, DEPLOYMENT_RESULT.write
-deployment_result_from_json, deployment_result_to_json = DEPLOYMENT_RESULT.from_json, DEPLOYMENT_RESULT.to_json
 
 
 def change_document(plan: ChangePlan) -> Raw:

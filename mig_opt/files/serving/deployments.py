@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,6 @@ from mig_opt.files.tables import (
     entries_of_rows,
     gpu_of_table,
     read_rows,
-    table_text,
     told_by_row,
 )
 from mig_opt.files.values import Findings, Raw, made
@@ -58,73 +58,6 @@ _TABLE = {
     "latency_s": "latency",
 }
 """The key of a segment that each column of our own layout gives; ``kind`` is that of its GPU."""
-
-
-def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str | None = None) -> Deployment:
-    """Read a deployment from a JSON file, or from a CSV file.
-
-    A CSV file has the columns that :func:`write_deployment` writes, or the layout of :func:`import_deployment`. A JSON
-    file may also be what ``mig-opt deploy --json`` prints. Whether the deployment is right for a demand is the
-    question of the validator; here, segments may overlap, or be where no instance can be.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    demand : Demand, optional
-        Whose profile tables have throughput and latency of segments that the file leaves without. Where they are not
-        known either, they are 0.
-    gpu : str, optional
-        Name or alias of the GPUs, for a CSV file that does not say it.
-
-    Returns
-    -------
-    Deployment
-        Segments in the order of the file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    path = file_path(path)
-    if path.suffix.lower() == ".csv":
-        text = read_text(path)
-        header = next(csv.reader(below_comments(text).splitlines()[:1]), [])
-        if any(cell.strip() in _TABLE for cell in header):
-            return _from_table(text, gpu, demand, str(path))
-        return import_deployment(path, gpu, demand=demand)
-    return deployment_from_json(read_text(path), demand=demand, source=str(path))
-
-
-def deployment_from_json(document: Document, *, demand: Demand | None = None, source: str = "") -> Deployment:
-    """Return the deployment that a JSON document describes; a result of ``deploy`` stands for its deployment.
-
-    The profile tables of a ``demand`` have throughput and latency of segments that the document leaves without. Where
-    they are not known either, they are 0.
-
-    Examples
-    --------
-    >>> deployment = deployment_from_json(
-    ...     '{"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": [{"service": "chat", "gpu": 0,'
-    ...     ' "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, "throughput": 410, "latency": 0.04}]}'
-    ... )
-    >>> deployment.used_gpus, deployment.compute_slices
-    (1, 3)
-    """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
-    if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
-        part = raw.get("deployment")
-        if isinstance(part, dict):
-            deployment = DEPLOYMENT.part(part, "deployment", findings, demand=demand)
-        else:
-            findings.add("deployment", f"must be an object {{...}}, is {shown(part)}: the run has found no deployment")
-    else:
-        deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
-    findings.check()
-    return deployment
 
 
 def _deployment(
@@ -168,7 +101,7 @@ def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
     }
 
 
-def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) -> Deployment:
+def _from_table(text: str, gpu: str | None, source: str, *, demand: Demand | None = None) -> Deployment:
     """Return the deployment of a table in our own layout, read as the JSON document that says the same."""
     findings = Findings(source)
     needed = [column for column in _TABLE if column not in (*_CSV_FIGURES, "kind" if gpu else "")]
@@ -274,15 +207,15 @@ def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings
     return numbers
 
 
-def deployment_to_csv(deployment: Deployment) -> str:
-    """Return a deployment as a CSV table for spreadsheets, one segment on each row, by GPU and start slice.
+def _cells(deployment: Deployment) -> tuple[Iterable[str], Iterable[list[object]]]:
+    """Return the table of a deployment for spreadsheets, one segment on each row, by GPU and start slice.
 
     A GPU without segments has a row with its number and kind only.
 
     Examples
     --------
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
-    >>> print(deployment_to_csv(Deployment(("A100-80GB",), (segment,))), end="")
+    >>> print(DEPLOYMENT.to_csv(Deployment(("A100-80GB",), (segment,))), end="")
     gpu,kind,service,profile,start,batch,processes,throughput_rps,latency_s
     0,A100-80GB,chat,3g.40gb,4,8,2,410.0,0.04
     """
@@ -293,7 +226,7 @@ def deployment_to_csv(deployment: Deployment) -> str:
         ways[s.gpu].append([s.service, s.profile, s.start, s.batch, s.processes, *figures])
     nothing = [[""] * (len(_TABLE) - 2)]
     rows = ([gpu, deployment.gpus[gpu], *way] for gpu, own in ways.items() for way in own or nothing)
-    return table_text(_TABLE, rows)
+    return _TABLE, rows
 
 
 def _shaped(deployment: Deployment) -> Deployment:
@@ -301,7 +234,55 @@ def _shaped(deployment: Deployment) -> Deployment:
     return deployment
 
 
-DEPLOYMENT = FileKind(
+class _DeploymentKind(FileKind[Deployment]):
+    """Deployments, which results of ``deploy`` have in them, and tables in two layouts."""
+
+    def from_json(self, document: Document, *, source: str = "", **given: Any) -> Deployment:
+        """Return the deployment that a JSON document describes; a result of ``deploy`` stands for its deployment.
+
+        The profile tables of a ``demand`` have throughput and latency of segments that the document leaves without.
+        Where they are not known either, they are 0. Whether the deployment is right for a demand is the question of
+        the validator; here, segments may overlap, or be where no instance can be.
+
+        Examples
+        --------
+        >>> deployment = DEPLOYMENT.from_json(
+        ...     '{"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": [{"service": "chat", "gpu": 0,'
+        ...     ' "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, "throughput": 410, "latency": 0.04}]}'
+        ... )
+        >>> deployment.used_gpus, deployment.compute_slices
+        (1, 3)
+        """
+        findings = Findings(source)
+        raw, repeated = parsed(document, source)
+        findings.extend(repeated)
+        part: object = raw
+        path = ""
+        if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
+            part, path = raw.get("deployment"), "deployment"
+        if isinstance(part, dict):
+            deployment = self.part(part, path, findings, **given)
+        else:
+            findings.add(path, f"must be an object {{...}}, is {shown(part)}: the run has found no deployment")
+        findings.check()
+        return deployment
+
+    def read(self, path: str | Path, *, gpu: str | None = None, **given: Any) -> Deployment:
+        """Return the deployment in a file: JSON, or a CSV table of our own layout or that of :func:`import_deployment`.
+
+        ``gpu`` is the name or alias of the GPUs, for a CSV file that does not say it.
+        """
+        path = file_path(path)
+        text = read_text(path)
+        if path.suffix.lower() != ".csv":
+            return self.from_json(text, source=str(path), **given)
+        header = next(csv.reader(below_comments(text).splitlines()[:1]), [])
+        if any(cell.strip() in _TABLE for cell in header):
+            return _from_table(text, gpu, str(path), **given)
+        return import_deployment(path, gpu, **given)
+
+
+DEPLOYMENT = _DeploymentKind(
     "deployment",
     Deployment,
     {
@@ -316,7 +297,5 @@ DEPLOYMENT = FileKind(
     options=("demand",),
     build=_deployment,
     shaped=_shaped,
-    to_csv=deployment_to_csv,
+    cells=_cells,
 )
-write_deployment = DEPLOYMENT.write
-deployment_to_json = DEPLOYMENT.to_json

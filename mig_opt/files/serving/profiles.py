@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -47,34 +47,6 @@ _COLUMNS = {
 """The column of each figure of a point in the published layout."""
 
 _NO_DEFAULT = "is missing; name the GPU that was measured, here or for all profiles at the top of the file"
-
-
-def read_profiles(path: str | Path, gpu: str | None = None) -> tuple[ProfileTable, ...]:
-    """Read profile tables from a JSON file, a CSV file (see :func:`import_profiles`), or a folder of such files.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, or the folder; of a folder, all files whose names end in ``.json`` or ``.csv``.
-    gpu : str, optional
-        Name or alias of the GPU for what does not name its own: CSV files need it.
-
-    Returns
-    -------
-    tuple of ProfileTable
-        In the order of the file; those of a folder by file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file, or of all files of the folder.
-    """
-    path = file_path(path)
-    if path.is_dir():
-        return _read_folder(path, (".json", ".csv"), gpu, lambda file: read_profiles(file, gpu))
-    if path.suffix.lower() == ".csv":
-        return import_profiles(path, gpu)
-    return PROFILES.read(path, gpu=gpu)
 
 
 def import_profiles(
@@ -241,7 +213,24 @@ def table_document(table: ProfileTable, gpu: str | None) -> Raw:
     return {**document, "points": points}
 
 
-PROFILES = FileKind(
+class _ProfilesKind(FileKind[tuple[ProfileTable, ...]]):
+    """Profile tables, which are in folders of such files, too, and in tables of another layout."""
+
+    def read(self, path: str | Path, **given: Any) -> tuple[ProfileTable, ...]:
+        """Return the tables of a JSON file, a CSV file (see :func:`import_profiles`), or all such files of a folder.
+
+        ``gpu`` is the name or alias of the GPU for what does not name its own: CSV files need it. Those of a folder
+        come by file; problems of all its files are told at once.
+        """
+        path = file_path(path)
+        if path.is_dir():
+            return _read_folder(path, (".json", ".csv"), given.get("gpu"), lambda file: self.read(file, **given))
+        if path.suffix.lower() == ".csv":
+            return import_profiles(path, **{"gpu": None, **given})
+        return super().read(path, **given)
+
+
+PROFILES = _ProfilesKind(
     "profiles",
     ProfilesFile,
     {ProfilesFile: {"profiles": [{**_WITHOUT_GPU, "gpu": "A100-80GB"}]}, ProfileTable: _WITHOUT_GPU, Point: POINT},
@@ -252,5 +241,3 @@ PROFILES = FileKind(
     shaped=_shaped,
     finish=_without_default,
 )
-write_profiles = PROFILES.write
-profiles_from_json, profiles_to_json = PROFILES.from_json, PROFILES.to_json

@@ -24,10 +24,7 @@ from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_diges
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
-from mig_opt.files.batch.certificates import (
-    certificate_from_json,
-    certificate_to_json,
-)
+from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.bundled import load_instance
 from mig_opt.method.result import Status
@@ -201,7 +198,7 @@ def test_two_methods_agree(batch: Batch) -> None:
         assert one.claim is not Claim.OPEN
         for certificate in (one, two):
             assert check(batch, schedule, certificate).holds
-            assert certificate_from_json(certificate_to_json(certificate)) == certificate
+            assert CERTIFICATE.from_json(CERTIFICATE.to_json(certificate)) == certificate
         if one.claim is Claim.PROVED:
             return
         schedule = two.better
@@ -262,7 +259,7 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_any_change_is_found(data: st.DataObject, proof: Certificate, refutation: Certificate, far: Schedule) -> None:
     """Whatever leaf of the file is replaced by whatever else: it cannot be read, or does not hold."""
     certificate, schedule = data.draw(st.sampled_from([(proof, tiny.BEST), (refutation, far)]))
-    document = json.loads(certificate_to_json(certificate))
+    document = json.loads(CERTIFICATE.to_json(certificate))
     place = data.draw(st.sampled_from([place for place in places_in(document) if place != ("better", "makespan")]))
     parent: Any = document
     for step in place[:-1]:
@@ -277,7 +274,7 @@ def test_any_change_is_found(data: st.DataObject, proof: Certificate, refutation
     new = data.draw(values.filter(lambda value: value != old))
     parent[place[-1]] = new
     try:
-        forged = certificate_from_json(document)
+        forged = CERTIFICATE.from_json(document)
     except InputError:
         return
     assert "digest" in paths(tiny.BATCH, schedule, forged)

@@ -11,7 +11,7 @@ from command_line import Command, called
 
 from mig_opt import Batch, generate_batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.heuristics.batch.far import far
 from mig_opt.method.control import Control
 from mig_opt.method.registry import Method
@@ -26,7 +26,7 @@ def compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.json"
-    write_batch(generate_batch(4, gpu="A30"), path)
+    BATCH.write(generate_batch(4, gpu="A30"), path)
     return path
 
 

@@ -14,7 +14,7 @@ import mig_opt.api.explain.explainer as explainer_module
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.gpu.catalogue import get_gpu
 
 
@@ -27,7 +27,7 @@ def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 def written(tmp_path: Path, *tasks: Task) -> Path:
     path = tmp_path / "batch.json"
-    write_batch(Batch(tasks, get_gpu("A30")), path)
+    BATCH.write(Batch(tasks, get_gpu("A30")), path)
     return path
 
 

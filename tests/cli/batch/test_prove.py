@@ -15,9 +15,9 @@ import mig_opt.api.prove.prover as prover_module
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.files.batch.batches import write_batch
-from mig_opt.files.batch.certificates import read_certificate
-from mig_opt.files.batch.schedules import write_schedule
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.certificates import CERTIFICATE
+from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.method.result import TrajectoryPoint
 
 
@@ -39,11 +39,11 @@ def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
     monkeypatch.chdir(tmp_path)
-    write_batch(tiny.BATCH, "batch.json")
-    write_schedule(tiny.BEST, "best.json")
+    BATCH.write(tiny.BATCH, "batch.json")
+    SCHEDULE.write(tiny.BEST, "best.json")
     far = solve(tiny.BATCH, "far-unrefined").schedule
     assert far is not None
-    write_schedule(far, "far.json")
+    SCHEDULE.write(far, "far.json")
     return tmp_path
 
 
@@ -79,5 +79,5 @@ def test_ctrl_c(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> N
     code, out, _ = run("prove", "batch.json", "best.json", "-o", "c.json")
     assert code == 130
     assert "answer       open, interrupted\n" in out
-    assert read_certificate("c.json").interrupted
-    assert read_certificate("c.json").lower_bound >= 4.36
+    assert CERTIFICATE.read("c.json").interrupted
+    assert CERTIFICATE.read("c.json").lower_bound >= 4.36

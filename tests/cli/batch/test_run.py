@@ -11,8 +11,8 @@ import pytest
 from command_line import Command, refuses
 from nvml_machine import Machine
 
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.costs import read_costs
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.costs import COSTS
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_a_plan_is_run_validated_and_taken_back(
     assert "3 of 3 tasks ended" in outcome.out
     assert f"Chart written to {chart}." in outcome.out
     assert "measured" in chart.read_text()
-    source = read_batch(measured).operations.source
+    source = BATCH.read(measured).operations.source
     assert re.match(r"mig-opt run, \d+-\d+-\d+, medians of \d+ creations?", source)
     assert source.endswith("Table 1, measured on A30)")  # of what has not been measured
     valid = run("validate", batch_file, journal)
@@ -66,7 +66,7 @@ def test_measured_costs_are_written_back_for_any_plan(
     outcome = run("run", batch_file, plan_file, *options, "--measured-costs", costs)
     assert outcome.code == 0, outcome.err
     assert f"Table of costs written to {costs}." in outcome.out
-    measured = read_costs(costs)
+    measured = COSTS.read(costs)
     assert all(seconds >= 0.2 for seconds in measured.create.values() if seconds not in (0.11, 0.12, 0.13))
     assert max(measured.create.values()) >= 0.2
     again = run("solve", "rodinia-a30", "--costs", costs, "--json", "-o", tmp_path / "next.json")

@@ -11,7 +11,7 @@ from command_line import BATCH, TASKS, method_that
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.cli.batch import solve as cli_solving
-from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.gpu.catalogue import get_gpu
 
 # --- solve ---------------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_a_file_goes_before_a_bundled_instance(run, tmp_path, monkeypatch):
 
 def test_very_many_instances_are_cut_with_a_remark(run, tmp_path):
     path = tmp_path / "many.json"
-    write_batch(Batch(tuple(Task(f"t{i}", {1: 1.0}) for i in range(60)), get_gpu("A30"), 20), path)
+    BATCH_FILE.write(Batch(tuple(Task(f"t{i}", {1: 1.0}) for i in range(60)), get_gpu("A30"), 20), path)
     outcome = run("solve", path, "--method", "far")
     assert "The first 40 of 60 instances, one line for each" in outcome.out
 

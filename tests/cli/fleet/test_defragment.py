@@ -10,7 +10,7 @@ import pytest
 from command_line import Command, called
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
-from mig_opt.files.fleet.states import write_state
+from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.fleet.state import DefragmentationResult
 from mig_opt.method.result import Status
 
@@ -31,7 +31,7 @@ STATE = FleetState(
 def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    write_state(STATE, tmp_path / "fleet.json")
+    STATE_FILE.write(STATE, tmp_path / "fleet.json")
     return lambda *arguments: called(capsys, "defragment", *arguments)
 
 
@@ -48,7 +48,7 @@ def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.Mon
 
 def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:
     held = tuple(HeldInstance(gpu, "1g.5gb", 0) for gpu in range(60))
-    write_state(FleetState(A100, 60, held), "many.json")
+    STATE_FILE.write(FleetState(A100, 60, held), "many.json")
     _, out, _ = mig_opt("many.json", "--within-gpus")
     assert "The first 40 of 60 GPUs that change are shown." in out
     assert "The first 40 of 60 migrations are shown; --json has all." in out

@@ -8,7 +8,7 @@ import pytest
 from command_line import Command, called
 
 from mig_opt import Job, Trace, get_gpu
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.registry import get_policy
 
 
@@ -16,7 +16,7 @@ from mig_opt.method.registry import get_policy
 def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    write_trace(trace(), tmp_path / "t.json")
+    TRACE.write(trace(), tmp_path / "t.json")
     return lambda *arguments: called(capsys, "simulate", *arguments)
 
 
@@ -26,7 +26,7 @@ def trace(*more: Job) -> Trace:
 
 
 def test_very_long_times_keep_the_table_narrow(mig_opt: Command) -> None:
-    write_trace(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
+    TRACE.write(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
     lines = mig_opt("one.json", "--policy", "first-fit").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]

@@ -8,14 +8,14 @@ import pytest
 from command_line import Command, called, refuses
 
 from mig_opt import Job, Trace, generate_trace, get_gpu
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.traces import TRACE
 
 
 @pytest.fixture
 def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    write_trace(trace(), tmp_path / "t.json")
+    TRACE.write(trace(), tmp_path / "t.json")
     return lambda *arguments: called(capsys, "simulate", *arguments)
 
 
@@ -33,7 +33,7 @@ def trace() -> Trace:
 def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt: Command) -> None:
     """whole-gpu runs a on 4g, where it is done before b comes."""
     jobs = (Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb"))
-    write_trace(Trace(jobs, get_gpu("A30")), "larger.json")
+    TRACE.write(Trace(jobs, get_gpu("A30")), "larger.json")
     called = ("larger.json", "--reject", "--policy", "first-fit", "--policy", "whole-gpu")
     out = " ".join(mig_opt(*called).out.split())
     for words in (
@@ -50,7 +50,7 @@ def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt: Command) 
 
 
 def test_what_cannot_be_is_refused(mig_opt: Command, tmp_path: Path) -> None:
-    write_trace(generate_trace("normal-25", jobs=501), tmp_path / "long.json")
+    TRACE.write(generate_trace("normal-25", jobs=501), tmp_path / "long.json")
     refuses(
         mig_opt("long.json", "--reject", "--optimum", "--policy", "first-fit"),
         "--optimum: is for traces of up to 500 jobs, this one has 501",

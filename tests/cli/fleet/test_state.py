@@ -10,8 +10,8 @@ import pytest
 from command_line import Command, refuses
 
 from mig_opt import FleetState, HeldInstance, InputError, get_gpu
-from mig_opt.files.batch.batches import read_batch
-from mig_opt.files.fleet.states import write_state
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.fleet.segments import deployment_in
 from mig_opt.instances.bundled import load_demand
 
@@ -23,7 +23,7 @@ STATE = FleetState(A30, 2, HELD)
 @pytest.fixture
 def state_file(tmp_path: Path) -> Path:
     path = tmp_path / "state.json"
-    write_state(STATE, path)
+    STATE_FILE.write(STATE, path)
     return path
 
 
@@ -38,7 +38,7 @@ def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_fi
     ended = run(*given, "--save-batch", saved)
     assert f"Batch written to {saved}." in ended.out
     assert "add --save-batch" not in ended.out
-    assert read_batch(saved).initial == STATE.live_instances(2)
+    assert BATCH.read(saved).initial == STATE.live_instances(2)
     assert run("validate", saved, plan).code == 0
     assert run("script", saved, plan, tmp_path / "plan.sh").code == 0
     assert "1g.6gb at 3 exists" in (tmp_path / "plan.sh").read_text()
@@ -49,11 +49,11 @@ def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_fi
 def test_plans_keep_the_gpus_of_the_state(run: Command, batch_file: Path, state_file: Path, tmp_path: Path) -> None:
     """GPUs 1 and 3 of a node: on screens, in the batch that is saved, and in the script for it."""
     state = dataclasses.replace(STATE, nodes=("n1", "n1"), indices=(1, 3), uuids=("GPU-b", "GPU-d"))
-    write_state(state, state_file)
+    STATE_FILE.write(state, state_file)
     saved, plan, out = tmp_path / "saved.json", tmp_path / "plan.json", tmp_path / "plan.sh"
     given = ("--from", state_file, "--busy-until", 2, "--save-batch", saved, "-o", plan)
     assert "3 of n1  2g.12gb@0" in run("solve", batch_file, *given).out
-    assert read_batch(saved).devices == state.devices
+    assert BATCH.read(saved).devices == state.devices
     assert run("script", saved, plan, out).code == 0
     assert "\nGPUS=(n1/GPU-b n1/GPU-d)\n" in out.read_text()
     assert run("script", saved, plan, out, "--devices", "0,1").code == 0
@@ -80,7 +80,7 @@ def test_how_long_instances_are_in_use_must_be_known(run: Command, batch_file: P
 def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) -> None:
     path, plan, out = tmp_path / "state.json", tmp_path / "plan.json", tmp_path / "plan.sh"
     held = (HeldInstance(0, "2g.20gb", 0, "densenet121"), HeldInstance(1, "1g.10gb", 4, "inceptionv3"))
-    write_state(FleetState(A100, 2, held, indices=(1, 3), uuids=("GPU-b", "GPU-d")), path)
+    STATE_FILE.write(FleetState(A100, 2, held, indices=(1, 3), uuids=("GPU-b", "GPU-d")), path)
     ended = run("deploy", "parvagpu-s1", "--from", path, "-o", plan)
     assert re.search(r"^3    1g\.10gb@\d +inceptionv3 ", ended.out, re.MULTILINE)
     assert "GPUS=(GPU-b GPU-d)\n" in run("deploy", "parvagpu-s1", "--from", path, "--export", "nvidia-smi").out
@@ -89,7 +89,7 @@ def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) ->
     parted = run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted")
     assert re.findall(r"devices: \[(.*)\]", parted.out) == ["1", "3"]
     # The second GPU that is needed is a new one, of which nobody knows where it is.
-    write_state(FleetState(A100, 1, held[:1], indices=(3,)), path)
+    STATE_FILE.write(FleetState(A100, 1, held[:1], indices=(3,)), path)
     refuses(
         run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted"),
         "--devices: must name 2, one for each GPU, and only those of the first 1 are known",

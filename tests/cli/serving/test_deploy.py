@@ -7,10 +7,8 @@ from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
 from mig_opt.api.deploy import deploy
-from mig_opt.files.serving.demands import read_demand
-from mig_opt.files.serving.deployments import (
-    read_deployment,
-)
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.heuristics.serving.fill import first_fit
 from mig_opt.validation import validate_deployment
 
@@ -119,7 +117,7 @@ def test_ctrl_c_keeps_the_best_deployment(run, services_file, tmp_path, monkeypa
     assert (outcome.code, outcome.err) == (130, "")
     assert "status         interrupted" in outcome.out
     assert "Change\n" in outcome.out
-    assert validate_deployment(read_demand(services_file), read_deployment(path)).valid
+    assert validate_deployment(DEMAND.read(services_file), DEPLOYMENT.read(path)).valid
     as_json = run("deploy", services_file, "--json")
     assert (as_json.code, as_json.json["status"]) == (130, "interrupted")
     assert as_json.json["deployment"]["segments"]

@@ -10,8 +10,8 @@ from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services
 
 from mig_opt.api.change.greedy import greedy
-from mig_opt.files.serving.demands import read_demand
-from mig_opt.files.serving.deployments import read_deployment
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployments import DEPLOYMENT
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_ctrl_c_while_the_steps_are_planned_keeps_the_deployment(run, tmp_path, 
     outcome = run("deploy", path, "--from", fleet(tmp_path), "-o", tmp_path / "new.json")
     assert outcome.code == 130
     assert "Interrupted while the steps were planned" in outcome.out
-    assert read_deployment(tmp_path / "new.json").segments
+    assert DEPLOYMENT.read(tmp_path / "new.json").segments
 
 
 def test_services_that_are_interrupted_are_named(run, tmp_path):
@@ -52,7 +52,7 @@ def test_only_one_service_changes(run, tmp_path):
     assert (outcome.code, outcome.err) == (0, "")
     assert "method         parvagpu\n" in outcome.out
     assert "\nkept         " in outcome.out
-    before, after = read_deployment(old, demand=read_demand(path)), read_deployment(target)
+    before, after = DEPLOYMENT.read(old, demand=DEMAND.read(path)), DEPLOYMENT.read(target)
     changed = {segment.identity for segment in before.segments} ^ {segment.identity for segment in after.segments}
     assert {service for service, *_ in changed} == {"search"}
     assert run("validate", path, target).code == 0

@@ -15,17 +15,9 @@ from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
-from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch, write_batch
-from mig_opt.files.batch.schedules import (
-    read_result,
-    read_schedule,
-    result_from_json,
-    result_to_json,
-    schedule_from_json,
-    schedule_to_json,
-    write_result,
-    write_schedule,
-)
+from mig_opt.files.batch.batches import BATCH as BATCH_FILE
+from mig_opt.files.batch.schedules import RESULT as RESULT_FILE
+from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.schema import schema
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
@@ -94,18 +86,18 @@ results = st.builds(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches())
 def test_batch_round_trip(batch: Batch) -> None:
-    text = batch_to_json(batch)
-    assert batch_from_json(text) == batch
-    assert batch_from_json(text.encode()) == batch
-    assert batch_from_json(json.loads(text)) == batch
+    text = BATCH_FILE.to_json(batch)
+    assert BATCH_FILE.from_json(text) == batch
+    assert BATCH_FILE.from_json(text.encode()) == batch
+    assert BATCH_FILE.from_json(json.loads(text)) == batch
     assert flaws(schema("batch"), json.loads(text)) == []
 
 
 @settings(max_examples=60, deadline=None)
 @given(schedules)
 def test_schedule_round_trip(schedule: Schedule) -> None:
-    text = schedule_to_json(schedule)
-    again = schedule_from_json(text)
+    text = SCHEDULE_FILE.to_json(schedule)
+    again = SCHEDULE_FILE.from_json(text)
     assert again == schedule
     assert again.stated_makespan == schedule.makespan
     assert flaws(schema("schedule"), json.loads(text)) == []
@@ -114,48 +106,48 @@ def test_schedule_round_trip(schedule: Schedule) -> None:
 @settings(max_examples=60, deadline=None)
 @given(results)
 def test_result_round_trip(result: ScheduleResult) -> None:
-    text = result_to_json(result)
-    assert result_from_json(text) == result
+    text = RESULT_FILE.to_json(result)
+    assert RESULT_FILE.from_json(text) == result
     document = json.loads(text, parse_constant=pytest.fail)
     assert flaws(schema("result"), document) == []
     if result.schedule is not None:
-        assert schedule_from_json(document["schedule"]) == result.schedule
+        assert SCHEDULE_FILE.from_json(document["schedule"]) == result.schedule
 
 
 def test_files_round_trip(tmp_path: Path) -> None:
-    batch = batch_from_json(BATCH)
-    schedule = schedule_from_json(SCHEDULE)
-    result = result_from_json(RESULT)
-    write_batch(batch, tmp_path / "mine.json")
-    write_schedule(schedule, str(tmp_path / "schedule.json"))
-    write_result(result, tmp_path / "result.json")
-    assert read_batch(tmp_path / "mine.json") == batch
-    assert read_batch(tmp_path / "mine.json").name == "mine"
-    assert read_schedule(tmp_path / "schedule.json") == schedule
-    assert read_result(str(tmp_path / "result.json")) == result
+    batch = BATCH_FILE.from_json(BATCH)
+    schedule = SCHEDULE_FILE.from_json(SCHEDULE)
+    result = RESULT_FILE.from_json(RESULT)
+    BATCH_FILE.write(batch, tmp_path / "mine.json")
+    SCHEDULE_FILE.write(schedule, str(tmp_path / "schedule.json"))
+    RESULT_FILE.write(result, tmp_path / "result.json")
+    assert BATCH_FILE.read(tmp_path / "mine.json") == batch
+    assert BATCH_FILE.read(tmp_path / "mine.json").name == "mine"
+    assert SCHEDULE_FILE.read(tmp_path / "schedule.json") == schedule
+    assert RESULT_FILE.read(str(tmp_path / "result.json")) == result
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_optional_keys_have_defaults() -> None:
-    batch = batch_from_json(changed(BATCH, *((key, DELETE) for key in ("gpus", "operations", "parallel_operations"))
-                                    , ("initial", [])))  # fmt: skip
+    left_out = [(key, DELETE) for key in ("gpus", "operations", "parallel_operations")]
+    batch = BATCH_FILE.from_json(changed(BATCH, *left_out, ("initial", [])))
     assert (batch.gpus, batch.operations, batch.initial) == (1, get_gpu("A30").operation_costs, ())
     assert not batch.parallel_operations
-    schedule = schedule_from_json(changed(SCHEDULE, ("makespan", DELETE), ("operations", DELETE)))
+    schedule = SCHEDULE_FILE.from_json(changed(SCHEDULE, ("makespan", DELETE), ("operations", DELETE)))
     assert (schedule.operations, schedule.stated_makespan) == (None, None)
-    assert schedule_from_json(changed(SCHEDULE, ("operations", []))).operations == ()
+    assert SCHEDULE_FILE.from_json(changed(SCHEDULE, ("operations", []))).operations == ()
     optional = ("makespan", "gap", "seed", "trajectory", "versions")
-    assert result_from_json(changed(RESULT, *((key, DELETE) for key in optional))).trajectory == ()
+    assert RESULT_FILE.from_json(changed(RESULT, *((key, DELETE) for key in optional))).trajectory == ()
 
 
 def test_infinite_bound_is_null() -> None:
-    text = result_to_json(ScheduleResult(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
+    text = RESULT_FILE.to_json(ScheduleResult(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
     assert json.loads(text)["lower_bound"] is None
-    assert result_from_json(text).lower_bound == math.inf
+    assert RESULT_FILE.from_json(text).lower_bound == math.inf
 
 
 def test_numbers_of_numpy_are_written() -> None:
     batch = Batch((Task("a", {np.int64(1): np.float64(2.5), np.int64(2): np.float32(1.5)}),), get_gpu("A30"))
-    assert batch_from_json(batch_to_json(batch)).tasks[0] == Task("a", {1: 2.5, 2: 1.5})
+    assert BATCH_FILE.from_json(BATCH_FILE.to_json(batch)).tasks[0] == Task("a", {1: 2.5, 2: 1.5})
     schedule = Schedule((Run("a", np.int64(0), "1g.6gb", 0, np.float32(0.5), 2),))
-    assert schedule_from_json(schedule_to_json(schedule)).runs == (Run("a", 0, "1g.6gb", 0, 0.5, 2.0),)
+    assert SCHEDULE_FILE.from_json(SCHEDULE_FILE.to_json(schedule)).runs == (Run("a", 0, "1g.6gb", 0, 0.5, 2.0),)

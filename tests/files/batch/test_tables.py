@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Task
-from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.batches import BATCH
 
 
 def csv_file(folder: Path, text: str, name: str = "tasks.csv") -> Path:
@@ -21,7 +21,7 @@ def csv_file(folder: Path, text: str, name: str = "tasks.csv") -> Path:
 
 def test_csv(tmp_path: Path) -> None:
     text = '\ufefft4_s,task,memory_gb,t1_s\r\n6.39,gaussian,3.2,22.31\r\n\r\n3,"l,\nu",,\r\n , ,,\r\n'
-    batch = read_batch(csv_file(tmp_path, text, "mine.CSV"), gpu="A30")
+    batch = BATCH.read(csv_file(tmp_path, text, "mine.CSV"), gpu="A30")
     assert batch.tasks == (Task("gaussian", {1: 22.31, 4: 6.39}, 3.2), Task("l,\nu", {4: 3.0}))
     assert (batch.name, batch.gpu.name, batch.gpus) == ("mine", "A30-24GB", 1)
 
@@ -31,7 +31,7 @@ def test_csv(tmp_path: Path) -> None:
 def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> None:
     times = {name.strip(): value for name, value in times.items()}
     rows = ['"' + name.replace('"', '""') + f'",{value!r},' for name, value in times.items()]
-    batch = read_batch(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), gpu="A30")
+    batch = BATCH.read(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), gpu="A30")
     assert batch.tasks == tuple(Task(name, {1: value}) for name, value in times.items())
 
 
@@ -39,5 +39,5 @@ def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> Non
 def test_tables_by_other_names_are_told_what_to_be_called(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("task\tt1_s\na\t1\n")
-    (found,) = complaints(read_batch, path, gpu="A30")
+    (found,) = complaints(BATCH.read, path, gpu="A30")
     assert found.endswith("not valid JSON: Expecting value; save a table as CSV, in a file whose name ends in .csv")

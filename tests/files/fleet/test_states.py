@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import FleetState, HeldInstance, get_gpu
-from mig_opt.files.fleet.states import (
-    read_state,
-    state_from_csv,
-    state_from_json,
-    state_to_json,
-    write_state,
-)
+from mig_opt.files.fleet.states import STATE
 from mig_opt.files.schema import schema
 
 A30 = get_gpu("A30")
@@ -49,33 +43,33 @@ def states(draw: st.DrawFn) -> FleetState:
 @settings(max_examples=60, deadline=None)
 @given(states())
 def test_round_trip(state: FleetState) -> None:
-    text = state_to_json(state)
-    assert state_from_json(text) == state
+    text = STATE.to_json(state)
+    assert STATE.from_json(text) == state
     assert flaws(schema("state"), json.loads(text)) == []
 
 
 def test_files(tmp_path: Path) -> None:
     state = FleetState(A30, 3, (HeldInstance(1, "2g.12gb", 2, "chat", pinned=True), HeldInstance(0, "1g.6gb", 0)))
-    write_state(state, tmp_path / "fleet.json")
-    read = read_state(tmp_path / "fleet.json")
+    STATE.write(state, tmp_path / "fleet.json")
+    read = STATE.read(tmp_path / "fleet.json")
     assert (read, read.name) == (state, "fleet")
-    assert read_state(tmp_path / "fleet.json", gpus=5).gpus == 5
+    assert STATE.read(tmp_path / "fleet.json", gpus=5).gpus == 5
     (tmp_path / "fleet.csv").write_text("profile,gpu,pinned,start,name\n2g.12gb,1,Yes,2,chat\n1g.6gb,0,,0,\n")
-    assert read_state(tmp_path / "fleet.csv", gpu="A30", gpus=3) == state
-    assert read_state(tmp_path / "fleet.csv", gpu="A30").gpus == 2
+    assert STATE.read(tmp_path / "fleet.csv", gpu="A30", gpus=3) == state
+    assert STATE.read(tmp_path / "fleet.csv", gpu="A30").gpus == 2
 
 
 def test_everything_wrong_with_a_table_is_told_at_once() -> None:
     table = "gpu,profile,start,pinned\n0,1g.6gb,3,maybe\n0,2g.12gb,2,\nx,2g.12gb,1,\n"
-    assert complaints(state_from_csv, table, gpu="A30") == [
+    assert complaints(STATE.from_csv, table, gpu="A30") == [
         'line 2, pinned: must be true or false, is "maybe"',
         "line 3: 2g.12gb@2 overlaps 1g.6gb@3 of line 2 on GPU 0",
         'line 4, gpu: must be a whole number without a decimal point, is "x"',
         "line 4, start: 2g.12gb cannot start at slice 1; legal starts: 0, 2",
     ]
-    assert complaints(state_from_csv, "gpu,profile,begin\n0,1g.6gb,3\n") == [
+    assert complaints(STATE.from_csv, "gpu,profile,begin\n0,1g.6gb,3\n") == [
         "line 1: has no column start; add one",
         'line 1, begin: unknown column "begin"; known: gpu, profile, start, name, pinned, owner, idle, weight',
     ]
-    (found,) = complaints(state_from_csv, "gpu,profile,start\n0,1g.6gb,3\n")
+    (found,) = complaints(STATE.from_csv, "gpu,profile,start\n0,1g.6gb,3\n")
     assert found.startswith("gpu: a CSV file does not name its GPU")

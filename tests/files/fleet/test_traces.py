@@ -11,14 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt import get_gpu
-from mig_opt.files.fleet.traces import (
-    read_trace,
-    trace_from_csv,
-    trace_from_json,
-    trace_to_csv,
-    trace_to_json,
-    write_trace,
-)
+from mig_opt.files.fleet.traces import TRACE as TRACE_FILE
 from mig_opt.files.schema import schema
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
 from mig_opt.gpu.model import Profile
@@ -59,9 +52,9 @@ def traces(draw: st.DrawFn, *, growth: bool = True) -> Trace:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(traces())
 def test_round_trip(trace: Trace) -> None:
-    text = trace_to_json(trace)
-    assert trace_from_json(text) == trace
-    assert trace_from_json(json.loads(text)) == trace
+    text = TRACE_FILE.to_json(trace)
+    assert TRACE_FILE.from_json(text) == trace
+    assert TRACE_FILE.from_json(json.loads(text)) == trace
     assert flaws(schema("trace"), json.loads(text)) == []
 
 
@@ -69,19 +62,19 @@ def test_round_trip(trace: Trace) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(traces(growth=False))
 def test_round_trip_of_tables(trace: Trace) -> None:
-    read = trace_from_csv(trace_to_csv(trace), gpu="A30", gpus=trace.gpus)
+    read = TRACE_FILE.from_csv(TRACE_FILE.to_csv(trace), gpu="A30", gpus=trace.gpus)
     assert read == trace.replace(pcie_limit=PCIE_LIMIT)
 
 
 def test_files_round_trip(tmp_path: Path) -> None:
-    trace = trace_from_json(TRACE)
-    write_trace(trace, tmp_path / "mine.json")
-    assert read_trace(tmp_path / "mine.json") == trace
-    assert read_trace(str(tmp_path / "mine.json")).name == "mine"
+    trace = TRACE_FILE.from_json(TRACE)
+    TRACE_FILE.write(trace, tmp_path / "mine.json")
+    assert TRACE_FILE.read(tmp_path / "mine.json") == trace
+    assert TRACE_FILE.read(str(tmp_path / "mine.json")).name == "mine"
     steady = Trace(trace.jobs[1:], A30)
-    write_trace(steady, tmp_path / "mine.csv")
-    assert read_trace(tmp_path / "mine.csv", gpu="A30") == steady
-    assert complaints(write_trace, trace, tmp_path / "other.csv") == [
+    TRACE_FILE.write(steady, tmp_path / "mine.csv")
+    assert TRACE_FILE.read(tmp_path / "mine.csv", gpu="A30") == steady
+    assert complaints(TRACE_FILE.write, trace, tmp_path / "other.csv") == [
         "jobs[0].memory_growth: a CSV file cannot hold how memory grows; write a JSON file"
     ]
     assert not (tmp_path / "other.csv").exists()
@@ -89,7 +82,7 @@ def test_files_round_trip(tmp_path: Path) -> None:
 
 def test_a_table_asks_for_profiles_where_it_can() -> None:
     jobs = (Job("a", 0.0, {1: 4.0}, "1g.6gb"), Job("b", 1.0, {2: 2.5}, "2g.12gb", memory_gb=7.0))
-    assert trace_to_csv(Trace(jobs, A30)) == (
+    assert TRACE_FILE.to_csv(Trace(jobs, A30)) == (
         "job,arrival_s,profile,work_s,memory_gb\na,0.0,1g.6gb,4.0,\nb,1.0,2g.12gb,2.5,7.0\n"
     )
 
@@ -97,21 +90,29 @@ def test_a_table_asks_for_profiles_where_it_can() -> None:
 def test_own_figures_of_jobs_are_kept() -> None:
     jobs = (Job("a", 0.0, {1: 4.0}, energy_j=0.0), Job("b", 1.0, {2: 2.5}, sms=14), Job("c", 2.0, {1: 1.0}))
     trace = Trace(jobs, A30)
-    assert trace_to_csv(trace) == (
+    assert TRACE_FILE.to_csv(trace) == (
         "job,arrival_s,t1_s,t2_s,energy_j,sms\na,0.0,4.0,,0.0,\nb,1.0,,2.5,,14\nc,2.0,1.0,,,\n"
     )
-    assert trace_from_csv(trace_to_csv(trace), gpu="A30") == trace == trace_from_json(trace_to_json(trace))
+    assert (
+        TRACE_FILE.from_csv(TRACE_FILE.to_csv(trace), gpu="A30")
+        == trace
+        == TRACE_FILE.from_json(TRACE_FILE.to_json(trace))
+    )
 
 
 def test_declared_times_are_kept() -> None:
     asking = Trace((Job("a", 0.0, {1: 4.0}, "1g.6gb", declared={1: 9.0}), Job("b", 1.0, {2: 2.5}, "2g.12gb")), A30)
-    assert trace_to_csv(asking) == (
+    assert TRACE_FILE.to_csv(asking) == (
         "job,arrival_s,profile,work_s,declared_s\na,0.0,1g.6gb,4.0,9.0\nb,1.0,2g.12gb,2.5,\n"
     )
-    assert trace_from_csv(trace_to_csv(asking), gpu="A30") == asking == trace_from_json(trace_to_json(asking))
+    assert (
+        TRACE_FILE.from_csv(TRACE_FILE.to_csv(asking), gpu="A30")
+        == asking
+        == TRACE_FILE.from_json(TRACE_FILE.to_json(asking))
+    )
     free = Trace((Job("a", 0.0, {1: 4.0, 2: 3.0}, declared={1: 9.0, 2: 9.0}),), A30)
-    assert trace_from_json(trace_to_json(free)) == free
-    assert complaints(trace_to_csv, free) == [
+    assert TRACE_FILE.from_json(TRACE_FILE.to_json(free)) == free
+    assert complaints(TRACE_FILE.to_csv, free) == [
         "jobs[0].declared: a CSV file can hold declared times only if all jobs ask for profiles; write a JSON file"
     ]
 
@@ -120,7 +121,7 @@ def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
     import dataclasses
 
     other = dataclasses.replace(A30, name="A31")
-    assert complaints(trace_to_json, Trace((Job("a", 0.0, {1: 4.0}),), other)) == [
+    assert complaints(TRACE_FILE.to_json, Trace((Job("a", 0.0, {1: 4.0}),), other)) == [
         "gpu: A31 is not a GPU of the catalogue; a file names its GPU and cannot describe another"
     ]
 
@@ -129,10 +130,10 @@ def test_weights_and_due_dates_are_kept(tmp_path: Path) -> None:
     jobs = (Job("a", 0.0, {1: 2.0}, "1g.5gb", weight=2.5, due=9.0), Job("b", 1.0, {1: 2.0}, "1g.5gb"))
     trace = Trace(jobs, get_gpu("A100"))
     for name in ("t.json", "t.csv"):
-        write_trace(trace, tmp_path / name)
-        assert read_trace(tmp_path / name, gpu="A100").jobs == jobs
+        TRACE_FILE.write(trace, tmp_path / name)
+        assert TRACE_FILE.read(tmp_path / name, gpu="A100").jobs == jobs
     (tmp_path / "t.csv").write_text("job,arrival_s,t1_s,weight,due\na,0,1,0,-1\n")
-    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", gpu="A100")] == [
+    assert [complaint.split(":")[0] for complaint in complaints(TRACE_FILE.read, tmp_path / "t.csv", gpu="A100")] == [
         "line 2, due",
         "line 2, weight",
     ]

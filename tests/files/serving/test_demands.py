@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
 from mig_opt.files.schema import schema
-from mig_opt.files.serving.demands import demand_from_json, demand_to_json, read_demand, write_demand
+from mig_opt.files.serving.demands import DEMAND
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -33,28 +33,28 @@ ONE_KIND = changed(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands())
 def test_round_trip(demand: Demand) -> None:
-    text = demand_to_json(demand)
-    assert demand_from_json(text) == demand
-    assert demand_from_json(json.loads(text)) == demand
+    text = DEMAND.to_json(demand)
+    assert DEMAND.from_json(text) == demand
+    assert DEMAND.from_json(json.loads(text)) == demand
     assert flaws(schema("services"), json.loads(text)) == []
-    without = demand_to_json(demand, profiles=False)
-    assert demand_from_json(without, tables=demand.tables) == demand
+    without = DEMAND.to_json(demand, profiles=False)
+    assert DEMAND.from_json(without, tables=demand.tables) == demand
     assert flaws(schema("services"), json.loads(without)) == []
 
 
 def test_files_round_trip(tmp_path: Path) -> None:
-    demand = demand_from_json(SERVICES)
-    write_demand(demand, tmp_path / "mine.json")
-    assert read_demand(tmp_path / "mine.json") == demand
-    assert read_demand(str(tmp_path / "mine.json")).name == "mine"
-    write_demand(demand, tmp_path / "mine.json", profiles=False)
-    assert complaints(read_demand, tmp_path / "mine.json")[0].startswith("profiles: is missing; add the profile tables")
-    assert read_demand(tmp_path / "mine.json", tables=demand.tables) == demand
+    demand = DEMAND.from_json(SERVICES)
+    DEMAND.write(demand, tmp_path / "mine.json")
+    assert DEMAND.read(tmp_path / "mine.json") == demand
+    assert DEMAND.read(str(tmp_path / "mine.json")).name == "mine"
+    DEMAND.write(demand, tmp_path / "mine.json", profiles=False)
+    assert complaints(DEMAND.read, tmp_path / "mine.json")[0].startswith("profiles: is missing; add the profile tables")
+    assert DEMAND.read(tmp_path / "mine.json", tables=demand.tables) == demand
 
 
 def test_defaults_are_left_out() -> None:
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(A100),))
-    document = json.loads(demand_to_json(demand))
+    document = json.loads(DEMAND.to_json(demand))
     assert document == {
         "schema": "mig-opt/services/1",
         "gpu": "A100-80GB",
@@ -66,33 +66,33 @@ def test_defaults_are_left_out() -> None:
             }
         ],
     }
-    assert "pools" in json.loads(demand_to_json(demand.replace(pools=(GpuPool(A100, 1),))))
+    assert "pools" in json.loads(DEMAND.to_json(demand.replace(pools=(GpuPool(A100, 1),))))
 
 
 def test_tables_from_elsewhere_take_the_place_of_those_in_the_file() -> None:
-    demand = demand_from_json(ONE_KIND, tables=iter([VGG, BERT]))
+    demand = DEMAND.from_json(ONE_KIND, tables=iter([VGG, BERT]))
     assert demand.tables == (VGG, BERT)
-    assert demand_from_json(changed(ONE_KIND, ("profiles", DELETE)), tables=[BERT]).tables == (BERT,)
-    assert complaints(demand_from_json, ONE_KIND, tables=[VGG, VGG]) == [
+    assert DEMAND.from_json(changed(ONE_KIND, ("profiles", DELETE)), tables=[BERT]).tables == (BERT,)
+    assert complaints(DEMAND.from_json, ONE_KIND, tables=[VGG, VGG]) == [
         "tables[1]: 'vgg on A100-80GB' is that of tables[0] already; each needs its own"
     ]
 
 
 def test_the_kind_of_gpu_from_elsewhere() -> None:
     # The profiles of the file stay those of the kind that was measured.
-    demand = demand_from_json(SERVICES, gpu="A30")
+    demand = DEMAND.from_json(SERVICES, gpu="A30")
     assert demand.pools == (GpuPool(get_gpu("A30")),)
-    assert complaints(demand_from_json, ONE_KIND, gpu="A30") == [
+    assert complaints(DEMAND.from_json, ONE_KIND, gpu="A30") == [
         "profiles: none is for A30-24GB; they are for A100-80GB"
     ]
-    assert demand_from_json(changed(ONE_KIND, ("gpu", DELETE)), gpu="A100-80GB").tables[0].gpu == "A100-80GB"
-    assert complaints(demand_from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
+    assert DEMAND.from_json(changed(ONE_KIND, ("gpu", DELETE)), gpu="A100-80GB").tables[0].gpu == "A100-80GB"
+    assert complaints(DEMAND.from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
 def test_a_gpu_that_is_not_the_catalogues_cannot_be_written() -> None:
     other = dataclasses.replace(A100, notes="another")
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(other),))
-    assert complaints(demand_to_json, demand)[0].startswith("pools[0].gpu: A100-80GB is not a GPU of the catalogue")
+    assert complaints(DEMAND.to_json, demand)[0].startswith("pools[0].gpu: A100-80GB is not a GPU of the catalogue")
 
 
 # CSV
@@ -106,7 +106,7 @@ def csv_file(folder: Path, text: str, name: str = "services.csv") -> Path:
 
 def test_csv(tmp_path: Path) -> None:
     text = "\ufeffrate_rps,service,model,slo_s,min_replicas\r\n250,chat,bert,0.4,2\r\n\r\n19.5,bert,,6.5,\r\n"
-    demand = read_demand(csv_file(tmp_path, text, "mine.CSV"), gpu="A100-80GB", tables=iter([BERT]))
+    demand = DEMAND.read(csv_file(tmp_path, text, "mine.CSV"), gpu="A100-80GB", tables=iter([BERT]))
     assert demand.services == (Service("chat", 0.4, 250.0, "bert", 2), Service("bert", 6.5, 19.5))
     assert (demand.name, demand.pools, demand.tables) == ("mine", (GpuPool(A100),), (BERT,))
     assert (demand.rule, demand.max_processes) == (SloRule(), None)
@@ -115,7 +115,7 @@ def test_csv(tmp_path: Path) -> None:
 def test_milliseconds_are_exact(tmp_path: Path) -> None:
     rows = "\n".join(f"s{n},bert,{n / 10},1" for n in range(1, 500))
     path = csv_file(tmp_path, f"service,model,slo_ms,rate_rps\n{rows}")
-    services = read_demand(path, gpu="A100-80GB", tables=[BERT]).services
+    services = DEMAND.read(path, gpu="A100-80GB", tables=[BERT]).services
     assert [service.slo for service in services] == [float(f"{n}e-4") for n in range(1, 500)]
 
 
@@ -125,24 +125,24 @@ SCENARIOS = "scenario,model,slo_latency_ms,request_rate_rps\nS1,bert,6434,19\nS2
 def test_scenarios(tmp_path: Path) -> None:
     path = csv_file(tmp_path, SCENARIOS)
     given: Any = {"gpu": "A100-80GB", "tables": [BERT, VGG]}
-    demand = read_demand(path, scenario="S2", **given)
+    demand = DEMAND.read(path, scenario="S2", **given)
     assert demand.services == (Service("bert", 0.4185, 38.0), Service("vgg", 0.1, 5.0))
-    assert complaints(read_demand, path, **given) == [
+    assert complaints(DEMAND.read, path, **given) == [
         'scenario: the table has S1, S2; choose one, for example scenario="S1" (command line: --scenario S1)'
     ]
-    assert complaints(read_demand, path, scenario="S3", **given) == [
+    assert complaints(DEMAND.read, path, scenario="S3", **given) == [
         "scenario: no row is of scenario 'S3'; did you mean S2 or S1?"
     ]
     only = csv_file(tmp_path, "\n".join(SCENARIOS.splitlines()[:2]), "one.csv")
-    assert len(read_demand(only, **given).services) == 1
+    assert len(DEMAND.read(only, **given).services) == 1
     plain = csv_file(tmp_path, "service,slo_s,rate_rps\nbert,1,1", "plain.csv")
-    assert complaints(read_demand, plain, scenario="S1", **given) == [
+    assert complaints(DEMAND.read, plain, scenario="S1", **given) == [
         "scenario: the table has no column scenario; leave it out"
     ]
-    write_demand(demand, tmp_path / "a.json")
+    DEMAND.write(demand, tmp_path / "a.json")
     assert (
         "is no CSV file with a column scenario; leave it out"
-        in complaints(read_demand, tmp_path / "a.json", scenario="S1")[0]
+        in complaints(DEMAND.read, tmp_path / "a.json", scenario="S1")[0]
     )
 
 
@@ -154,5 +154,5 @@ def test_scenarios(tmp_path: Path) -> None:
 )
 def test_csv_says_what_json_says(tmp_path: Path, name: str, slo: float, rate: float) -> None:
     path = csv_file(tmp_path, f'service,model,slo_s,rate_rps\n"{name}",bert,{slo!r},{rate!r}\n')
-    (service,) = read_demand(path, gpu="A100-80GB", tables=[BERT]).services
+    (service,) = DEMAND.read(path, gpu="A100-80GB", tables=[BERT]).services
     assert service == Service(name, slo, rate, "bert")

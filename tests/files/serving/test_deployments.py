@@ -17,22 +17,11 @@ from serving_files import deployments, names
 from mig_opt.errors import InputError
 from mig_opt.files.documents import rendered
 from mig_opt.files.schema import schema
-from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployment_results import (
-    deployment_result_from_json,
-    deployment_result_summary,
-    deployment_result_to_json,
-    read_deployment_result,
-    write_deployment_result,
-)
-from mig_opt.files.serving.deployments import (
-    deployment_from_json,
-    deployment_to_csv,
-    deployment_to_json,
-    import_deployment,
-    read_deployment,
-    write_deployment,
-)
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployment_results import DEPLOYMENT_RESULT as DEPLOYMENT_RESULT_FILE
+from mig_opt.files.serving.deployment_results import deployment_result_summary
+from mig_opt.files.serving.deployments import DEPLOYMENT as DEPLOYMENT_FILE
+from mig_opt.files.serving.deployments import import_deployment
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
@@ -62,8 +51,8 @@ def results(draw: st.DrawFn) -> DeploymentResult:
 @settings(max_examples=60, deadline=None)
 @given(deployments())
 def test_round_trip(deployment: Deployment) -> None:
-    text = deployment_to_json(deployment)
-    assert deployment_from_json(text) == deployment
+    text = DEPLOYMENT_FILE.to_json(deployment)
+    assert DEPLOYMENT_FILE.from_json(text) == deployment
     assert flaws(schema("deployment"), json.loads(text)) == []
 
 
@@ -71,8 +60,8 @@ def test_round_trip(deployment: Deployment) -> None:
 @settings(max_examples=60, deadline=None)
 @given(results())
 def test_result_round_trip(result: DeploymentResult) -> None:
-    text = deployment_result_to_json(result)
-    assert deployment_result_from_json(text) == result
+    text = DEPLOYMENT_RESULT_FILE.to_json(result)
+    assert DEPLOYMENT_RESULT_FILE.from_json(text) == result
     assert flaws(schema("deployment-result"), json.loads(text)) == []
     printed = rendered(deployment_result_summary(result))
     assert list(json.loads(printed)) == [
@@ -81,9 +70,9 @@ def test_result_round_trip(result: DeploymentResult) -> None:
     assert json.loads(printed).items() <= json.loads(text).items()
     for document in (text, printed):
         if result.deployment is not None:
-            assert deployment_from_json(document) == result.deployment
+            assert DEPLOYMENT_FILE.from_json(document) == result.deployment
         else:
-            assert complaints(deployment_from_json, document) == [
+            assert complaints(DEPLOYMENT_FILE.from_json, document) == [
                 "deployment: must be an object {...}, is null: the run has found no deployment"
             ]
 
@@ -92,37 +81,39 @@ def test_gpus_without_segments_are_read_back_from_csv(tmp_path: Path) -> None:
     gpus = ("H100-80GB", "A100-80GB", "H100-80GB", "A100-80GB")
     chat = Segment("chat", 1, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     for deployment in (Deployment(gpus, (chat,)), Deployment(gpus, ())):
-        write_deployment(deployment, tmp_path / "fleet.csv")
-        assert read_deployment(tmp_path / "fleet.csv") == deployment
+        DEPLOYMENT_FILE.write(deployment, tmp_path / "fleet.csv")
+        assert DEPLOYMENT_FILE.read(tmp_path / "fleet.csv") == deployment
 
 
 def test_files_round_trip(tmp_path: Path) -> None:
-    deployment = deployment_from_json(DEPLOYMENT)
-    write_deployment(deployment, tmp_path / "a.json")
-    assert read_deployment(str(tmp_path / "a.json")) == deployment
-    write_deployment(deployment, tmp_path / "a.CSV")
-    assert (tmp_path / "a.CSV").read_text() == deployment_to_csv(deployment)
-    result = deployment_result_from_json(DEPLOYMENT_RESULT)
-    write_deployment_result(result, tmp_path / "result.json")
-    assert read_deployment_result(tmp_path / "result.json") == result
-    assert read_deployment(tmp_path / "result.json") == deployment
+    deployment = DEPLOYMENT_FILE.from_json(DEPLOYMENT)
+    DEPLOYMENT_FILE.write(deployment, tmp_path / "a.json")
+    assert DEPLOYMENT_FILE.read(str(tmp_path / "a.json")) == deployment
+    DEPLOYMENT_FILE.write(deployment, tmp_path / "a.CSV")
+    assert (tmp_path / "a.CSV").read_text() == DEPLOYMENT_FILE.to_csv(deployment)
+    result = DEPLOYMENT_RESULT_FILE.from_json(DEPLOYMENT_RESULT)
+    DEPLOYMENT_RESULT_FILE.write(result, tmp_path / "result.json")
+    assert DEPLOYMENT_RESULT_FILE.read(tmp_path / "result.json") == result
+    assert DEPLOYMENT_FILE.read(tmp_path / "result.json") == deployment
 
 
 def test_figures_that_are_missing_come_from_the_profiles() -> None:
     bare = changed(DEPLOYMENT, ("segments/0/throughput", DELETE), ("segments/0/latency", None))
-    unknown = deployment_from_json(bare)
+    unknown = DEPLOYMENT_FILE.from_json(bare)
     assert [(segment.throughput, segment.latency) for segment in unknown.segments] == [(0.0, 0.0)] * 2
-    assert json.loads(deployment_to_json(unknown))["segments"][0].keys() == {
+    assert json.loads(DEPLOYMENT_FILE.to_json(unknown))["segments"][0].keys() == {
         *("service", "gpu", "profile", "start", "batch", "processes")
     }
-    demand = demand_from_json(SERVICES)
-    found = deployment_from_json(bare, demand=demand)
+    demand = DEMAND.from_json(SERVICES)
+    found = DEPLOYMENT_FILE.from_json(bare, demand=demand)
     assert [(segment.throughput, segment.latency) for segment in found.segments] == [(128.69, 0.124)] * 2
     # What the file says stays; what no profile has is not known.
     stated = changed(bare, ("segments/0/throughput", 5), ("segments/1/batch", 9))
-    found = deployment_from_json(stated, demand=demand)
+    found = DEPLOYMENT_FILE.from_json(stated, demand=demand)
     assert [(segment.throughput, segment.latency) for segment in found.segments] == [(5.0, 0.124), (0.0, 0.0)]
-    assert deployment_from_json(changed(bare, ("segments/0/service", "x")), demand=demand).segments[0].latency == 0.0
+    assert (
+        DEPLOYMENT_FILE.from_json(changed(bare, ("segments/0/service", "x")), demand=demand).segments[0].latency == 0.0
+    )
 
 
 def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
@@ -133,7 +124,7 @@ def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
         ("segments/1/batch", -3),
         ("gpus/1", "A30"),
     )
-    deployment = deployment_from_json(odd)
+    deployment = DEPLOYMENT_FILE.from_json(odd)
     assert (deployment.segments[0].start, deployment.segments[1].batch) == (5, -3)
     with pytest.raises(InputError):
         deployment.placement(deployment.segments[0])
@@ -141,7 +132,7 @@ def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
 
 def test_what_is_not_finite_cannot_be_written() -> None:
     segment = Segment("chat", 0, "1g.10gb", 6, 8, 2, math.inf, 0.124)
-    assert complaints(deployment_to_json, Deployment(("A100-80GB",), (segment,))) == [
+    assert complaints(DEPLOYMENT_FILE.to_json, Deployment(("A100-80GB",), (segment,))) == [
         "segments[0].throughput: must be a finite number, is inf"
     ]
 
@@ -154,7 +145,7 @@ def test_what_is_not_finite_cannot_be_written() -> None:
 def test_csv_has_every_segment(deployment: Deployment) -> None:
     # A carriage return is a line end of its own to readers of CSV, and is not quoted by Python's writer.
     assume(not any("\r" in segment.service for segment in deployment.segments))
-    table = csv.DictReader(io.StringIO(deployment_to_csv(deployment), newline=""))
+    table = csv.DictReader(io.StringIO(DEPLOYMENT_FILE.to_csv(deployment), newline=""))
     rows = [row for row in table if row["service"]]
     ordered = sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
     assert [
@@ -169,7 +160,7 @@ def test_csv_has_every_segment(deployment: Deployment) -> None:
 
 def test_csv_may_leave_out_figures_and_kinds_and_idle_gpus(tmp_path: Path) -> None:
     path = text_file(tmp_path, "gpu,service,profile,start,batch,processes\n2,bert,1g.10gb,0,8,2\n")
-    read = read_deployment(path, gpu="A100-80GB", demand=demand_from_json(SERVICES))
+    read = DEPLOYMENT_FILE.read(path, gpu="A100-80GB", demand=DEMAND.from_json(SERVICES))
     assert read.gpus == ("A100-80GB",) * 3
     assert read.segments == (Segment("bert", 2, "1g.10gb", 0, 8, 2, 128.69, 0.124),)
 
@@ -183,14 +174,14 @@ def text_file(folder: Path, text: str) -> Path:
 def test_import(tmp_path: Path) -> None:
     # Starts that overlap, and one where the hardware has none.
     path = text_file(tmp_path, f"{HEADER}\r\n1,0,chat,5,2,16,3\r\n0,7,bert,0,1,8,2\r\n0,7,chat,0,2,16,2\r\n")
-    deployment = import_deployment(path, "A100-80GB", demand=demand_from_json(SERVICES))
+    deployment = import_deployment(path, "A100-80GB", demand=DEMAND.from_json(SERVICES))
     assert deployment.gpus == ("A100-80GB", "A100-80GB")
     assert deployment.segments == (
         Segment("chat", 1, "2g.20gb", 5, 16, 3, 0.0, 0.0),
         Segment("bert", 0, "1g.10gb", 0, 8, 2, 128.69, 0.124),
         Segment("chat", 0, "2g.20gb", 0, 16, 2, 0.0, 0.0),
     )
-    assert read_deployment(path, gpu="A100-80GB").segments[1].throughput == 0.0
+    assert DEPLOYMENT_FILE.read(path, gpu="A100-80GB").segments[1].throughput == 0.0
 
 
 @pytest.mark.parametrize(
@@ -217,7 +208,7 @@ def test_wrong_imports(tmp_path: Path, text: str, expected: list[str]) -> None:
 
 def test_an_import_needs_the_gpu(tmp_path: Path) -> None:
     path = text_file(tmp_path, f"{HEADER}\n0,0,a,0,1,1,x")
-    found = complaints(read_deployment, path)
+    found = complaints(DEPLOYMENT_FILE.read, path)
     assert found[0].startswith("gpu: a CSV file does not name its GPU; give it")
     assert found[1].startswith("line 2, Num proc: must be a whole number")
-    assert complaints(read_deployment, path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
+    assert complaints(DEPLOYMENT_FILE.read, path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")

@@ -13,14 +13,9 @@ from serving_files import gpus, names, tables
 
 from mig_opt.errors import InputError
 from mig_opt.files.schema import schema
-from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.profiles import (
-    import_profiles,
-    profiles_from_json,
-    profiles_to_json,
-    read_profiles,
-    write_profiles,
-)
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.profiles import PROFILES as PROFILES_FILE
+from mig_opt.files.serving.profiles import import_profiles
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 HEADER = "Mig instance,Batch size,Workload Number,Throughput,Latency"
@@ -42,44 +37,44 @@ def text_file(folder: Path, text: str, name: str = "bert.csv") -> Path:
 def test_round_trip(data: st.DataObject) -> None:
     keys = data.draw(st.lists(st.tuples(names, gpus), min_size=1, max_size=4, unique_by=lambda k: (k[0], k[1].name)))
     drawn = tuple(data.draw(tables(*key)) for key in keys)
-    text = profiles_to_json(drawn)
-    assert profiles_from_json(text) == drawn
+    text = PROFILES_FILE.to_json(drawn)
+    assert PROFILES_FILE.from_json(text) == drawn
     assert flaws(schema("profiles"), json.loads(text)) == []
 
 
 def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:
-    first, second = profiles_from_json(PROFILES)
+    first, second = PROFILES_FILE.from_json(PROFILES)
     assert first == BERT
     assert (second.gpu, second.memory_gb) == ("A30-24GB", None)
     bare = changed(PROFILES, ("gpu", DELETE))
-    assert complaints(profiles_from_json, bare) == [
+    assert complaints(PROFILES_FILE.from_json, bare) == [
         "profiles[0].gpu: is missing; name the GPU that was measured, here or for all profiles at the top of the file"
     ]
-    assert profiles_from_json(bare, gpu="A100-80GB") == (first, second)
+    assert PROFILES_FILE.from_json(bare, gpu="A100-80GB") == (first, second)
 
 
 def test_models_that_cannot_be_read_are_not_the_same() -> None:
     document = changed(PROFILES, ("profiles", [{"model": {}, "points": [dict(POINT)]}] * 2))
     wrong = "must be a text in quotes, is an empty object"
-    assert complaints(profiles_from_json, document) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
+    assert complaints(PROFILES_FILE.from_json, document) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
     services = changed(SERVICES, ("profiles", [{"model": {}, "gpu": "A30", "points": [dict(POINT)]}] * 2))
-    assert complaints(demand_from_json, services) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
+    assert complaints(DEMAND.from_json, services) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
 
 
 def test_points_come_last_on_lines_of_their_own() -> None:
     two = ProfileTable("bert", "A30", (Point(1, 1, 1, 74.4, 0.013), Point(2, 1, 1, 80.0, 0.012)))
-    lines = profiles_to_json([BERT, two]).splitlines()
+    lines = PROFILES_FILE.to_json([BERT, two]).splitlines()
     assert '        {"size": 2, "batch": 1, "processes": 1, "throughput": 80.0, "latency": 0.012}' in lines
     assert '      "gpu": "A100-80GB",' in lines
     assert len(lines) == 21
-    assert [list(table) for table in json.loads(profiles_to_json([BERT]))["profiles"]] == [
+    assert [list(table) for table in json.loads(PROFILES_FILE.to_json([BERT]))["profiles"]] == [
         ["model", "memory_gb", "points"]
     ]
 
 
 def test_what_cannot_be_written() -> None:
-    assert complaints(profiles_to_json, []) == ["tables: needs at least one entry, is empty"]
-    assert complaints(profiles_to_json, [BERT, BERT])[0].startswith(
+    assert complaints(PROFILES_FILE.to_json, []) == ["tables: needs at least one entry, is empty"]
+    assert complaints(PROFILES_FILE.to_json, [BERT, BERT])[0].startswith(
         "tables[1]: 'bert on A100-80GB' is that of tables[0]"
     )
 
@@ -95,7 +90,7 @@ def test_import(tmp_path: Path) -> None:
     assert (table.model, table.gpu, table.memory_gb) == ("bert", "A100-80GB", 8)
     assert table.points == (Point(1, 1, 1, 74.408, 0.013), Point(1, 1, 3, 119.751, 0.025), Point(7, 256, 2, 200.0, 0.5))
     assert import_profiles(str(path), "A100-80GB", "big")[0].model == "big"
-    assert read_profiles(path, "A100-80GB") == import_profiles(path, "A100-80GB")
+    assert PROFILES_FILE.read(path, gpu="A100-80GB") == import_profiles(path, "A100-80GB")
 
 
 @pytest.mark.parametrize(
@@ -155,21 +150,21 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     found = import_profiles(tmp_path, "A100-80GB", memory_gb=4)
     assert [(table.model, table.points[0].throughput, table.memory_gb) for table in found] == [("a", 3, 4), ("b", 2, 4)]
-    write_profiles([BERT], tmp_path / "c.json")
+    PROFILES_FILE.write([BERT], tmp_path / "c.json")
     assert [table.model for table in import_profiles(tmp_path, "A100-80GB")] == ["a", "b"]
-    assert [table.model for table in read_profiles(tmp_path, "A100-80GB")] == ["a", "b", "bert"]
-    assert read_profiles(str(tmp_path / "c.json")) == (BERT,)
+    assert [table.model for table in PROFILES_FILE.read(tmp_path, gpu="A100-80GB")] == ["a", "b", "bert"]
+    assert PROFILES_FILE.read(str(tmp_path / "c.json")) == (BERT,)
 
 
 def test_every_problem_of_a_folder(tmp_path: Path) -> None:
-    assert "has no file whose name ends in .json or .csv" in complaints(read_profiles, tmp_path)[0]
+    assert "has no file whose name ends in .json or .csv" in complaints(PROFILES_FILE.read, tmp_path)[0]
     text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1", "a.csv")
     text_file(tmp_path, "", "b.csv")
     text_file(tmp_path, "{", "c.json")
-    write_profiles([BERT], tmp_path / "d.json")
-    write_profiles([BERT], tmp_path / "e.json")
+    PROFILES_FILE.write([BERT], tmp_path / "d.json")
+    PROFILES_FILE.write([BERT], tmp_path / "e.json")
     with pytest.raises(InputError) as caught:
-        read_profiles(tmp_path, "A100-80GB")
+        PROFILES_FILE.read(tmp_path, gpu="A100-80GB")
     assert caught.value.source == str(tmp_path)
     assert [problem.path for problem in caught.value.problems] == [
         "a.csv, line 2, Throughput",
@@ -179,9 +174,9 @@ def test_every_problem_of_a_folder(tmp_path: Path) -> None:
     ]
     assert caught.value.problems[-1].message == "has a table of 'bert' on A100-80GB, as d.json has; keep one of them"
     # What is wrong with all of them is said once.
-    found = complaints(read_profiles, tmp_path)
+    found = complaints(PROFILES_FILE.read, tmp_path)
     assert [line.partition(":")[0] for line in found] == ["c.json, line 1, column 2", "e.json", "gpu"]
-    assert complaints(read_profiles, tmp_path, "A31")[0].startswith("gpu: unknown GPU 'A31'")
+    assert complaints(PROFILES_FILE.read, tmp_path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
 def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,4 +184,4 @@ def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    assert complaints(read_profiles, tmp_path) == ["cannot be read: Permission denied"]
+    assert complaints(PROFILES_FILE.read, tmp_path) == ["cannot be read: Permission denied"]

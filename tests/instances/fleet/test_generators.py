@@ -12,7 +12,7 @@ import pytest
 from documents import complaints
 
 from mig_opt import generate_trace
-from mig_opt.files.fleet.traces import trace_from_json, trace_to_json
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Trace
@@ -30,7 +30,7 @@ def test_every_family(name: str) -> None:
     trace = generate_trace(name, seed=5)
     assert trace.gpus == family.gpus
     assert generate_trace(name, seed=5) == trace
-    assert trace_from_json(trace_to_json(trace)) == trace
+    assert TRACE.from_json(TRACE.to_json(trace)) == trace
     assert trace_bounds(trace).makespan[0].value > 0
     for parameter in family.parameters:
         assert parameter.description

@@ -11,7 +11,7 @@ from nvml_machine import Machine
 
 from mig_opt.batch.journal import Commands
 from mig_opt.errors import InputError
-from mig_opt.files.batch.batches import batch_from_json, batch_to_json
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.driver import Patience
@@ -54,7 +54,7 @@ def test_the_table_is_right_in_spite_of_faults(machine: Machine, tmp_path: Path,
     assert found.batch.source.startswith("measured by mig-opt")
     assert found.batch.source.endswith("beside each other" if not isolated else "alone")
     assert found.batch.spread["even"].keys() == {1, 2, 4}
-    again = batch_from_json(batch_to_json(found.batch))
+    again = BATCH.from_json(BATCH.to_json(found.batch))
     assert (again, again.source, again.spread) == (found.batch, found.batch.source, found.batch.spread)
     assert machine.instances(0) == []
     journal = read_journal(tmp_path / "j")

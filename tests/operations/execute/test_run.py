@@ -20,9 +20,9 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import DriverError, InputError
-from mig_opt.files.batch.batches import write_batch
-from mig_opt.files.batch.journals import JournalFile, read_journal, write_commands
-from mig_opt.files.batch.schedules import write_schedule
+from mig_opt.files.batch.batches import BATCH as BATCH_FILE
+from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
+from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.operations.driver import Patience
@@ -313,9 +313,9 @@ def test_two_processes_do_not_go_on_at_once(machine: Machine, journal: Path, tmp
 
 @pytest.fixture
 def command(machine: Machine, journal: Path, tmp_path: Path) -> list[str]:
-    write_batch(BATCH, tmp_path / "batch.json")
-    write_schedule(PLAN, tmp_path / "plan.json")
-    write_commands(note(tmp_path, "sleep 0.2"), tmp_path / "commands.json")
+    BATCH_FILE.write(BATCH, tmp_path / "batch.json")
+    SCHEDULE.write(PLAN, tmp_path / "plan.json")
+    COMMANDS.write(note(tmp_path, "sleep 0.2"), tmp_path / "commands.json")
     files = [str(tmp_path / name) for name in ("batch.json", "plan.json")]
     return [*files, "--commands", str(tmp_path / "commands.json"), "--journal", str(journal)]
 
@@ -378,7 +378,7 @@ def test_tasks_outlive_the_executor_and_are_found_again(
 def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
     machine: Machine, command: list[str], journal: Path, tmp_path: Path
 ) -> None:
-    write_commands(note(tmp_path, "sleep 60"), tmp_path / "commands.json")
+    COMMANDS.write(note(tmp_path, "sleep 60"), tmp_path / "commands.json")
     process = started(machine, *command)
     until(lambda: ran(tmp_path))
     process.send_signal(signal.SIGINT)
@@ -396,7 +396,7 @@ def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
 def test_undo_ends_tasks_that_outlive_their_executor(
     machine: Machine, command: list[str], journal: Path, tmp_path: Path
 ) -> None:
-    write_commands(note(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 60"), tmp_path / "commands.json")
+    COMMANDS.write(note(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 60"), tmp_path / "commands.json")
     process = started(machine, *command)
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     process.kill()

@@ -8,7 +8,7 @@ import pytest
 from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
-from mig_opt.files.fleet.states import write_state
+from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.operations.rollout.slurm import slurm_change
 
 A100 = get_gpu("A100")
@@ -73,9 +73,9 @@ def test_idle_instances_stay_unless_they_are_in_the_way() -> None:
 
 def test_the_command_writes_them(run: Command, tmp_path: Path) -> None:
     path, out = tmp_path / "state.json", tmp_path / "change.txt"
-    write_state(STATE, path)
+    STATE_FILE.write(STATE, path)
     ended = run("defragment", path, "--free", "nodes", "--slurm", out)
     assert (ended.code, f"Lines for Slurm written to {out}." in ended.out) == (0, True)
     assert "State=RESUME" in out.read_text()
-    write_state(FleetState(A100, 3, HELD), path)
+    STATE_FILE.write(FleetState(A100, 3, HELD), path)
     assert "--slurm: the state does not say which GPUs are on which node" in run("defragment", path, "--slurm", out).err

@@ -8,8 +8,8 @@ import pytest
 from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
-from mig_opt.files.fleet.states import write_state
-from mig_opt.files.fleet.traces import write_trace
+from mig_opt.files.fleet.states import STATE as STATE_FILE
+from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.fleet.registry import generate_trace
 from mig_opt.validation.fleet.logs import check_log
 
@@ -69,8 +69,8 @@ def test_mistakes() -> None:
 
 def test_the_command(run: Command, tmp_path: Path) -> None:
     trace, state = tmp_path / "trace.json", tmp_path / "state.json"
-    write_trace(generate_trace("normal-25", jobs=10, gpus=3, seed=1), trace)
-    write_state(STATE, state)
+    TRACE.write(generate_trace("normal-25", jobs=10, gpus=3, seed=1), trace)
+    STATE_FILE.write(STATE, state)
     ended = run("simulate", trace, "--policy", "first-fit", "--from", state, "--busy-until", 60, "--json")
     assert ended.code == 0
     assert run("simulate", trace, "--from", state).code == 2

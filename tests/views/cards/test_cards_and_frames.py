@@ -15,7 +15,7 @@ from online_worlds import NO_COSTS, job, trace
 from mig_opt import Batch, Deployment, Segment, Task, get_gpu, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.errors import InputError
-from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.batches import BATCH
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
@@ -96,7 +96,7 @@ def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
     file = tmp_path / "tasks.csv"
     tiny.BATCH.to_frame().to_csv(file, index=False)
     assert file.read_text(encoding="utf-8").splitlines()[::3] == ["task,t1_s,t2_s,t4_s,memory_gb", "right,4.0,,,5.0"]
-    assert read_batch(file, gpu="A30").tasks == tiny.BATCH.tasks
+    assert BATCH.read(file, gpu="A30").tasks == tiny.BATCH.tasks
 
 
 def test_columns_without_any_figure_are_of_numbers() -> None:
