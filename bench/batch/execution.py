@@ -17,7 +17,7 @@ from bench.report import Page, parser_of, start
 from mig_opt import Batch, OperationCosts, Task, solve
 from mig_opt.batch.journal import Commands
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.execute.schedules import run_schedule
 from mig_opt.validation import validate
@@ -40,7 +40,7 @@ def scaled(batch: Batch, factor: float) -> Batch:
 
 def executed(factor: float, folder: Path) -> tuple[Execution, bool]:
     """Execute the optimal plan on a new GPU; return what came of it, and whether the validator finds no fault."""
-    batch = scaled(load_instance("rodinia-a30"), factor)
+    batch = scaled(load("rodinia-a30"), factor)
     plan = solve(batch).schedule
     assert plan is not None
     commands = Commands({run.task: ("sleep", f"{run.end - run.begin:.6f}") for run in plan.runs})

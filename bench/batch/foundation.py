@@ -18,7 +18,7 @@ from bench.report import Page, parser_of, start, timed
 from mig_opt import generate_batch, solve
 from mig_opt.heuristics.batch.far import far
 from mig_opt.instances.batch import SCALINGS
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 REPEATS = 7
@@ -53,7 +53,7 @@ def far_speed(sizes: Sequence[tuple[int, float, int]]) -> Iterator[list[str]]:
 
 def proofs(sizes: Sequence[int], seeds: int) -> Iterator[list[str]]:
     """Solve to the proof: the Rodinia kernels, and small batches of the generator."""
-    result, seconds = timed(lambda: solve(load_instance("rodinia-a30")), time.perf_counter)
+    result, seconds = timed(lambda: solve(load("rodinia-a30")), time.perf_counter)
     yield [f"`rodinia-a30`: {result.status.value}, {result.makespan} s", f"{seconds:.2f} s", "< 5 s"]
     for n in sizes:
         taken, proven = [], 0

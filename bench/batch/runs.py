@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances.batch import ScalingName
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
 from mig_opt.studies import environment, rows
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
@@ -57,7 +57,9 @@ class Instance:
     def batch(self) -> Batch:
         """Return the batch."""
         if self.bundled:
-            return load_instance(self.bundled)
+            bundled = load(self.bundled)
+            assert isinstance(bundled, Batch)
+            return bundled
         batch = generate_batch(self.n, scaling=self.scaling, seed=self.seed, gpu=self.gpu, gpus=self.gpus)
         if self.variant == "no operation costs":
             return batch.replace(operations=OperationCosts.zero(batch.gpu))

@@ -11,7 +11,7 @@ from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.simulation import PowerModel
 
 Rows = Iterator[list[str]]
@@ -136,7 +136,7 @@ FIRST_SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def first_trace(seed: int, *, tight: bool) -> Trace:
     """Return 14 Rodinia jobs on an A30 that ask for the smallest instance on which they run, or for the next size."""
-    batch = load_instance("rodinia-a30")
+    batch = load("rodinia-a30")
     profiles = {profile.compute_slices: profile.name for profile in batch.gpu.profiles_of("base")}
     draw = random.Random(seed)
     jobs = []

@@ -16,7 +16,7 @@ from mig_opt import generate_batch, get_gpu
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import far, far_printed, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.registry import get_method
 
 
@@ -106,7 +106,7 @@ def rodinia_a30(_cut: bool) -> Group:
         "particlefilter": 23.23,
         "lu": 28.86,
     }
-    runs = {run.task: run for run in schedule(load_instance("rodinia-a30"), far_published).runs}
+    runs = {run.task: run for run in schedule(load("rodinia-a30"), far_published).runs}
     claims = []
     places = [sorted(ends, key=ends.__getitem__) for ends in (printed, {name: runs[name].end for name in printed})]
     for name, value in printed.items():
@@ -129,7 +129,7 @@ def rodinia_a30(_cut: bool) -> Group:
                 f"`{method.__name__.replace('_', '-')}`", ", ".join(f"{name} {others[name]:.2f}" for name in printed)
             )
             for method in (far, far_printed, far_unrefined)
-            for others in ({run.task: run.end for run in schedule(load_instance("rodinia-a30"), method).runs},)
+            for others in ({run.task: run.end for run in schedule(load("rodinia-a30"), method).runs},)
         ),
     )
 

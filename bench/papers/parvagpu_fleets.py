@@ -15,7 +15,7 @@ from bench.serving.scenarios import PRINTED, SCENARIOS
 from mig_opt import Demand, Deployment, SloRule, deploy
 from mig_opt.heuristics.serving.demand_match import Need, match
 from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, report_plans, start_order
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 
 PROGRAM, TEXT = SloRule(0.45, whole_ms=True), SloRule()
@@ -36,7 +36,9 @@ RIVALS_DIFFER = (
 @cache
 def scenario(number: int, rule: SloRule, processes: int) -> Demand:
     """Return a scenario, S1 to S6, under a rule."""
-    return load_demand(SCENARIOS[number - 1]).replace(rule=rule, max_processes=processes)
+    demand = load(SCENARIOS[number - 1])
+    assert isinstance(demand, Demand)
+    return demand.replace(rule=rule, max_processes=processes)
 
 
 @cache

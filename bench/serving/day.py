@@ -14,7 +14,7 @@ import numpy as np
 from bench.figures import save_figure
 from bench.report import Page, parser_of, start
 from mig_opt import Demand, GpuPool, RateTable, deploy_day, plot
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
 GPUS = 8
@@ -39,7 +39,7 @@ def day(
 
     Each has its own busy hour between 9:00 and 22:00, and rates that differ by up to 5 % from a smooth curve.
     """
-    base = load_demand("parvagpu-s4")
+    base = load("parvagpu-s4")
     chosen = tuple(service for service in base.services if service.name in services)
     random = np.random.default_rng(seed)
     hours = np.arange(steps) * 24 / steps

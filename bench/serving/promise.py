@@ -18,7 +18,7 @@ from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requ
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.errors import InputError
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 
 SHARE = 0.99
 KINDS = ("even", "poisson", "bursty")
@@ -38,8 +38,9 @@ _LIMIT = 120.0
 def demands(*, cut: bool) -> dict[str, Demand]:
     """Return the demands by their names: the scenarios of ParvaGPU, and ten copies of the fifth."""
     if cut:
-        return {"S1": load_demand("parvagpu-s1")}
-    found = {f"S{number}": load_demand(f"parvagpu-s{number}") for number in range(1, 7)}
+        return {"S1": load("parvagpu-s1")}
+    loaded = {f"S{number}": load(f"parvagpu-s{number}") for number in range(1, 7)}
+    found = {name: demand for name, demand in loaded.items() if isinstance(demand, Demand)}
     return found | {"S5 x 10": copies(found["S5"], 10)}
 
 

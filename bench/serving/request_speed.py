@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.report import Page, parser_of, start, timed
 from mig_opt import Demand, Deployment, deploy, simulate_requests
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 
 CASES = (
     ("even", "least-work", 20_000_000),
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "request_speed.md", "a hundredth of the requests, in a second")
     options = parser.parse_args(arguments)
-    demand = load_demand("parvagpu-s5")
+    demand = load("parvagpu-s5")
     deployment = deploy(demand).deployment
     assert deployment is not None
     page = Page("request_speed", "Speed of the simulation of requests", "mig-opt", "numpy", folder=options.results)

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from bench.figures import COLOURS, DASHES, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start, timed
 from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.validation import validate_change, validate_deployment
 
 SCENARIOS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
@@ -38,7 +38,9 @@ _PUBLISHED = SloRule(0.45, whole_ms=True)
 def scenario(name: str, rule: str) -> Demand:
     """Return a bundled scenario under one of :data:`RULES`."""
     _, slo_rule, processes = RULES[rule]
-    return load_demand(name).replace(rule=slo_rule or _PUBLISHED, max_processes=processes)
+    demand = load(name)
+    assert isinstance(demand, Demand)
+    return demand.replace(rule=slo_rule or _PUBLISHED, max_processes=processes)
 
 
 def copies(demand: Demand, number: int, *, spread: float = 0.0, seed: int = 0) -> Demand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mig_opt.files.schema import FILES
+from mig_opt.files import KINDS
 from mig_opt.files.schema import schema as schema_of
 
 LIMITS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "maximum": "at most {}", "minItems": "not empty"}
@@ -15,7 +15,7 @@ def formats() -> str:
     """Return a section for each kind of file, with a table for each kind of object in it."""
     known: dict[str, Any] = {}
     parts = []
-    for kind in FILES:
+    for kind in KINDS:
         schema = schema_of(kind)
         parts += [f"## `{schema['title']}`", schema.get("description", "")]
         parts += _object(schema)

@@ -113,16 +113,18 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
 
 
 def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
+    from mig_opt.batch.batch import Batch
     from mig_opt.files.batch.batches import BATCH
     from mig_opt.files.documents import read_text
-    from mig_opt.instances.bundled import load_instance
+    from mig_opt.instances.bundled import load
 
     document: str | bytes
     label = source = name
     if name == STANDARD_INPUT:
         document, label, source = given or piped(name) or b"", _PIPED, _PIPED
     elif is_bundled(name, "batch"):
-        bundled = load_instance(name)
+        bundled = load(name)
+        assert isinstance(bundled, Batch)
         if gpu is None:
             return bundled
         # Through its file format, which finds everything about it that does not fit the other GPU.

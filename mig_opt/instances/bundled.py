@@ -200,7 +200,7 @@ def instance_info(name: str) -> InstanceInfo:
     try:
         return _index()[name]
     except KeyError:
-        raise _unknown(name, tuple(_index())) from None
+        raise InputError([Problem("name", f"no bundled instance {name!r}; {nearest(name, _index())}")]) from None
 
 
 @overload
@@ -224,57 +224,6 @@ def load(name: str) -> Batch | Demand:
     (8, 1.1136, 6)
     """
     return _load_batch(name) if instance_info(name).kind == "batch" else _load_demand(name)
-
-
-def load_instance(name: str) -> Batch:
-    """Return a bundled batch.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name; the message offers the nearest. If it is a demand, it says so.
-
-    Examples
-    --------
-    >>> batch = load_instance("rodinia-a30")
-    >>> batch.gpu.name, len(batch.tasks), batch.tasks[0].times[2]
-    ('A30-24GB', 8, 1.1136)
-    """
-    return _load_batch(_of_kind(name, "batch"))
-
-
-def load_demand(name: str) -> Demand:
-    """Return a bundled demand.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name; the message offers the nearest. If it is a batch, it says so.
-
-    Examples
-    --------
-    >>> demand = load_demand("parvagpu-s1")
-    >>> len(demand.services), demand.pools[0].gpu.name, demand.max_processes
-    (6, 'A100-80GB', 3)
-    """
-    return _load_demand(_of_kind(name, "demand"))
-
-
-def _of_kind(name: str, kind: InstanceKind) -> str:
-    info = _index().get(name)
-    if info is None:
-        raise _unknown(name, instance_names(kind))
-    if info.kind == kind:
-        return name
-    if kind == "batch":
-        message = f"{name!r} is a demand of services, not a batch of tasks; load it with load_demand"
-    else:
-        message = f"{name!r} is a batch of tasks, not a demand of services; load it with load_instance"
-    raise InputError([Problem("name", message)])
-
-
-def _unknown(name: str, known: tuple[str, ...]) -> InputError:
-    return InputError([Problem("name", f"no bundled instance {name!r}; {nearest(name, known)}")])
 
 
 @cache

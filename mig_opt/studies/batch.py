@@ -14,10 +14,10 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.instances.batch import generate_batch
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import instance_names, load
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, relative_gap
@@ -80,7 +80,14 @@ class BatchRun(StudyRun):
     def load(cls, source: BundledBatch | BatchFromFile, folder: Path) -> Batch:
         """Return the batch in a file or of a bundled instance."""
         if isinstance(source, BundledBatch):
-            batch = load_instance(source.instance)
+            name, known = source.instance, instance_names()
+            if name not in known:
+                no_batch = "no bundled instance"
+                if name in instance_names("demand"):
+                    no_batch = "a demand of services, not a batch of tasks"
+                raise InputError([Problem("name", f"{name!r} is {no_batch}; {nearest(name, known)}")])
+            batch = load(name)
+            assert isinstance(batch, Batch)
         else:
             batch = BATCH.read(folder / source.file, gpu=source.gpu)
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)

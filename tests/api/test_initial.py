@@ -28,7 +28,7 @@ from mig_opt import (
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 ANYWHERE = [method.name for method in methods() if "partition" not in method.options]
@@ -91,12 +91,12 @@ def test_what_no_times_mend_is_named() -> None:
 
 
 def test_deploy_begins_with_a_deployment() -> None:
-    demand = load_demand("parvagpu-s2")
+    demand = load("parvagpu-s2")
     best = deploy(demand).deployment
     assert deploy(demand, "first-fit").gpus > len(best.gpus)
     assert deploy(demand, "first-fit", initial=best).gpus == len(best.gpus)
     with pytest.raises(InputError, match=r"initial\.services"):
-        deploy(load_demand("parvagpu-s5"), initial=best)
+        deploy(load("parvagpu-s5"), initial=best)
     with pytest.raises(InputError, match="initial: is not for runs in which only some"):
         deploy(demand, running=best, initial=best, only=[demand.services[0].name])
 
@@ -110,7 +110,7 @@ def test_the_commands_take_files(run: Command, tmp_path: Path) -> None:
     outcome = run("solve", batch, "--initial", plan)
     assert (outcome.code, outcome.out) == (2, "")
     assert "--initial.tasks[0]: task 'big'" in outcome.err
-    demand = load_demand("parvagpu-s2")
+    demand = load("parvagpu-s2")
     DEPLOYMENT.write(deploy(demand).deployment, fleet)
     given = ("parvagpu-s2", "--method", "first-fit", "--initial", fleet, "--json")
     assert run("deploy", *given).json["gpus"] == 3

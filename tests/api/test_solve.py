@@ -27,14 +27,14 @@ from mig_opt import (
     methods,
     solve,
 )
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.models.batch import portfolio
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
-HARD = load_instance("miso-a100-32")
+HARD = load("miso-a100-32")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from mig_opt import Job, Trace, get_gpu, simulate
 from mig_opt.cli.fleet.simulate import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
 from mig_opt.files.fleet.traces import TRACE
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.studies import compare
 
 
@@ -34,7 +34,7 @@ def test_runs_of_methods(bar: Bar) -> None:
             super().on_incumbent(seconds, plan, lower_bound)
             seen.append(state(bar))
 
-    batches = {"rodinia-a30": load_instance("rodinia-a30")}
+    batches = {"rodinia-a30": load("rodinia-a30")}
     compare(batches, ["far", "lpt"], callbacks=Seen(bar))
     assert any(text.startswith("0/3 runs, now: far on rodinia-a30, 29.2") for text in seen)
     assert state(bar).startswith("1/3 runs, now: lpt on rodinia-a30, ")

@@ -18,7 +18,7 @@ from places import DOCS
 import mig_opt
 from mig_opt import GpuModel, catalogue, validation
 from mig_opt.cli.commands import COMMANDS
-from mig_opt.files.schema import FILES
+from mig_opt.files import KINDS
 from mig_opt.files.schema import schema as schema_of
 
 
@@ -51,7 +51,7 @@ def test_every_command_has_its_section() -> None:
 
 def test_every_key_of_every_file_has_its_row() -> None:
     text = formats.formats()
-    for kind in FILES:
+    for kind in KINDS:
         schema = schema_of(kind)
         assert f"## `{schema['title']}`" in text
         for entry in (schema, *schema["$defs"].values()):

@@ -14,7 +14,7 @@ from places import SHARED
 from mig_opt.batch.batch import Task
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import import_profiles
-from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load_demand, load_instance
+from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import ProfileTable, front
@@ -36,7 +36,7 @@ DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
 
 @pytest.mark.parametrize("name", instance_names())
 def test_loads_and_every_task_has_an_option(name: str) -> None:
-    batch, info = load_instance(name), instance_info(name)
+    batch, info = load(name), instance_info(name)
     assert batch.name == name
     assert (len(batch.tasks), batch.gpu.name) == (info.n, info.gpu)
     assert batch.gpus == 1
@@ -46,7 +46,7 @@ def test_loads_and_every_task_has_an_option(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEMANDS)
 def test_demand_loads_and_every_service_can_be_served(name: str) -> None:
-    demand, info = load_demand(name), instance_info(name)
+    demand, info = load(name), instance_info(name)
     assert demand.name == name
     assert info.kind == "demand"
     assert len(demand.services) == info.n
@@ -96,14 +96,14 @@ def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
 
 def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
     def slower(name: str, less: int, more: int) -> set[str]:
-        tasks = load_instance(name).tasks
+        tasks = load(name).tasks
         return {t.name for t in tasks if less in t.times and more in t.times and t.times[more] > t.times[less]}
 
     def super_linear(name: str, less: int, more: int) -> set[str]:
-        tasks = [t for t in load_instance(name).tasks if less in t.times and more in t.times]
+        tasks = [t for t in load(name).tasks if less in t.times and more in t.times]
         return {t.name for t in tasks if Decimal(repr(t.times[less])) * less > Decimal(repr(t.times[more])) * more}
 
-    rodinia = {task.name for task in load_instance("rodinia-a30").tasks}
+    rodinia = {task.name for task in load("rodinia-a30").tasks}
     assert slower("rodinia-a30", 2, 4) == rodinia - {"gaussian", "lavaMD"}
     assert slower("rodinia-a30", 1, 4) == {"huffman", "pathfinder"}
     assert not super_linear("rodinia-a30", 1, 2)
@@ -123,7 +123,7 @@ def test_rodinia_matches_what_was_published() -> None:
         row["task"]: {size: float(row[f"t{size}_s"]) for size in (1, 2, 4) if row[f"t{size}_s"]}
         for row in rows("rodinia_a30/times.csv")
     }
-    assert {task.name: dict(task.times) for task in load_instance("rodinia-a30").tasks} == published
+    assert {task.name: dict(task.times) for task in load("rodinia-a30").tasks} == published
 
 
 @needs_published
@@ -133,7 +133,7 @@ def test_miso_32_matches_what_was_published() -> None:
         times = published.setdefault(f"{row['model']}-b{row['batch']}", {})
         times[int(row["gpcs"])] = float(1000 * Decimal(row["mean_iter_s_excl_first"]))
     assert len(published) == 32
-    assert {task.name: dict(task.times) for task in load_instance("miso-a100-32").tasks} == published
+    assert {task.name: dict(task.times) for task in load("miso-a100-32").tasks} == published
 
 
 @needs_published
@@ -147,7 +147,7 @@ def test_miso_100_matches_what_was_published() -> None:
         for row in rows("miso/jobs_100.csv")
     )
     assert len(published) == 100
-    assert load_instance("miso-a100-100").tasks == published
+    assert load("miso-a100-100").tasks == published
 
 
 @cache
@@ -173,6 +173,6 @@ def test_parvagpu_matches_what_was_published(name: str) -> None:
         tables=tables.values(),
         scenario=name[-2:].upper(),
     )
-    demand = load_demand(name)
+    demand = load(name)
     assert demand.services == published.services
     assert {table.model: table for table in demand.tables}.items() <= tables.items()

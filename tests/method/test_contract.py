@@ -31,7 +31,7 @@ from mig_opt import (
     plan_change,
     solve,
 )
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.result import TrajectoryPoint
 from mig_opt.models.fleet.admission import admission_optimum
 from mig_opt.models.fleet.optimum import trace_optimum
@@ -39,7 +39,7 @@ from mig_opt.models.fleet.optimum import trace_optimum
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 
 BATCH = generate_batch(7, gpu="A30", seed=2)
-DEMAND = load_demand("parvagpu-s2")
+DEMAND = load("parvagpu-s2")
 STATE = FleetState(A100, 3, tuple(HeldInstance(gpu, "1g.5gb", start) for gpu in range(3) for start in (1, 4)))
 TRACE = Trace(tuple(Job(str(at), at, {1: 9.0 + at, 2: 5.0, 4: 3.0 + at / 2}) for at in range(4)), A30)
 

@@ -15,7 +15,7 @@ from strategies import tiny_batches
 
 from mig_opt import Batch, InputError, Method, Schedule, SolverError, Status, Task, get_gpu, methods, solve
 from mig_opt.heuristics.batch.fixed_partition import mixed_partitions, suitable_partitions
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.method.result import TrajectoryPoint, relative_gap
@@ -134,7 +134,7 @@ def test_interrupt_keeps_the_best_schedule(method: str) -> None:
 
 
 def test_time_limit_gives_a_schedule_with_an_honest_gap() -> None:
-    result = solve(load_instance("miso-a100-32"), time_limit=0.5)
+    result = solve(load("miso-a100-32"), time_limit=0.5)
     assert result.status is Status.FEASIBLE
     assert result.makespan is not None
     assert result.lower_bound < 2506.85 + 1e-6 < result.makespan + 2e-6
@@ -212,7 +212,7 @@ def test_stop_may_say_so_before_there_is_a_schedule(method: str) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("which", ["schedule", "bound"])
 def test_stop_reaches_the_solver(which: str, workers: int) -> None:
-    batch = load_instance("miso-a100-32")  # its bound rises within a tenth of a second
+    batch = load("miso-a100-32")  # its bound rises within a tenth of a second
     first = solve(batch, "far").trajectory[-1]
     assert first.makespan is not None
 

@@ -12,13 +12,13 @@ import mig_opt
 from mig_opt import Deployment, InputError, deploy
 from mig_opt.files.serving.demands import DEMAND as DEMAND_FILE
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.validation import validate_deployment
 
-DEMAND = load_demand("parvagpu-s1")
+DEMAND = load("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")
 NOTHING = Deployment((), ())
 TABLE, POOL, SERVICE = DEMAND.tables[0], DEMAND.pools[0], DEMAND.services[0]

@@ -8,7 +8,7 @@ from fleet_model import fewest_gpus
 from hypothesis import given, settings
 
 from mig_opt.errors import InputError
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 
@@ -23,7 +23,7 @@ def test_prices_see_what_slices_do_not() -> None:
 
 @pytest.mark.parametrize(("name", "gpus"), [("s1", 2), ("s2", 3), ("s3", 5), ("s4", 7), ("s5", 12), ("s6", 15)])
 def test_bounds_of_the_scenarios_are_their_optima(name: str, gpus: int) -> None:
-    assert fleet_bounds(load_demand(f"parvagpu-{name}"))[0].gpus == gpus
+    assert fleet_bounds(load(f"parvagpu-{name}"))[0].gpus == gpus
 
 
 def test_a_service_that_nothing_serves_has_no_bound() -> None:

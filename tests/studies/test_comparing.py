@@ -8,14 +8,14 @@ from study_parts import failing, method_that, problems
 from mig_opt import Batch, generate_batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.batch.far import far
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.studies import compare
 from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
 
 
 def test_compare() -> None:
-    batches = {"rodinia": load_instance("rodinia-a30"), "small": generate_batch(4)}
+    batches = {"rodinia": load("rodinia-a30"), "small": generate_batch(4)}
     found = compare(batches, ["far", "cp", "auto"])
     assert list(found.by_batch) == list(batches)
     assert [[run.run.column for run in runs] for runs in found.by_batch.values()] == [["far", "cp"]] * 2

@@ -74,7 +74,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert mig_opt.read(Deployment, tmp_path / "plan.csv").gpus == deployment.gpus
     mig_opt.write(A100.operation_costs, tmp_path / "costs.json", gpu=A100)
     assert mig_opt.read(mig_opt.OperationCosts, tmp_path / "costs.json") == A100.operation_costs
-    study = Study([BundledBatch("rodinia-a30"), GeneratedBatches((20,))], [MethodSettings("far")])
+    study = Study((BundledBatch("rodinia-a30"), GeneratedBatches((20,))), (MethodSettings("far"),))
     mig_opt.write(study, tmp_path / "study.json")
     assert mig_opt.read(Study, tmp_path / "study.json") == study
     (tmp_path / "requests.csv").write_text("time,service\n0.5,chat\n")

@@ -82,11 +82,11 @@ def _load(call: Call, arguments: Sequence[str], given: options.BatchOptions) -> 
 
 def _on_record(batches: dict[str, Batch], arguments: Sequence[str]) -> dict[str, float]:
     """Return the best makespans on record of those batches that are bundled ones as they are."""
-    from mig_opt.instances.bundled import instance_info, instance_names, load_instance
+    from mig_opt.instances.bundled import instance_info, instance_names, load
 
     found = {}
     for name, batch in batches.items():
-        if name in arguments and name in instance_names() and batch == load_instance(name):
+        if name in arguments and name in instance_names() and batch == load(name):
             best = instance_info(name).best_known
             if best is not None and best.makespan is not None:
                 found[name] = best.makespan.value

@@ -84,12 +84,14 @@ def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
 def _source(name: str, document: bytes | None) -> Demand | Path | str | bytes:
     """Return the origin of services: a bundled demand, a CSV file, or a JSON document."""
     from mig_opt.files.documents import read_text
-    from mig_opt.instances.bundled import load_demand
+    from mig_opt.instances.bundled import load
 
     if name == STANDARD_INPUT:
         return document or piped(name) or b""
     if is_bundled(name, "demand"):
-        return load_demand(name)
+        bundled = load(name)
+        assert isinstance(bundled, Demand)
+        return bundled
     return Path(name) if is_table(name) and os.access(name, os.F_OK) else read_text(name)
 
 

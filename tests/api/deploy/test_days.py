@@ -15,7 +15,7 @@ from mig_opt.api.change import plan_change
 from mig_opt.api.deploy import days
 from mig_opt.api.deploy.days import deploy_day
 from mig_opt.errors import InputError, UnknownMethodError
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status
@@ -186,7 +186,7 @@ def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
 
 
 def test_a_method_that_needs_more_gpus_than_there_are_finds_no_plan():
-    demand = load_demand("parvagpu-s3")
+    demand = load("parvagpu-s3")
     few = demand.replace(pools=(GpuPool(demand.pools[0].gpu, 5),))
     rates = RateTable((0.0, 60.0), {service.name: (service.rate,) for service in demand.services})
     result = checked(Day(few, rates), method="mig-serving-fast")

@@ -20,7 +20,7 @@ from mig_opt import (
 )
 from mig_opt.api.deploy import why_unservable
 from mig_opt.heuristics.serving import search as search_module
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -31,7 +31,7 @@ SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
 def test_every_method_serves_the_scenarios(method: str) -> None:
     """``deploy`` itself validates what comes out."""
     for number in (1, 4, 6):
-        result = deploy(load_demand(f"parvagpu-s{number}"), method)
+        result = deploy(load(f"parvagpu-s{number}"), method)
         assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
         assert result.method == method
         assert result.gpus is not None
@@ -63,7 +63,7 @@ def test_absurd_demands_are_refused(method: str) -> None:
 
 @pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
-    wanted = load_demand("parvagpu-s3")
+    wanted = load("parvagpu-s3")
     few = wanted.replace(pools=(GpuPool(A100, 3), GpuPool(A30, 1)))
     result = deploy(few, method)
     assert (result.status, result.deployment) == (Status.INFEASIBLE, None)

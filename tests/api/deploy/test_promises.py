@@ -13,7 +13,7 @@ from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import why_unkept
 from mig_opt.errors import InputError
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
@@ -172,8 +172,8 @@ def test_rates_that_take_too_many_segments():
 
 
 def test_headroom_raises_all_rates():
-    raised = load_demand("parvagpu-s1").with_headroom(0.5)
-    assert [s.rate for s in raised.services] == [1.5 * s.rate for s in load_demand("parvagpu-s1").services]
+    raised = load("parvagpu-s1").with_headroom(0.5)
+    assert [s.rate for s in raised.services] == [1.5 * s.rate for s in load("parvagpu-s1").services]
     for wrong in (-0.1, 101.0, float("nan")):
         with pytest.raises(InputError):
             raised.with_headroom(wrong)
@@ -183,7 +183,7 @@ def test_headroom_raises_all_rates():
 @pytest.mark.parametrize("kind", ["even", "poisson"])
 @pytest.mark.parametrize("name", ["parvagpu-s2", "parvagpu-s3"])
 def test_the_scenarios_keep_their_promise_on_other_seeds(name, kind):
-    scenario = load_demand(name)
+    scenario = load(name)
     found = deploy_with_promise(scenario, Promise(0.99, Arrivals(kind)))
     assert found.status is Status.OPTIMAL
     for seed in (11, 12):

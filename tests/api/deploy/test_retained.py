@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, methods, plan_change
 from mig_opt.api.deploy import retained_segments
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.registry import get_deploy_method
 from mig_opt.validation import validate_change
 
@@ -106,7 +106,7 @@ def test_methods_that_cannot_leave_segments_say_so(method: str) -> None:
 @pytest.mark.deep
 def test_every_service_alone_on_the_scenarios() -> None:
     for number in range(1, 7):
-        wanted = load_demand(f"parvagpu-s{number}")
+        wanted = load(f"parvagpu-s{number}")
         running = running_for(wanted)
         for service in wanted.services:
             result = deploy(

@@ -23,7 +23,7 @@ from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.batch import generate_batch
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
@@ -324,7 +324,7 @@ def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> N
         return dataclasses.replace(found, lower_bound=0.0)
 
     monkeypatch.setattr(oracle_module, "solve", unsure)
-    explanation = explain(load_instance("rodinia-a30"), 28.0)
+    explanation = explain(load("rodinia-a30"), 28.0)
     assert explanation.verdict is Verdict.UNKNOWN
     assert explanation.conflicts == ()
     assert explanation.makespan == pytest.approx(29.26148)
@@ -340,7 +340,7 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         return solve(*arguments, **options)
 
     monkeypatch.setattr(oracle_module, "solve", interrupted)
-    explanation = explain(load_instance("rodinia-a30"), 28.0)
+    explanation = explain(load("rodinia-a30"), 28.0)
     assert explanation.interrupted
     assert explanation.verdict is Verdict.IMPOSSIBLE
     (conflict,) = explanation.conflicts

@@ -26,7 +26,7 @@ from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
 
 ONE = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
@@ -70,7 +70,7 @@ def paths(batch: Batch, schedule: Schedule, certificate: Certificate) -> set[str
 
 def test_rodinia() -> None:
     """Its ticks are finer than floating-point numbers allow for: a proof within hundredths of a millisecond."""
-    batch = load_instance("rodinia-a30")
+    batch = load("rodinia-a30")
     schedule = solve(batch, "milp").schedule
     assert schedule is not None
     found = prove(batch, schedule, "milp-cbc", within=1e-5, time_limit=60)
@@ -89,7 +89,7 @@ def test_within(far: Schedule) -> None:
 
 
 def test_open_when_there_is_no_time(far: Schedule) -> None:
-    batch = load_instance("miso-a100-32")
+    batch = load("miso-a100-32")
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     found = prove(batch, schedule, time_limit=1e-6)

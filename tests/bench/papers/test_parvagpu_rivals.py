@@ -6,17 +6,17 @@ import pytest
 
 from bench.papers.parvagpu_rivals import WEIGHTS, fast_gpus, readings
 from mig_opt import deploy
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_enumeration_needs_as_many_gpus_as_the_method(number: int) -> None:
-    demand = load_demand(f"parvagpu-s{number}").replace(max_processes=1)
+    demand = load(f"parvagpu-s{number}").replace(max_processes=1)
     assert fast_gpus(demand) == deploy(demand, "mig-serving-fast").gpus
 
 
 def test_readings_differ_in_what_they_allow() -> None:
-    demand = load_demand("parvagpu-s1").replace(max_processes=1)
+    demand = load("parvagpu-s1").replace(max_processes=1)
     found = readings([demand])
     assert len(found) == len(WEIGHTS) + 2
     assert found["score weighted by what is not served yet"] == [fast_gpus(demand)]

@@ -13,7 +13,7 @@ from mig_opt import FleetState, HeldInstance, InputError, get_gpu
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.fleet.segments import deployment_in
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 
 A30, A100 = get_gpu("A30"), get_gpu("A100-80GB")
 HELD = HeldInstance(0, "1g.6gb", 3, idle=True), HeldInstance(1, "2g.12gb", 0, "job 7", owner="ada")
@@ -97,7 +97,7 @@ def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) ->
 
 
 def test_instances_of_others_are_named() -> None:
-    demand = load_demand("parvagpu-s1")
+    demand = load("parvagpu-s1")
     held = HeldInstance(0, "2g.20gb", 0, "lab/train", owner="lab/train"), HeldInstance(0, "1g.10gb", 2)
     with pytest.raises(InputError) as error:
         deployment_in(FleetState(A100, 1, held), demand)

@@ -8,7 +8,7 @@ import pytest
 from command_line import Command, called
 
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.validation import validate_deployment
 
 SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name": "a", "slo": 0.2, "rate": 799}],
@@ -62,6 +62,6 @@ def test_latencies_of_the_whole_slo(deploy: Command) -> None:
 def test_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "fleet.json"
     assert called(capsys, "deploy", "parvagpu-s3", "--promise", "99%", "-q", "-o", path).code == 0
-    assert validate_deployment(load_demand("parvagpu-s3"), DEPLOYMENT.read(path)).valid
+    assert validate_deployment(load("parvagpu-s3"), DEPLOYMENT.read(path)).valid
     serve = ("serve", path, "--services", "parvagpu-s3", "--promise", "99%", "--seed", 5)
     assert called(capsys, *serve).code == 0

@@ -17,7 +17,7 @@ from strategies import tiny_batches
 from mig_opt import Batch, solve
 from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.programs import export_model
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.cbc import Cbc
@@ -51,7 +51,7 @@ def test_the_optimum_of_a_file_is_that_of_solve(suffix: str, strict: bool, tmp_p
 
 def test_pulp_reads_it_back(tmp_path: Path) -> None:
     path = tmp_path / "rodinia.mps"
-    export_model(load_instance("rodinia-a30"), path)
+    export_model(load("rodinia-a30"), path)
     variables, program = pulp.LpProblem.fromMPS(str(path))
     assert "run_gaussian_on_2g_12gb_at_0" in variables
     outcome = solve_program(program, Cbc(), Control[Schedule]())

@@ -11,7 +11,7 @@ from mig_opt.batch.loads import local_search as load_search
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.batch import local_search
 from mig_opt.instances.batch import ScalingName
-from mig_opt.instances.bundled import load_instance
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
@@ -61,7 +61,7 @@ def test_a_seed_decides_everything() -> None:
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_search, "_MAX_CHOICES", 3)
     monkeypatch.setattr(load_search, "LoadSearch", None)
-    batch = load_instance("rodinia-a30")
+    batch = load("rodinia-a30")
     assert makespan(batch, "search") == makespan(batch, "far")
 
 

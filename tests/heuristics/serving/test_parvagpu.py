@@ -233,9 +233,9 @@ COUNTS = {
 
 def published_demand(scenario: str) -> Demand:
     """The scenario as it comes with the package, or as it was published."""
-    load_demand = getattr(mig_opt, "load_demand", None)
-    if load_demand is not None:
-        bundled: Demand = load_demand(f"parvagpu-{scenario.lower()}")
+    load = getattr(mig_opt, "load", None)
+    if load is not None:
+        bundled: Demand = load(f"parvagpu-{scenario.lower()}")
         return bundled.replace(rule=SloRule(0.45, whole_ms=True))
     if not published.FOLDER.is_dir():
         pytest.skip("needs the published data")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from mig_opt import Demand, Status, deploy
 from mig_opt.heuristics.serving.search import search
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.deployment import Deployment
@@ -20,7 +20,7 @@ PUBLISHED_RULE = SloRule(0.45, whole_ms=True)
     ("rule", "expected"), [(SloRule(), (2, 3, 5, 7, 12, 15)), (PUBLISHED_RULE, (2, 3, 5, 7, 12, 16))]
 )
 def test_reaches_the_exact_count_on_the_scenarios(rule: SloRule, expected: tuple[int, ...]) -> None:
-    found = [deploy(load_demand(f"parvagpu-s{number}").replace(rule=rule), "search").gpus for number in range(1, 7)]
+    found = [deploy(load(f"parvagpu-s{number}").replace(rule=rule), "search").gpus for number in range(1, 7)]
     assert tuple(found) == expected
 
 
@@ -36,13 +36,13 @@ def copies(demand: Demand, number: int) -> Demand:
 @pytest.mark.parametrize(("number", "gpus"), [(2, 24), (5, 59), (10, 118)])
 def test_many_copies_of_a_scenario(number: int, gpus: int) -> None:
     """The counts that integer programming proves."""
-    demand = copies(load_demand("parvagpu-s5").replace(rule=PUBLISHED_RULE), number)
+    demand = copies(load("parvagpu-s5").replace(rule=PUBLISHED_RULE), number)
     assert deploy(demand, "search").gpus == gpus
 
 
 @pytest.mark.deep
 def test_a_thousand_services() -> None:
-    result = deploy(copies(load_demand("parvagpu-s5"), 100), "search", time_limit=20)
+    result = deploy(copies(load("parvagpu-s5"), 100), "search", time_limit=20)
     assert result.gpus is not None
     assert result.gpus <= result.lower_bound * 1.005
 

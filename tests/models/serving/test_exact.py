@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mig_opt import Demand, Deployment, Segment, Status, deploy
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
-from mig_opt.instances.bundled import load_demand
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.serving.exact import exact
@@ -37,7 +37,7 @@ from mig_opt.validation import validate_deployment
     ids=["half", "0.45", "published program"],
 )
 def test_the_scenarios(changes: dict[str, object], expected: tuple[int, ...]) -> None:
-    results = [deploy(load_demand(f"parvagpu-s{number}").replace(**changes)) for number in range(1, 7)]
+    results = [deploy(load(f"parvagpu-s{number}").replace(**changes)) for number in range(1, 7)]
     assert tuple(result.gpus for result in results) == expected
     assert all(result.status is Status.OPTIMAL for result in results)
     assert all(result.proven == ("gpus", "compute slices") for result in results)
@@ -95,7 +95,7 @@ def test_too_few_gpus_are_infeasible_with_the_reason() -> None:
 
 def test_cbc_takes_over_where_highs_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Highs, "missing", lambda self: "not here")
-    result = deploy(load_demand("parvagpu-s3"))
+    result = deploy(load("parvagpu-s3"))
     assert (result.status, result.gpus, result.compute_slices) == (Status.OPTIMAL, 5, 30)
 
 
@@ -108,7 +108,7 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
         return SolverOutcome(Status.INFEASIBLE, None, math.inf, None) if self.tolerance < 1e-8 else run(self, job)
 
     monkeypatch.setattr(Highs, "run", errs)
-    demand = load_demand("parvagpu-s2")
+    demand = load("parvagpu-s2")
     control = Control(judge=Deployment.goals)
     exact(demand, control)
     assert control.goals is not None
@@ -123,7 +123,7 @@ def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.Mon
         return SolverOutcome(status, None, math.inf, None)
 
     monkeypatch.setattr(Highs, "run", errs)
-    demand = load_demand("parvagpu-s2")
+    demand = load("parvagpu-s2")
     control = Control(judge=Deployment.goals)
     exact(demand, control)
     assert not control.infeasible
