@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.method.registry import AUTO, Registry
 from mig_opt.method.result import TrajectoryPoint
-from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
-
-_MOST_WORKERS = 1000
+from mig_opt.rules import entries_of, wrong_type
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Flag, Seconds, Share, Whole
 
 Stop = Callable[[TrajectoryPoint], bool]
 """Asked after each improvement of the plan or the bound; True ends the run."""
@@ -137,33 +137,24 @@ class RunOptions:
     time_limit: must be a finite number of seconds > 0, is 0
     """
 
-    time_limit: float | None = None
-    seed: int = 0
-    workers: int | None = None
+    time_limit: Seconds | None = None
+    seed: Annotated[int, Whole(0, 2**31 - 1)] = 0
+    workers: Annotated[int, Whole(1, 1000)] | None = None
     callbacks: Callbacks | Sequence[Callbacks] = ()
-    gap: float = 0.0
+    gap: Share = 0.0
     stop: Stop | None = None
-    deterministic: bool = False
+    deterministic: Flag = False
 
     def __post_init__(self) -> None:
-        problems = list(self._problems())
-        if problems:
-            raise InputError(problems)
+        check_values(self)
         object.__setattr__(self, "seed", int(self.seed))
 
     def _problems(self) -> Iterator[Problem]:
-        if self.time_limit is not None:
-            yield from wrong_number("time_limit", self.time_limit, "a finite number of seconds > 0", above=0)
-        yield from wrong_integer("seed", self.seed, 0, 2**31 - 1)
-        if self.workers is not None:
-            yield from wrong_integer("workers", self.workers, 1, _MOST_WORKERS)
         if not isinstance(self.callbacks, Callbacks):
             wanted = "a Callbacks object, not the class or a function"
             yield from problems_of(entries_of, "callbacks", self.callbacks, Callbacks, wanted)
-        yield from wrong_share("gap", self.gap)
         if self.stop is not None and not callable(self.stop):
             yield wrong_type("stop", self.stop, "a function of a TrajectoryPoint")
-        yield from wrong_flag("deterministic", self.deterministic)
 
 
 def run_options(

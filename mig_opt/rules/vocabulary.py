@@ -123,6 +123,20 @@ class NotBlank(Rule):
         return isinstance(value, str) and not (not value or value.isspace())
 
 
+class TrueOrFalse(Rule):
+    """A flag."""
+
+    __slots__ = ()
+
+    def fine(self, value: Any) -> bool:
+        """Return True if a value is right."""
+        return isinstance(value, bool)
+
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value."""
+        return other_type(value, "True or False")
+
+
 @dataclass(frozen=True, slots=True)
 class Text(Rule):
     """A text, which may be empty; ``words`` say which."""
@@ -246,6 +260,7 @@ Share = Annotated[float, Number(at_least=0, at_most=1, words="a share from 0 to 
 Count = Annotated[int, Whole(1, 2**31 - 1)]
 GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
 Index = Annotated[int, stated(minimum=0)]
+Flag = Annotated[bool, TrueOrFalse()]
 Times = Annotated[
     Mapping[Annotated[int, Size()], Seconds],
     BySize(),

@@ -16,7 +16,7 @@ _CLOCK = re.compile(r"([0-9]{1,4}):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
 def read_rates(path: str | Path) -> RateTable:
-    """Read rates of services over time from a CSV file.
+    r"""Read rates of services over time from a CSV file.
 
     The column ``time`` has seconds, or the time of day as ``H:MM`` or ``H:MM:SS``; every other column is that of a
     service, with its requests per second from that time until the next row. The last row has a time only: it says when
@@ -36,21 +36,19 @@ def read_rates(path: str | Path) -> RateTable:
     ------
     InputError
         With every problem, each with its line and column.
-    """
-    path = file_path(path)
-    return rates_from_csv(read_text(path), source=str(path))
-
-
-def rates_from_csv(text: str, *, source: str = "") -> RateTable:
-    r"""Return the rates in the text of such a file.
 
     Examples
     --------
-    >>> table = rates_from_csv("time,chat\n0:00,10\n0:30,25\n1:00,\n")
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("time,chat\n0:00,10\n0:30,25\n1:00,\n")
+    ...     file.flush()
+    ...     table = read_rates(file.name)
     >>> table.times, table.rates["chat"]
     ((0.0, 1800.0, 3600.0), (10.0, 25.0))
     """
-    findings = Findings(source)
+    path = file_path(path)
+    findings = Findings(str(path))
 
     def check(header: list[str], where: str, noted: Findings) -> bool:
         good = check_columns(header, where, noted, needed={"time": "; add one with seconds or times like 6:30"})
@@ -58,7 +56,7 @@ def rates_from_csv(text: str, *, source: str = "") -> RateTable:
             noted.add(where, "has no column for a service; add one for each, with its requests per second")
         return good and len(header) > 1
 
-    rows = read_rows(text, findings, check, example="time,chat,search", what="time")
+    rows = read_rows(read_text(path), findings, check, example="time,chat,search", what="time")
     if not rows:
         findings.check()
     services = [column for column in rows[0][1] if column != "time"]

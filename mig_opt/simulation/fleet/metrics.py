@@ -6,11 +6,15 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
-from mig_opt.rules import wrong_number
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Number
+
+Watts = Annotated[float, Number("watts", at_least=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +39,15 @@ class PowerModel:
         If a figure is negative or not finite, or ``full`` is less than ``idle``.
     """
 
-    idle: float = 50.0
-    full: float = 250.0
+    idle: Watts = 50.0
+    full: Watts = 250.0
 
     def __post_init__(self) -> None:
-        problems = [
-            problem
-            for name in ("idle", "full")
-            for problem in wrong_number(name, getattr(self, name), "a finite number of watts >= 0", at_least=0)
-        ]
-        if not problems and self.full < self.idle:
-            problems.append(Problem("full", f"must be at least what it draws at idle ({self.idle:g} W)"))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        if None not in (self.idle, self.full) and self.full < self.idle:
+            yield Problem("full", f"must be at least what it draws at idle ({self.idle:g} W)")
 
 
 @dataclass(frozen=True, slots=True)

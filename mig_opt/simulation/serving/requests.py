@@ -6,11 +6,14 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of
-from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.rules import wrong_integer, wrong_number, wrong_type
+from mig_opt.rules.checks import check_values
+from mig_opt.rules.vocabulary import Number, Share
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
@@ -25,6 +28,8 @@ DEFAULT_SECONDS = 60.0
 """Seconds that count, if nothing else says how long."""
 _WARM_UP = 0.1
 """Share of these seconds that goes before."""
+
+Spread = Annotated[float, Number(at_least=0, at_most=10, words="a share of the time of a batch, from 0 to 10")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +54,12 @@ class Batching:
         If a figure is out of range.
     """
 
-    patience: float = 0.5
+    patience: Share = 0.5
     partial: bool = False
-    spread: float = 0.0
+    spread: Spread = 0.0
 
     def __post_init__(self) -> None:
-        problems = list(wrong_share("patience", self.patience))
-        problems += wrong_number("spread", self.spread, "a share of the time of a batch, from 0 to 10", at_least=0)
-        if not problems and self.spread > 10:
-            problems.append(Problem("spread", f"must be from 0 to 10, is {self.spread:g}"))
-        if problems:
-            raise InputError(problems)
+        check_values(self)
 
 
 def simulate_requests(
