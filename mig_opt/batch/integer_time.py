@@ -26,7 +26,7 @@ _LONGEST = 2**28
 them infeasible, or proved optima above valid schedules - and never below 7e8, in thousands of random models."""
 
 _NOISE, _SHORT = 1e-9, 1e-3
-"""By how much sums of floating-point numbers may differ from those of the decimals that they stand for: as a share, and
+"""Difference that sums of floating-point numbers may have from those of the decimals that are meant: as a share, and
 in seconds unless they are short. Times of a schedule are rounded to that (:func:`mig_opt.batch.timing.tidy`)."""
 
 _MANY_TIMES, _FEW_DECIMALS, _MANY_DIGITS = 1000, 9, 1e15

@@ -41,10 +41,10 @@ _EXPECTED = {
 """Words for what a value must be, by the first word of the code that pydantic gives to the error."""
 
 REPORTED = object()
-"""In place of a value of a document whose problem has been noted."""
+"""Mark in place of a value of a document whose problem has been noted."""
 
 EXAMPLES: dict[type, Raw] = {}
-"""For each class of objects in files one of them, with every key that it needs; each kind of files adds its own."""
+"""Examples: an object of each class in files, with every key that it needs; each kind of files adds its own."""
 
 
 class Findings:

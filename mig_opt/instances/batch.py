@@ -44,7 +44,7 @@ TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0
 """Shortest and longest time on one slice, in seconds."""
 
 _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
-"""With one slice more."""
+"""Probability that a memory-bound task remains one with a slice more."""
 _SHARE_TOLERANCE = 1e-9
 
 

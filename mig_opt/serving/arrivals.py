@@ -37,9 +37,9 @@ class ArrivalKind(enum.StrEnum):
     EVEN = "even"
     """One after the other at equal distances."""
     POISSON = "poisson"
-    """At random, independent of each other: distances are exponential."""
+    """Random ones, independent of each other: distances are exponential."""
     BURSTY = "bursty"
-    """At random, with bursts: a Markov-modulated Poisson process of two states."""
+    """Random ones with bursts: a Markov-modulated Poisson process of two states."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class StudyRows:
 
 
 class StudyProgress:
-    """Told how a study gets on; override what you need."""
+    """Receiver of the progress of a study; override what you need."""
 
     def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
         """Runs are to be done, and a number of others are known."""

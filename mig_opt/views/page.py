@@ -37,7 +37,7 @@ _FONT = "Helvetica, Arial, sans-serif"
 _HINT = """<div style="font: 12px/1.45 {font}; max-width: 28em"><b>@head</b>
 <div style="white-space: pre-line">@facts</div></div>"""
 _PIXELS = 1.3
-"""Of each point of an image."""
+"""Pixels for each point of an image."""
 _WHEELS = {"": "xwheel_zoom", "x": "xwheel_zoom", "y": "ywheel_zoom", "both": "wheel_zoom"}
 _HATCHED = {"fill_color": "white", "hatch_pattern": "right_diagonal_line", "hatch_color": LINES, "line_color": LINES}
 _SILENT = {"fill_alpha": 0, "line_color": INK, "line_width": 0.9}

@@ -67,7 +67,7 @@ class Rows:
 
     @property
     def step(self) -> float:
-        """From the top of a row to the top of the next."""
+        """Units from the top of a row to the top of the next."""
         return self.size + self.gap
 
     @property

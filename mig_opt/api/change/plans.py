@@ -27,7 +27,7 @@ _METHOD = Method(
 )
 
 MOST_LITERALS = 10_000
-"""Of a model, which the solver then improves on in seconds: about a hundred GPUs with a dozen services."""
+"""Number of literals above which no model is built; with fewer the solver gains in seconds: a hundred GPUs, say."""
 
 
 def plan_change(

@@ -14,14 +14,13 @@ from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.deployment import Deployment, Segment
 
 _SECONDS = 2.0
-"""That a change may take to be planned: greedy rounds settle nearly all of them at once."""
+"""Time to plan a change: greedy rounds settle nearly all of them at once."""
 
 _NO_SHORTER = 1e-9
-"""Ends the plan of a change as soon as none has fewer interruptions, before shorter ones are looked for."""
-
+"""Gap with which the plan of a change ends once none has fewer interruptions, before shorter ones are looked for."""
 
 _QUICK_RUNS = 4
-"""Of the list scheduling, where a change is only tried."""
+"""Runs of the list scheduling where a change is only tried."""
 
 
 class Changes:

@@ -45,7 +45,7 @@ _BOUND_SPAN = 6
 _NOISE = Fraction(1, 10**9)
 """Share of a bound by which its last digit may be rounded up."""
 _NEARLY_PROVEN = 1e-9
-"""Ends a method as soon as fewest GPUs are proven, before it looks for fewer slices."""
+"""Gap with which a method ends once the fewest GPUs are proven, before it looks for fewer slices."""
 
 
 def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult | None] | None:

@@ -27,7 +27,7 @@ _MOST_SHOWN = 5_000_000, 50_000_000
 _MOST_REQUESTS = 100_000_000
 """Requests of any simulation: at millions a second it takes fewer seconds, and fewer bursts."""
 _VALIDATION, _REPORT = 1_000_003, 2_000_003
-"""Added to the seed of the simulations that decide, and of those that are shown."""
+"""Numbers that are added to the seed of the simulations that decide, and of those that are shown."""
 
 
 class PromiseTrials:

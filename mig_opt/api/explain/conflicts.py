@@ -26,7 +26,7 @@ from mig_opt.method.result import TrajectoryPoint
 Kept = frozenset[Requirement]
 
 LEAST_SECONDS = 0.01
-"""For a call at the very end: bounds and the first schedule take no longer on small batches."""
+"""Time of a call at the very end: bounds and the first schedule take no longer on small batches."""
 
 _MOST = 0.7
 """The part of the time that is left which all of the shrinking may take."""

@@ -17,7 +17,7 @@ from mig_opt.batch.horizon import Place
 from mig_opt.batch.integer_batch import IntegerBatch
 
 _MAX_KINDS_APART = 3
-"""If more kinds of placements cover the same slices, the choices among them are treated as one."""
+"""Kinds of placements on the same slices above which the choices among them are treated as one."""
 
 Order = tuple[int, ...]
 """Members in the order of their first creations, each by the index of its branch."""

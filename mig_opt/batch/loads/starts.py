@@ -46,7 +46,7 @@ _LONGER = (0.05, 0.2)
 to the bound is then as much as what the last one, which has what is left over, loses more."""
 
 _LONG_TASKS = (0.0, 0.02)
-"""By about which share a task that takes as long as the bound has more value: what is left over should be short."""
+"""Shares by about which a task as long as the bound has more value: what is left over should be short."""
 
 _ORDERS, _ORDERS_TRIED = 12, 4
 """Choices and orders of members of most value, and how many of them are tried for a GPU."""

@@ -38,7 +38,7 @@ from mig_opt.batch.loads.subsets import (
 from mig_opt.batch.loads.tree import LoadTree, Node, clearing_ticks, task_ticks, used_ticks
 
 MAX_TASKS_OF_TABLES = 22
-"""With more, the tables would not fit into a few hundred megabytes."""
+"""Number of tasks above which the tables would not fit into a few hundred megabytes."""
 
 _CASES_PER_CHUNK = 3 * 10**7
 """Cases that a thread looks at before it asks for the time: some hundredths of a second."""

@@ -22,7 +22,7 @@ from mig_opt.batch.loads.subsets import Integers, Table
 from mig_opt.native import loop
 
 MAX_TASKS_OF_SETS = 62
-"""With more, a set does not fit into a number."""
+"""Number of tasks above which a set does not fit into a number."""
 
 _ROOM = 2**14
 """Sets for which there is room at first."""

@@ -16,7 +16,7 @@ from mig_opt.method.result import Result, TrajectoryPoint
 from mig_opt.rules.vocabulary import NullIs
 
 _TOLERANCE = 1e-6
-"""Up to which a makespan or a gap that a file states may differ from that of its schedule."""
+"""Difference that a makespan or a gap that a file states may have from that of its schedule."""
 
 _SPAN = {**INSTANCE, "begin": 0.12, "end": 2.62}
 

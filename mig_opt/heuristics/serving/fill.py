@@ -226,7 +226,7 @@ def put_all(gpus: FilledGpus, segments: Collection[PlannedSegment], *, avoiding:
 
 
 Planner = Callable[[FilledGpus, Sequence[Need]], None]
-"""Puts segments for all needs on GPUs of one kind, on further ones where it takes more."""
+"""Function that places segments for all needs on GPUs of one kind, on further ones where it takes more."""
 
 
 def report_plans(

@@ -33,7 +33,7 @@ _IMPLIED: tuple[tuple[tuple[OperationKind, OperationKind], tuple[OperationKind, 
     (("create", "create"), ("create", "destroy")),
     (("destroy", "destroy"), ("create", "destroy")),
 )
-"""If the first operation of one lifetime is before the second one of another (left), so are those on the right."""
+"""Pairs of operations: if one of a lifetime is before one of another (left), so are those on the right."""
 
 
 class _Operation(NamedTuple):

@@ -63,7 +63,7 @@ _MAX_TASKS_FINE = 120
 time."""
 
 _ROUNDING_SHARE = 0.0005
-"""By how much less than the bound dual prices may tell by themselves, so that finer grains more than make up for it.
+"""Share by which dual prices alone may be below the bound, so that finer grains more than make up for it.
 With 50 tasks it is up to 0.03 % with super-linear scaling, and 0.08 to 0.2 % where another bound is ahead."""
 
 _MAX_TASKS_BY_PATTERNS = 18

@@ -31,7 +31,7 @@ Counts = Mapping[Key, int]
 """Segments of each service and kind; those that are left out are 0."""
 
 _TOLERANCE = 1e-7
-"""Of the solver: far above the rounding of shares, far below the price of anything."""
+"""Tolerance of the solver: far above the rounding of shares, far below the price of anything."""
 _FINE = 1e-5
 """Share of a bound, or GPU-hours, below which a unit of costs is too fine for rounding up to it."""
 _NOISE = 1e-6

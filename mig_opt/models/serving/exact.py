@@ -29,7 +29,7 @@ from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
 _NOISE = 1e-5
-"""By how much a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
+"""GPUs by which a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
 
 _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""

@@ -3,7 +3,7 @@
 MPS=${NVIDIA_MPS-nvidia-cuda-mps-control}
 mps_folder() { printf '%s/%s' "${MPS_FOLDER:-/tmp/mig-opt-mps}" "$1"; }
 
-# needs_mps PROCESSES: succeeds if a segment with so many processes has a daemon
+# needs_mps PROCESSES: succeeds if a segment with that number of processes has a daemon
 needs_mps() { [[ -n $MPS ]] && (($1 > 1)); }
 
 # check_mps GPU: counts as a problem unless the machine has the control program

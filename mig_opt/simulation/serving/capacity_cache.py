@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 METHOD = 2
-"""Has to change with whatever changes capacities: the simulation, its length, margins, the bisection."""
+"""Number that has to change with whatever changes capacities: the simulation, its length, margins, the bisection."""
 
 _OFF = "off"
 _SECONDS = 2.0
-"""That a process waits for another one that writes."""
+"""Time that a process waits for another one that writes."""
 
 
 def cache_file() -> Path | None:

@@ -21,11 +21,11 @@ class Router(enum.StrEnum):
     """Rule by which a request is sent to one of the segments of its service."""
 
     LEAST_WORK = "least-work"
-    """To the segment that would need the fewest seconds for all its requests, this one included."""
+    """The segment that would need the fewest seconds for all its requests, this one included."""
     ROUND_ROBIN = "round-robin"
-    """To one after the other, as often as their throughput says."""
+    """One after the other, as often as their throughput says."""
     RANDOM = "random"
-    """To any, as likely as their throughput says."""
+    """Any, as likely as their throughput says."""
 
 
 @dataclass(frozen=True)
