@@ -24,7 +24,7 @@ _BOUND_S = 10.0
 """Seconds for each upper bound; parts of very long traces for which there is no time count in full."""
 
 _ADMISSION_GOALS: Mapping[str, AdmissionGoal] = {"jobs": "jobs", "slices": "slices", "slice_seconds": "slice-seconds"}
-"""What is counted, by its name in documents."""
+"""Goals by their names in documents."""
 
 _HEADS = {
     False: {"mean_completion": ">flow s", "makespan": ">makespan s"},
