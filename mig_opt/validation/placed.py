@@ -10,13 +10,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mig_opt.batch.batch import Located
 from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import Problem, problems_of
 from mig_opt.gpu.model import GpuModel, Location, Placement
-from mig_opt.serving.change_plan import ChangeStep
+
+if TYPE_CHECKING:
+    from mig_opt.serving.change_plan import ChangeStep
 
 Entry = TypeVar("Entry", bound=Located)
 Item = TypeVar("Item")
