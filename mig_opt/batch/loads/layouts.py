@@ -11,14 +11,17 @@ import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, Region, Use
-from mig_opt.batch.loads.tree import Kind
+from mig_opt.batch.loads.tree import KINDS, Kind
+
+MAX_LAYOUTS = 50_000
+"""Layouts of a GPU that are looked at one by one, at most."""
 
 
 class Member(NamedTuple):
@@ -47,10 +50,6 @@ class Path(NamedTuple):
     def needed(self) -> int:
         """Ticks of all operations without one destruction, as the last instance may stay."""
         return self.ticks - self.longest
-
-
-MAX_LAYOUTS = 50_000
-"""Layouts of a GPU that are looked at one by one, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,8 @@ class LayoutTree:
 
     def rows(self) -> npt.NDArray[np.int64]:
         """Return the nodes for loops in C: kind (leaf 0, stack 1, split 2), one, two, profile, ticks."""
-        kinds = get_args(Kind)
         return np.array(
-            [(kinds.index(node.kind), node.one, node.two, node.profile, node.ticks) for node in self.nodes], np.int64
+            [(KINDS.index(node.kind), node.one, node.two, node.profile, node.ticks) for node in self.nodes], np.int64
         )
 
     def paths(self) -> list[tuple[int, frozenset[int]]]:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.neighbourhood import SPLIT, Costs, flat_tree, greedy_assignment, improve, least_loads
+from mig_opt.batch.loads.neighbourhood import Costs, flat_tree, greedy_assignment, improve, least_loads
 from mig_opt.batch.loads.subsets import NEVER, Integers
-from mig_opt.batch.loads.tree import LoadTree, clearing_ticks, task_ticks, used_ticks
+from mig_opt.batch.loads.tree import KINDS, LoadTree, clearing_ticks, task_ticks, used_ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 
@@ -98,7 +98,7 @@ class LoadSearch:
             weighted=ticks * weights,
             weighted_used=used * weights,
         )
-        splits = int(np.sum(self._tree.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
+        splits = int(np.sum(self._tree.kind == KINDS.index("split"))) / len(tree.roots) * min(2, len(tree.roots))
         self._tables = splits + 1
         self.small = count <= _MAX_TASKS_PERTURBED * len(batch.gpus)
         starts = [np.array(places, np.int64)]

@@ -21,13 +21,10 @@ import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.subsets import IMPOSSIBLE, NEVER, Integers
-from mig_opt.batch.loads.tree import LoadTree
+from mig_opt.batch.loads.tree import KINDS, LoadTree
 from mig_opt.native import loop
 
 _greedy_assignment, _improve = loop("greedy_assignment"), loop("improve")
-
-SPLIT = 2
-_KINDS = {"leaf": 0, "stack": 1, "split": SPLIT}
 
 
 class Costs(NamedTuple):
@@ -86,7 +83,7 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
     nodes = [tree.nodes[node] for node, _ in rows]
     cases = [around if case else single for _, case in rows]
     return FlatTree(
-        kind=np.array([_KINDS[node.kind] for node in nodes]),
+        kind=np.array([KINDS.index(node.kind) for node in nodes]),
         origin=np.array([node for node, _ in rows]),
         place=np.array([node.place for node in nodes]),
         one=np.array([case[node.one] for node, case in zip(nodes, cases, strict=True)]),

@@ -25,12 +25,14 @@ from mig_opt.batch.loads.neighbourhood import least_weighted_loads
 from mig_opt.batch.loads.subsets import (
     NEVER,
     SKIPPED,
+    Choice,
     Integers,
     Siblings,
     Subsets,
     Table,
     add_tasks,
     long_subset_sums,
+    places_of_tasks,
     sets_within,
     split_tasks,
     subset_sums,
@@ -42,9 +44,6 @@ MAX_TASKS_OF_TABLES = 22
 
 _CASES_PER_CHUNK = 3 * 10**7
 """Cases that a thread looks at before it asks for the time: some hundredths of a second."""
-
-Choice = tuple[tuple[int, int], ...]
-"""Pairs of a place and the set of tasks that run there, as bits."""
 
 
 class SubsetTables:
@@ -225,12 +224,7 @@ class Assignments:
         """Yield the place of each task in each assignment with short paths: the limit of the tables at most."""
         everything = (1 << self._count) - 1
         for choice in self._branch(len(self._tree.nodes) - 1, everything, at_most, spared=True):
-            places = [-1] * self._count
-            for at, tasks in choice:
-                for task in range(self._count):
-                    if tasks >> task & 1:
-                        places[task] = at
-            yield places
+            yield places_of_tasks(choice)
 
     def _branch(self, index: int, tasks: int, at_most: int, *, spared: bool) -> Iterator[Choice]:
         """Yield the choices of places for ``tasks`` in a branch."""

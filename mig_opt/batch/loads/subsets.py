@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.gpu.geometry import members
 from mig_opt.native import loop
 
 _split_tasks = loop("split_tasks")
@@ -24,6 +25,9 @@ Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 Table = npt.NDArray[np.int32]
 Subsets = npt.NDArray[np.int32]
+
+Choice = tuple[tuple[int, int], ...]
+"""Pairs of a place and the set of tasks that run there, as bits."""
 
 NEVER = 2**30 - 1
 """Longer than any schedule; the sum of two still fits into 32 bits."""
@@ -96,3 +100,9 @@ def sets_within(inside: Integers, around: Integers, beside: Integers, room: tupl
     result = np.empty(sets, np.int32)
     count = _sets_within(inside, around, beside, room, np.empty(3 * sets, np.int64), result)
     return result[:count].copy()
+
+
+def places_of_tasks(choice: Choice) -> list[int]:
+    """Return the place of each task in a choice, which has all of them."""
+    places = {task: place for place, tasks in choice for task in members(tasks)}
+    return [places[task] for task in range(len(places))]

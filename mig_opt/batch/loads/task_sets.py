@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks
 from mig_opt.batch.loads.layouts import LayoutNode, LayoutTree
-from mig_opt.batch.loads.subsets import Integers, Table
+from mig_opt.batch.loads.subsets import Choice, Integers, Table, places_of_tasks
 from mig_opt.native import loop
 
 MAX_TASKS_OF_SETS = 62
@@ -178,14 +178,9 @@ class TaskSets:
         if not self._sets:
             return
         for choice in self._branch(len(self._tree.nodes) - 1, self._everything, self._tasks.at_most):
-            places = [-1] * len(self._tasks.prices)
-            for place, tasks in choice:
-                for task in range(len(places)):
-                    if tasks >> task & 1:
-                        places[task] = place
-            yield places
+            yield places_of_tasks(choice)
 
-    def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[Choice]:
         """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within some ticks."""
         node = self._tree.nodes[at]
         if self._expired():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from mig_opt.gpu.model import Placement
 
 Kind = Literal["leaf", "stack", "split"]
 """Kind of a node."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds in the order of their numbers, which the loops in C know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mig_opt.method.control import Control
 _SECONDS_PER_PARTITION = 8e-5
 """Seconds to choose a partition."""
 
-_TIED = 1 + 1e-9
+_TIE_FACTOR = 1 + 1e-9
 """Sums of speedups that differ by less are equal, but for rounding."""
 
 
@@ -111,11 +111,11 @@ class PartitionChoices:
             for state, value in values.items():
                 for profile, more in self._states[state].moves:
                     speedup = row[profile]
-                    if speedup is not None and value + speedup > reached.get(more, 0.0) * _TIED:
+                    if speedup is not None and value + speedup > reached.get(more, 0.0) * _TIE_FACTOR:
                         reached[more] = value + speedup
                         came[more] = state, profile
             for state, value in reached.items():
-                if value > top * _TIED:
+                if value > top * _TIE_FACTOR:
                     top, end = value, state
             values = reached
         profiles: list[int] = []

@@ -18,9 +18,9 @@ from mig_opt.rules.vocabulary import Number, Seconds
 from mig_opt.simulation.fleet.cluster import Cluster
 
 # Observations of a job in the time it has left: a job that runs for years is not observed every second.
-_MOST_OBSERVATIONS = 1000
+_MAX_OBSERVATIONS = 1000
 # Seconds between two observations at least; the simulator would take a shorter pause for an endless loop.
-_LEAST_PAUSE_S = 1e-5
+_MIN_PAUSE_S = 1e-5
 
 
 @dataclass(kw_only=True, eq=False)
@@ -116,7 +116,7 @@ class MemoryAware(QueueScheduler):
 
     def _observe_later(self, cluster: Cluster, job: int) -> None:
         now = cluster.now
-        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MOST_OBSERVATIONS, _LEAST_PAUSE_S)
+        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MAX_OBSERVATIONS, _MIN_PAUSE_S)
         cluster.wake(max(now + pause, math.nextafter(now, math.inf)), job)
 
     def demand(self, cluster: Cluster, job: int) -> float:

@@ -12,8 +12,8 @@ from statistics import NormalDist
 
 from mig_opt.heuristics.fleet.base import LinearFit
 
-_LEAST_ITERATIONS = 3  # two points are on a line always; from the third on there are residuals
-_STEADY_PREDICTIONS = 3  # predictions in a row that hardly differ, for the forecast to have converged
+_MIN_ITERATIONS = 3  # two points are on a line always; from the third on there are residuals
+_MIN_STEADY_PREDICTIONS = 3  # predictions in a row that hardly differ, for the forecast to have converged
 _DEVIATIONS = NormalDist().inv_cdf(0.995)  # standard deviations from the line within which 99 % of the values are
 
 
@@ -54,7 +54,7 @@ class MemoryForecast:
         """Add the memory used at an iteration, by its number or the share of the work that is done; later ones last."""
         self._line.add(iteration, gb)
         self.peak = self._used = max(self._used, gb)
-        if self._line.count < _LEAST_ITERATIONS:
+        if self._line.count < _MIN_ITERATIONS:
             return
         self.peak = max(self._used, self._line.at(self._last) + _DEVIATIONS * self._line.deviation)
         if self._previous_peak is not None:
@@ -65,4 +65,4 @@ class MemoryForecast:
     @property
     def converged(self) -> bool:
         """True if the prediction has converged."""
-        return self._steady >= _STEADY_PREDICTIONS
+        return self._steady >= _MIN_STEADY_PREDICTIONS

@@ -24,14 +24,14 @@ from mig_opt.rules.vocabulary import Moment, Number, Seconds, Share, Whole
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
-_MOST_GPUS = 64  # number of GPUs that a plan uses at most: some that have room, and those that are free first
+_MAX_GPUS = 64  # number of GPUs that a plan uses at most: some that have room, and those that are free first
 _ROOMY_GPUS = 8  # number of GPUs with room for each profile, on larger fleets
 # Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better.
-_MOST_JOBS_X_GPUS = 400
-_MOST_EXPECTED = 1e6  # largest number of expected jobs: the first gaps may be as short as numbers can be
+_MAX_JOBS_X_GPUS = 400
+_MAX_EXPECTED_JOBS = 1e6  # largest number of expected jobs: the first gaps may be as short as numbers can be
 _PAUSE_GAPS = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
 _UNEXPECTED_SHARE = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
-_LEAST_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
+_MIN_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
 _WINDOW = -1  # tag of the wake-up at the end of a window; other tags are jobs that should have ended
 
 
@@ -133,7 +133,7 @@ class Planner(ConfigurablePolicy):
         self._later_arrivals = 0
         self._last_arrival, self._longest_gap = self._first_arrival, 0.0
         self._window_ends = -math.inf
-        self._large = cluster.trace.gpus > _MOST_GPUS
+        self._large = cluster.trace.gpus > _MAX_GPUS
         self._with_room = cluster.ranking(_free_slices)
         self._ends: list[tuple[float, int, int]] = []
 
@@ -184,7 +184,7 @@ class Planner(ConfigurablePolicy):
             self._plan_anew(cluster)
             return
         self._carry_out(cluster, [gpu])
-        small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_JOBS_X_GPUS
+        small = len(cluster.waiting) * cluster.trace.gpus <= _MAX_JOBS_X_GPUS
         if unexpected or small or not cluster.running or self._nearly_done(cluster):
             self._plan_anew(cluster, None if unexpected or not cluster.running else self._plan)
 
@@ -254,7 +254,7 @@ class Planner(ConfigurablePolicy):
         """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""
         end = self._expected_end(cluster, job)
         late = end + _UNEXPECTED_SHARE * (end - cluster.now)
-        self._alarms[job] = max(late, cluster.now + _LEAST_ALARM_S, math.nextafter(cluster.now, math.inf))
+        self._alarms[job] = max(late, cluster.now + _MIN_ALARM_S, math.nextafter(cluster.now, math.inf))
         cluster.wake(self._alarms[job], job)
 
     def _expected_end(self, cluster: Cluster, job: int) -> float:
@@ -278,7 +278,7 @@ class Planner(ConfigurablePolicy):
         offsets, area = problem.job_arrays.offsets, problem.job_arrays.area
         areas = sum(float(area[first:end].min()) for first, end in itertools.pairwise(offsets))
         expected = self._later_arrivals / elapsed * (areas + float(problem.available.free.mean()))
-        return min(expected, _MOST_EXPECTED)
+        return min(expected, _MAX_EXPECTED_JOBS)
 
     def _gpus_to_use(self, cluster: Cluster, jobs: list[WaitingJob]) -> list[int]:
         """Return the GPUs for a plan: all, or on a large fleet some that have room, and those that are free first."""
@@ -287,15 +287,15 @@ class Planner(ConfigurablePolicy):
         profiles = sorted({profile for waiting in jobs for profile, _ in waiting.modes})
         found = self._fullest_with_room(profiles, _ROOMY_GPUS)
         popped = []
-        while self._ends and len(found) < _MOST_GPUS:
+        while self._ends and len(found) < _MAX_GPUS:
             _, job, gpu = heapq.heappop(self._ends)
             if cluster.place(job) is not None:
                 popped.append((cluster.expected_end(job), job, gpu))
                 found.add(gpu)
         for entry in popped:
             heapq.heappush(self._ends, entry)
-        if len(found) < _MOST_GPUS:
-            found |= self._fullest_with_room(profiles, _MOST_GPUS)
+        if len(found) < _MAX_GPUS:
+            found |= self._fullest_with_room(profiles, _MAX_GPUS)
         return sorted(found)
 
     def _fullest_with_room(self, profiles: list[int], count: int) -> set[int]:

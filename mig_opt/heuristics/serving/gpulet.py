@@ -23,9 +23,9 @@ from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 
-_PER_GPU = 2
+_MAX_SERVICES_PER_GPU = 2
 """Services between which a GPU is shared."""
-_WORTH_A_STEP = 1.05
+_MIN_GAIN_FACTOR = 1.05
 """Factor by which a larger size has to raise throughput to be looked at, as in the authors' program."""
 
 Efficient = Callable[[Need], Option]
@@ -45,7 +45,7 @@ def gpulet(demand: Demand, control: Control[Deployment]) -> None:
     """
     for efficient in (Need.best, steepest):
         if control.plan is None or not control.expired:
-            report_plans(demand, control, functools.partial(_planned, efficient=efficient), most=_PER_GPU)
+            report_plans(demand, control, functools.partial(_planned, efficient=efficient), most=_MAX_SERVICES_PER_GPU)
 
 
 def steepest(need: Need) -> Option:
@@ -70,7 +70,7 @@ def steepest(need: Need) -> Option:
     for small, large in itertools.pairwise(need.options):
         gain = large.point.throughput - small.point.throughput
         gradient = gain / (large.point.size - small.point.size)
-        if large.point.throughput >= _WORTH_A_STEP * small.point.throughput and gradient > most:
+        if large.point.throughput >= _MIN_GAIN_FACTOR * small.point.throughput and gradient > most:
             found, most = large, gradient
     return found
 

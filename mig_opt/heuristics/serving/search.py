@@ -21,20 +21,20 @@ from mig_opt.serving.covers import Covers, InstanceTypes, assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
-_MOST_MOVES = 1700
-_MOST_PAIRED = 400
-_ROWS_AT_ONCE = 500
+_MAX_MOVES = 1700
+_MAX_MOVES_PAIRED = 400
+_MAX_SERVICES_AT_ONCE = 500
 """Services whose moves are judged at once: their arrays fit into the cache of the processor."""
-_PATIENCE = 60
+_IDLE_ROUNDS = 60
 """Rounds without gain after which the search ends."""
-_PATIENCE_FOR_SLICES = 3
+_IDLE_ROUNDS_FOR_SLICES = 3
 """The same once the number of GPUs is proven."""
 
-_FEW = 3
+_FEW_TIMES = 3
 """Times that a move is better made one by one, with others in between."""
 
 _NOISE = 1e-9
-_TOO_MANY = 100.0
+_PRICE_OF_LACKING_GPU = 100.0
 """Price of a GPU that the pool does not have."""
 
 _SECONDS_PER_SERVICE = 1.7e-4
@@ -65,8 +65,8 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
                 control.report_plan(assembled(demand, kinds, state.counts))
         else:
             idle += 1
-        patience = _PATIENCE_FOR_SLICES if best[0] <= control.lower_bound else _PATIENCE
-        if control.expired or idle > patience:
+        idle_rounds = _IDLE_ROUNDS_FOR_SLICES if best[0] <= control.lower_bound else _IDLE_ROUNDS
+        if control.expired or idle > idle_rounds:
             return
         state.restart(best_counts, dual_prices * rng.uniform(0.85, 1.15, kinds.count), rng)
 
@@ -93,8 +93,8 @@ class _State:
         """Give the services of some rows other counts, and find out which moves they can make then."""
         self._total = self._total + counts.sum(axis=0) - self.counts[rows].sum(axis=0)
         self.counts[rows] = counts
-        for begin in range(0, len(rows), _ROWS_AT_ONCE):
-            self._look_at(rows[begin : begin + _ROWS_AT_ONCE])
+        for begin in range(0, len(rows), _MAX_SERVICES_AT_ONCE):
+            self._look_at(rows[begin : begin + _MAX_SERVICES_AT_ONCE])
 
     def _look_at(self, rows: Whole) -> None:
         counts, covers = self.counts[rows], self._covers
@@ -117,7 +117,7 @@ class _State:
             share = (totals[:, part] @ packer.weights.T).max(axis=1)
             gpus = np.ceil(share - _NOISE)
             whole += np.where(gpus > limit, math.inf, gpus)
-            divisible += share + _TOO_MANY * np.maximum(share - limit, 0)
+            divisible += share + _PRICE_OF_LACKING_GPU * np.maximum(share - limit, 0)
         return whole, divisible
 
     def descend(self, control: Control[Deployment]) -> None:
@@ -140,7 +140,7 @@ class _State:
         if values[move] >= self._values(self._total[None, :], target)[0] - _NOISE:
             return False
         able = np.flatnonzero(self._can[:, move])
-        if len(able) > _FEW:
+        if len(able) > _FEW_TIMES:
             self._make(able[: self._times(move, len(able), target)], move)
         else:
             self._make(able[:1], move, self._times(move, self._most_times(int(able[0]), move), target))
@@ -161,7 +161,7 @@ class _State:
 
     def _times(self, move: int, most: int, target: float) -> int:
         """Return how often a good move is to be made at once: half as often as is best, once at least."""
-        if most <= _FEW:
+        if most <= _FEW_TIMES:
             return 1
         steps = 2 ** np.arange(most.bit_length())
         values = self._values(self._total + steps[:, None] * self._moves[move], target)
@@ -210,10 +210,10 @@ def _moves(kinds: int) -> tuple[Whole, tuple[int, ...]]:
     shortest = 0
     for length in itertools.count(1):
         longer = list(_changes(kinds, length))
-        if length > 2 and len(moves) + len(longer) > _MOST_MOVES:
+        if length > 2 and len(moves) + len(longer) > _MAX_MOVES:
             break
         moves += longer
-        if len(moves) <= _MOST_PAIRED or length == 1:
+        if len(moves) <= _MAX_MOVES_PAIRED or length == 1:
             shortest = len(moves)
     return np.array(moves, dtype=np.int64), tuple(range(shortest))
 

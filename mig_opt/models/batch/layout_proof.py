@@ -64,7 +64,7 @@ _FOR_MANY = (_FIRST_FOR_MANY, _FIRST_FOR_MANY._replace(most_pairs=2**36, steps=(
 """Efforts of one proof, one after the other. With many tasks some layouts have too many sets anyway, and something else
 is to have its turn."""
 
-_FEW_CANDIDATES, _MOST_CANDIDATES = 20, 500
+_FIRST_CANDIDATES, _MAX_CANDIDATES = 20, 500
 """Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
 
 _GROWTH, _SHRINKING = 2, 4
@@ -158,7 +158,7 @@ class _LayoutProof:
     ) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
-        most = _FEW_CANDIDATES
+        most = _FIRST_CANDIDATES
         while True:
             limit = min(at_most, search.upper - 1)
             some = [layout for layout in layouts if layout.lower <= limit]
@@ -178,9 +178,9 @@ class _LayoutProof:
                 search.polish(places, _POLISH_SHARE)
             # If that has made the limit shorter, fewer are within it.
             if search.upper - 1 >= limit:
-                if most == _MOST_CANDIDATES or any(result.too_large for result in results):
+                if most == _MAX_CANDIDATES or any(result.too_large for result in results):
                     return False
-                most = _MOST_CANDIDATES
+                most = _MAX_CANDIDATES
 
     def _all_assignments(
         self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, effort: _Effort, pool: ThreadPoolExecutor

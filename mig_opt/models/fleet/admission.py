@@ -33,8 +33,8 @@ from mig_opt.validation.fleet.admissions import check_admission, too_late_jobs
 
 _NOISE = 1e-7  # share of the whole weight by which the tolerances of a solver may move a bound
 # Jobs of a part of a trace for :func:`admission_bound`: what runs over from one part into the next is lost.
-_PART, _PART_PER_GPU, _MOST_IN_PART = 300, 25, 4000
-_MOST_TERMS = 200_000  # terms of the program of a part: to write and solve it takes some seconds
+_MIN_JOBS_IN_PART, _JOBS_IN_PART_PER_GPU, _MAX_JOBS_IN_PART = 300, 25, 4000
+_MAX_TERMS = 200_000  # terms of the program of a part: to write and solve it takes some seconds
 _WITH_MIGRATION = "the jobs have to fit on the fleet in each moment, however they migrate"
 _ON_PLACEMENT = "each job keeps its placement"
 _ON_PLACE = "each job keeps its placement and its GPU"
@@ -279,13 +279,13 @@ def admission_bound(
     check_jobs(trace)
     limits = Limits(RunOptions(time_limit=time_limit, workers=1))
     count = len(trace.jobs)
-    parts = math.ceil(count / min(max(_PART, _PART_PER_GPU * trace.gpus), _MOST_IN_PART))
+    parts = math.ceil(count / min(max(_MIN_JOBS_IN_PART, _JOBS_IN_PART_PER_GPU * trace.gpus), _MAX_JOBS_IN_PART))
     least = total = 0
     for part in range(parts):
         problem = AdmissionProblem(trace, goal, count * part // parts, count * (part + 1) // parts, as_asked=as_asked)
         total += problem.total
         if not limits.expired:
-            least += _relaxed(problem, limits, most_terms=_MOST_TERMS)
+            least += _relaxed(problem, limits, most_terms=_MAX_TERMS)
     return (total - least) / UNITS
 
 

@@ -28,7 +28,7 @@ from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 
 _NOISE = 1e-4  # most by which a solver's tolerances may move a bound
 # Instances up to which blocked arrivals break ties: with more, the factors of the objective would be too far apart.
-_MOST_WEIGHED = 2000
+_MAX_INSTANCES_WEIGHED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def choose_targets(
 
     # A migration counts more than all blocked arrivals together.
     instances = sum(problem.totals)
-    weight = instances + 1 if objective == "weight" and instances <= _MOST_WEIGHED else 1
+    weight = instances + 1 if objective == "weight" and instances <= _MAX_INSTANCES_WEIGHED else 1
     goal = costs
     if objective == "weight":
         goal = [(variable, weight * column.weight + (weight > 1) * column.blocked) for column, variable in taken]

@@ -151,7 +151,7 @@ def test_assignments_that_are_left_when_the_time_is_up_are_not_decided(n: int, m
         return results
 
     monkeypatch.setattr(_LayoutProof, "_all_assignments", late)
-    monkeypatch.setattr(layout_proof, "_FEW_CANDIDATES", 1)
+    monkeypatch.setattr(layout_proof, "_FIRST_CANDIDATES", 1)
     batch = generate_batch(n, gpu="A30", seed=n)
     best = solve(batch, "cp").makespan
     assert best is not None
@@ -178,8 +178,8 @@ def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_with_too_many_assignments_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_proof, "_FEW_CANDIDATES", 0)
-    monkeypatch.setattr(layout_proof, "_MOST_CANDIDATES", 0)
+    monkeypatch.setattr(layout_proof, "_FIRST_CANDIDATES", 0)
+    monkeypatch.setattr(layout_proof, "_MAX_CANDIDATES", 0)
     best = solve(BATCH, "cp").makespan
     control = by_layouts(BATCH)
     assert best is not None

@@ -147,10 +147,10 @@ def test_migration_accepts_what_places_cannot() -> None:
 def test_parts_of_a_long_trace_and_few_moments_bound_too(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = generate_trace("normal-25", jobs=60, gpus=1, seed=3)
     whole = {goal: admission_bound(trace, goal) for goal in GOALS}
-    monkeypatch.setattr(admission, "_PART", 7)
-    monkeypatch.setattr(admission, "_PART_PER_GPU", 1)
+    monkeypatch.setattr(admission, "_MIN_JOBS_IN_PART", 7)
+    monkeypatch.setattr(admission, "_JOBS_IN_PART_PER_GPU", 1)
     parts = {goal: admission_bound(trace, goal) for goal in GOALS}
-    monkeypatch.setattr(admission, "_MOST_TERMS", 20)
+    monkeypatch.setattr(admission, "_MAX_TERMS", 20)
     few = {goal: admission_bound(trace, goal) for goal in GOALS}
     for goal in GOALS:
         assert whole[goal] <= parts[goal] <= few[goal] <= sum(admission_weights(trace, goal)) + 1e-6

@@ -29,7 +29,7 @@ _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
 """Seconds to make a plan for an allocation."""
 _REFINEMENT_SHARE = 0.1
 """Share of a time limit that is kept for the refinement."""
-_STARTS = 3
+_MAX_STARTS = 3
 """Schedules of phase 2 from which the refinement starts."""
 _MAX_TASKS_UNLIMITED = 100
 """Number of tasks above which a time limit may end phases 1 and 2 early: with fewer they take milliseconds."""
@@ -118,7 +118,7 @@ def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -
     for plan in _shorter_plans(batch, control, Repartitioning(batch).plan, kept):
         found.append(plan)
         control.report_plan(plan.schedule())
-    return found[: -_STARTS - 1 : -1]
+    return found[: -_MAX_STARTS - 1 : -1]
 
 
 def best_published(batch: Batch, control: Control[Schedule]) -> PublishedPlan:

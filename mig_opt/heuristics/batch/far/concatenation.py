@@ -25,7 +25,7 @@ that it fits better.
 """
 JOINS: tuple[Join, ...] = get_args(Join)
 
-_BOTH_DIRECTIONS = 200
+_MAX_TASKS_BOTH_WAYS = 200
 """Tasks up to which both directions of a batch are moved and swapped; with more they differ little."""
 
 _Event = TypeVar("_Event", Run, Operation)
@@ -106,7 +106,7 @@ def arranged(
     limits = control or Control[Schedule]()
     found = [_arranged(batch, plan, state, backward) for backward in (True, False)]
     found.sort(key=lambda refinement: refinement.makespan)
-    if len(batch.tasks) > _BOTH_DIRECTIONS:
+    if len(batch.tasks) > _MAX_TASKS_BOTH_WAYS:
         del found[1:]
     for refinement in found if moved else ():
         # Slices that all end with the batch's largest instance leave no margins, but their idle time is there before.

@@ -33,8 +33,9 @@ from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
 from mig_opt.heuristics.batch.far.refinement import Entry
 
-_ROUNDS, _ROUNDS_BEHIND = 100, 20
-_SAFETY = 1e-5
+_MAX_ROUNDS, _MAX_ROUNDS_BEHIND = 100, 20
+"""Rounds of the refinement, on empty GPUs and behind other batches."""
+_SAFETY_SECONDS = 1e-5
 """Seconds by which a task has to be shorter than the margin."""
 
 _Slice = tuple[int, int]
@@ -175,7 +176,7 @@ class PublishedPlan:
             margin = makespan - max(ends[place] for place in other.slices)
             return self._exchange(instance, other, margin, ends)
 
-        self._climb(_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step)
+        self._climb(_MAX_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step)
         self._ends = {place: end - busy.get(place, 0.0) for place, end in ends.items()}
 
     def refine_behind(self, before: Mapping[_Slice, float]) -> None:
@@ -205,7 +206,7 @@ class PublishedPlan:
             return changed
 
         retime()
-        self._climb(_ROUNDS_BEHIND, lambda leaf: end_of(leaf.slices[0]), lambda: max(map(end_of, ends)), step)
+        self._climb(_MAX_ROUNDS_BEHIND, lambda leaf: end_of(leaf.slices[0]), lambda: max(map(end_of, ends)), step)
 
     def _climb(
         self,
@@ -285,7 +286,8 @@ def _to_move(tasks: Sequence[Entry], margin: float) -> int | None:
     while low <= high:
         middle = (low + high) // 2
         seconds = tasks[middle][0]
-        if seconds < margin - _SAFETY and (not found or seconds - margin / 2 < abs(tasks[found][0] - margin / 2)):
+        closer = not found or seconds - margin / 2 < abs(tasks[found][0] - margin / 2)
+        if seconds < margin - _SAFETY_SECONDS and closer:
             found = middle
         if seconds >= margin / 2:
             low = middle + 1

@@ -18,12 +18,12 @@ from mig_opt.method.control import Control
 
 _SECONDS_PER_TRIAL, _SECONDS_PER_GPU = 2e-4, 2e-6
 """Time to find a step and to judge it, and time that each GPU adds."""
-_SAME = 1e-9
+_EQUAL_SHARE = 1e-9
 """Times that differ by less than this share of the makespan are equal."""
 
-_TARGETS = 8
+_MAX_TARGETS = 8
 """Instances of a size that are looked at when several are: those that end first."""
-_TRIALS = 8
+_MAX_TRIALS = 8
 """Steps that are judged then before the refinement gives up."""
 
 Reading = Literal["margins", "slacks"]
@@ -166,7 +166,7 @@ class Refinement:
             if not taken:
                 break
             gain = before - self.makespan
-            if _SAME * before < gain < min_improvement * before:
+            if _EQUAL_SHARE * before < gain < min_improvement * before:
                 break
 
     def schedule(self) -> Schedule:
@@ -195,7 +195,7 @@ class Refinement:
     def _critical_places(self) -> list[_Place]:
         """Return the instances whose loads decide the makespan, innermost first."""
         makespan = self.makespan
-        limit = makespan * (1 - _SAME)
+        limit = makespan * (1 - _EQUAL_SHARE)
         found = [
             (number, at)
             for number, gpu in enumerate(self._gpus)
@@ -235,7 +235,7 @@ class Refinement:
                 targets[size] = self._first_to_end(size)
             for end, target in targets[size]:
                 margin = makespan - end
-                if target == source or margin <= makespan * _SAME:
+                if target == source or margin <= makespan * _EQUAL_SHARE:
                     continue
                 control.spend(_SECONDS_PER_TRIAL)
                 if control.expired:
@@ -244,12 +244,12 @@ class Refinement:
                     step = find(source, target, margin)
                     if step is not None:
                         found.append((abs(step.change - margin / 2) - margin / 2, len(found), step))
-        return any(self._take(step) for _, _, step in sorted(found, key=lambda entry: entry[:2])[:_TRIALS])
+        return any(self._take(step) for _, _, step in sorted(found, key=lambda entry: entry[:2])[:_MAX_TRIALS])
 
     def _first_to_end(self, size: int) -> list[tuple[float, _Place]]:
         """Return the instances of a size whose slices end first, with that end."""
         return heapq.nsmallest(
-            _TARGETS,
+            _MAX_TARGETS,
             (
                 (end, (number, at))
                 for number, gpu in enumerate(self._gpus)
@@ -314,7 +314,7 @@ class Refinement:
     def _better(self, loads: Mapping[int, list[float]], times: Mapping[int, Times]) -> bool:
         """Return True if the makespan falls or, where it stays, if less is critical than before."""
         before = self.makespan
-        same = before * _SAME
+        same = before * _EQUAL_SHARE
         if any(entry.makespan > before for entry in times.values()):
             return False
         makespans = list(self._makespans)
@@ -334,7 +334,7 @@ class Refinement:
 
 def _critical(loads: Sequence[float], last_ends: Sequence[float], makespan: float) -> list[int]:
     """Return the instances with a load whose slices end at the makespan."""
-    limit = makespan * (1 - _SAME)
+    limit = makespan * (1 - _EQUAL_SHARE)
     return [at for at, (load, end) in enumerate(zip(loads, last_ends, strict=True)) if load and end >= limit]
 
 

@@ -12,10 +12,10 @@ import math
 from mig_opt.fleet.trace import Trace
 from mig_opt.heuristics.fleet.base import LinearFit
 
-_LEAST_JOBS = 3  # jobs that must be done before anything is concluded
+_MIN_JOBS_DONE = 3  # jobs that must be done before anything is concluded
 _PRIOR_SLOPE = 1.0  # sum of the squares of the logarithms that speaks for times as declared
 _PRIOR_JOBS = 1.0  # jobs that were exactly as declared, before any is done
-_MOST_LOG_FACTOR = math.log(1e6)  # logarithm of the largest factor, up and down
+_MAX_LOG_FACTOR = math.log(1e6)  # logarithm of the largest factor, up and down
 
 
 class Calibration:
@@ -38,7 +38,7 @@ class Calibration:
         if math.isnan(told):
             return
         errors.add(told, math.log(taken) - math.log(declared))
-        if errors.count < _LEAST_JOBS:
+        if errors.count < _MIN_JOBS_DONE:
             return
         slope = max(-1.0, min(0.0, errors.xy / (errors.xx + _PRIOR_SLOPE)))
         level = errors.mean_y * errors.count / (errors.count + _PRIOR_JOBS)
@@ -52,13 +52,13 @@ class Calibration:
         if not self.changes or math.isnan(told):
             return 1.0
         exponent = self._level + self._slope * (told - self._errors.mean_x)
-        return math.exp(max(-_MOST_LOG_FACTOR, min(_MOST_LOG_FACTOR, exponent)))
+        return math.exp(max(-_MAX_LOG_FACTOR, min(_MAX_LOG_FACTOR, exponent)))
 
     @property
     def error(self) -> float | None:
         """Standard deviation of the logarithms of the times around what is expected now; None while little is known."""
         errors = self._errors
-        if errors.count < _LEAST_JOBS:
+        if errors.count < _MIN_JOBS_DONE:
             return None
         rest = errors.yy - 2 * self._slope * errors.xy + self._slope**2 * errors.xx
         return math.sqrt(max(0.0, rest) / errors.count)

@@ -19,12 +19,12 @@ from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area
 from mig_opt.simulation.fleet.cluster import Cluster
 
-_MOST_WEIGHT = 1e6  # largest factor by which the weight of a job grows: seconds may be as short as numbers can be
+_MAX_WEIGHT_FACTOR = 1e6  # largest factor by which the weight of a job grows: seconds may be as short as numbers can be
 _PRESSING_SHARE = 0.25  # share of a plan that is kept for jobs that have to begin soon, since they are long or due
 # Standard deviation of the logarithms of run times from which on plans that only choose an order are of no use.
-_MOST_ERROR = 0.3
-_EXACT_ERROR = 0.02  # the same, up to which one time for all jobs is believed
-_LEAST_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
+_MAX_LOG_ERROR = 0.3
+_EXACT_LOG_ERROR = 0.02  # the same, up to which one time for all jobs is believed
+_MIN_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
 # A job goes first if it is longer than this multiple of the seconds that all known work takes the whole fleet.
 _PRESSING_MULTIPLE = 1.5
 
@@ -109,7 +109,7 @@ class JobChooser:
             choice.next_urgent = min(choice.next_urgent, limit)
             # The product of the smallest numbers would be 0.
             growth = 1 + (now - arrival) / max(fairness.doubling_runs * shortest, math.ulp(0.0))
-            weight = jobs[job].weight * min(growth, _MOST_WEIGHT)
+            weight = jobs[job].weight * min(growth, _MAX_WEIGHT_FACTOR)
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
         first = heapq.nsmallest(most, urgent)
@@ -202,9 +202,9 @@ class Backfilling:
         if any(cluster.trace.pcie_factor(jobs[job]) > 0 for job in cluster.waiting):
             return True
         one_time = len(self._declared) > len(set(self._declared.values())) == 1
-        if one_time and self._alike and self._arrived >= _LEAST_ALIKE_JOBS:
-            return error is not None and error <= _EXACT_ERROR
-        if error is None or error <= _MOST_ERROR:
+        if one_time and self._alike and self._arrived >= _MIN_ALIKE_JOBS:
+            return error is not None and error <= _EXACT_LOG_ERROR
+        if error is None or error <= _MAX_LOG_ERROR:
             return True
         return not self._alike and any(
             jobs[job].profile is None and len(set(jobs[job].times.values())) > 1 for job in cluster.waiting

@@ -32,14 +32,14 @@ from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
 _AREA_WEIGHTS = (1.0, 0.5, 0.0)  # weights of areas in the simple lists
-_STARTS = 2  # number of lists from which simulated annealing starts: the best ones
+_MAX_STARTS = 2  # number of lists from which simulated annealing starts: the best ones
 # Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
-_MOST_CANDIDATES = 2_000_000
+_MAX_PLACEMENTS_COMPARED = 2_000_000
 _ANY_END_S = 1e300  # second that every end is before
 _NEGLIGIBLE_S = 1e-6  # seconds that are no reason to change a plan
 # If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well.
-_MOST_LATER, _LEAST_ROUNDS = 1.0, 300
-_MOST_JOBS_X_GPUS = 400  # number of jobs x GPUs above which no method for batches is asked
+_MAX_LATER_JOBS, _MIN_ROUNDS = 1.0, 300
+_MAX_JOBS_X_GPUS = 400  # number of jobs x GPUs above which no method for batches is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class PlanSearch:
             by_value.setdefault(self._decode(start), start)
         best, chosen = np.inf, by_value[min(by_value)]
         rounds = self._rounds()
-        values = sorted(by_value)[: _STARTS if rounds else 1]
+        values = sorted(by_value)[: _MAX_STARTS if rounds else 1]
         for turn, value in enumerate(values):
             start = by_value[value]
             trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
@@ -117,7 +117,7 @@ class PlanSearch:
     def _solve(self) -> tuple[Batch, Schedule] | None:
         """Return the schedule of the exact method, unless it knows too little or would take too long."""
         problem, effort = self._problem, self._effort
-        if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_JOBS_X_GPUS:
+        if effort.method is None or self._contention or self._count * len(problem.gpus) > _MAX_JOBS_X_GPUS:
             return None
         batch, method = problem.batch(), get_method(effort.method)
         control = Control[Schedule](RunOptions(time_limit=effort.work, seed=effort.seed, deterministic=True))
@@ -192,9 +192,9 @@ class PlanSearch:
         """Return the rounds of an annealing; 0 if they are too few for more than a fit to the model of the link."""
         placements_of = self._problem.cluster.geometry.placements_of
         placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
-        most = _MOST_CANDIDATES // (placements * len(self._problem.gpus))
-        coarse = self._contention and self._arrays.objective.later >= _MOST_LATER
-        return 0 if coarse and most < _LEAST_ROUNDS else min(self._effort.rounds, most)
+        most = _MAX_PLACEMENTS_COMPARED // (placements * len(self._problem.gpus))
+        coarse = self._contention and self._arrays.objective.later >= _MAX_LATER_JOBS
+        return 0 if coarse and most < _MIN_ROUNDS else min(self._effort.rounds, most)
 
     def _anneal(self, jobs: JobList, rounds: int, seconds: float) -> float:
         limits = AnnealingLimits(rounds, seconds, self._effort.seed)
