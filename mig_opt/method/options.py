@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypedDict
 
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.method.registry import AUTO, Registry
 from mig_opt.method.result import TrajectoryPoint
 from mig_opt.rules import entries_of, wrong_type
@@ -169,7 +169,12 @@ def run_options(
     ------
     InputError
         With every problem; an UnknownMethodError if one of them is that.
+    TypeError
+        If an argument is called like none of the options.
     """
+    names = [field.name for field in fields(RunOptions)]
+    for name in options.keys() - names:
+        raise TypeError(f"got an unexpected keyword argument {name!r}; {nearest(name, names)}")
     problems = list(also)
     error: type[InputError] = InputError
     if known is not None:

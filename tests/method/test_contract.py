@@ -222,6 +222,11 @@ def test_wrong_options_are_named_all_at_once(run: Callable[..., Result[Any]]) ->
     assert sorted(paths) == sorted(wrong)
 
 
+def test_an_option_by_a_wrong_name_is_refused(run: Callable[..., Result[Any]]) -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'seeed'.*seed"):
+        run(seeed=1)
+
+
 @pytest.mark.deep
 def test_every_result_has_a_card(run: Callable[..., Result[Any]]) -> None:
     result = run()
