@@ -147,7 +147,7 @@ class Violation:
         return f"{self.path}: {self.message} ({self.code})"
 
     def problem(self, prefix: str = "") -> Problem:
-        """Return the violation as a problem of an input, see :meth:`Problem.below`."""
+        """Return the violation as a problem of an input, see ``Problem.below``."""
         return Problem(self.path, self.message).below(prefix)
 
 
