@@ -211,8 +211,8 @@ def test_all_that_is_wrong_is_reported() -> None:
         "time_limit",
     ]
     assert wrong(lambda: plan_stream([first], callbacks=[Callbacks], gap=2.0, stop=3)) == [  # type: ignore[list-item, arg-type]
-        "callbacks[0]",
         "gap",
+        "callbacks[0]",
         "stop",
     ]
     assert wrong(lambda: plan_stream([])) == ["batches"]
