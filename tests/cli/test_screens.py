@@ -25,7 +25,7 @@ def every_command(group: Any, *names: str) -> Iterator[tuple[str, ...]]:
         yield from every_command(command, *names, name)
 
 
-HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
+HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files.kinds", "mig_opt.instances"}
 
 
 @pytest.mark.parametrize("command", list(every_command(get_command(command_line()))))
