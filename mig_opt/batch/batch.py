@@ -14,9 +14,9 @@ from mig_opt.gpu.catalogue import Gpu, operation_problems
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
 from mig_opt.method.shown import Shown
-from mig_opt.rules import MOST_GPUS, wrong_type
+from mig_opt.rules import wrong_type
 from mig_opt.rules.checks import check_values
-from mig_opt.rules.vocabulary import Costs, Gigabytes, GpuCount, Index, Moment, Name, NotEmpty, Times
+from mig_opt.rules.vocabulary import MOST_GPUS, Costs, Gigabytes, GpuCount, Index, Moment, Name, NotEmpty, Times
 
 LONGEST_TOTAL = 1e300
 """Seconds that the times of a batch may add up to: sums and areas of schedules are then numbers that computers have."""

@@ -225,7 +225,7 @@ def _check_gpus(gpu: str | None, gpus: int | None) -> None:
 
 def check_number_of_gpus(gpus: int | None) -> None:
     """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.rules import MOST_GPUS
+    from mig_opt.rules.vocabulary import MOST_GPUS
 
     if gpus is not None and not 1 <= gpus <= MOST_GPUS:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")

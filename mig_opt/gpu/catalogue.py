@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
-from mig_opt.rules import other_type, wrong_type
-from mig_opt.rules.vocabulary import Rule
+from mig_opt.rules import wrong_type
+from mig_opt.rules.vocabulary import Rule, other_type
 
 
 def _data(name: str) -> Any:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mig_opt.errors import Problem
-from mig_opt.rules import MOST_GPUS
-from mig_opt.rules.vocabulary import Whole
+from mig_opt.rules.vocabulary import MOST_GPUS, Whole
 from mig_opt.texts import number_ranges
 
 

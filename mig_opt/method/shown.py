@@ -6,7 +6,7 @@ from typing import Any
 
 from mig_opt.method.registry import imported
 
-_VIEWS = "mig_opt.views.cards"
+_VIEWS = "mig_opt.views"
 """Imported when something is shown, so that the package stays fast to import."""
 
 
@@ -16,7 +16,7 @@ class Carded:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return str(imported(f"{_VIEWS}:card_of")(self))
+        return str(imported(f"{_VIEWS}.cards:card_of")(self))
 
 
 class Shown(Carded):
@@ -56,7 +56,7 @@ class Shown(Carded):
         task  gpu profile  start  begin  end
            a    0 4g.24gb      0   0.13 2.13
         """
-        return imported(f"{_VIEWS}:frame_of")(self)
+        return imported(f"{_VIEWS}.cards:frame_of")(self)
 
     def plot(self, *of: Any, **options: Any) -> Any:
         """Draw the picture of it, as :func:`mig_opt.plot` does.
@@ -90,4 +90,4 @@ class Shown(Carded):
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported(f"{_VIEWS}:plotted")(self, *of, **options)
+        return imported(f"{_VIEWS}.pictures:plotted")(self, *of, **options)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.rules import MOST_GPUS, MOST_SEEDS
-from mig_opt.rules.vocabulary import NotEmpty, OneOrMore, Rule, Whole, stated
+from mig_opt.rules import MOST_SEEDS
+from mig_opt.rules.vocabulary import MOST_GPUS, NotEmpty, OneOrMore, Rule, Whole, stated
 
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that a run of a study has unless it says otherwise."""

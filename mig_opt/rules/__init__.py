@@ -1,22 +1,19 @@
 """Checks of the arguments of functions: of the wrong type or out of range, each is one problem with its name as path.
 
 Any number that counts as one in Python is fine, those of NumPy included; ``True`` is no number, whatever Python says.
-The rules for fields of dataclasses are in :mod:`mig_opt.rules.vocabulary`.
+They are the rules of :mod:`mig_opt.rules.vocabulary`, which fields of dataclasses have as annotations.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeGuard, TypeVar
 
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules.vocabulary import FROM_0_TO_1, Number, Rule, TrueOrFalse, Whole, other_type
 
 _Entry = TypeVar("_Entry")
-
-MOST_GPUS = 1_000_000
-"""GPUs of a batch, a trace or a state: methods keep a record for each, and more is taken for a slip of the pen."""
 
 MOST_SEEDS = 1_000_000
 """Batches or traces of one kind in a study; more is taken for a slip of the pen."""
@@ -29,33 +26,27 @@ def wrong_number(
 
     ``wanted`` describes such numbers.
     """
-    if not is_real(value):
-        yield wrong_type(path, value, wanted)
-    elif not (above < value < math.inf and value >= at_least):
-        yield Problem(path, f"must be {wanted}, is {value}")
+    return _broken(path, value, Number(above=above, at_least=at_least, words=wanted))
 
 
 def wrong_share(path: str, value: object) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is a number from 0 to 1."""
-    wanted = "a share from 0 to 1 (0.01 is one percent)"
-    if not is_real(value):
-        yield wrong_type(path, value, wanted)
-    elif not 0 <= value <= 1:
-        yield Problem(path, f"must be {wanted}, is {value}")
+    return _broken(path, value, FROM_0_TO_1)
 
 
 def wrong_integer(path: str, value: object, least: int, most: int) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is a whole number from ``least`` to ``most``."""
-    if not is_integer(value):
-        yield wrong_type(path, value, f"a whole number from {least} to {most}")
-    elif not least <= value <= most:
-        yield Problem(path, f"must be from {least} to {most}, is {value}")
+    return _broken(path, value, Whole(least, most))
 
 
 def wrong_flag(path: str, value: object) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        yield wrong_type(path, value, "True or False")
+    return _broken(path, value, TrueOrFalse())
+
+
+def _broken(path: str, value: object, rule: Rule) -> Iterator[Problem]:
+    if not rule.fine(value):
+        yield Problem(path, rule.wrong(value))
 
 
 def wrong_choice(path: str, value: object, choices: Sequence[str]) -> Iterator[Problem]:
@@ -93,18 +84,3 @@ def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tu
 def is_listed(values: object) -> TypeGuard[Iterable[Any]]:
     """Return True for what has entries, and is no text."""
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
-
-
-def other_type(value: object, wanted: str) -> str:
-    """Return the message that a value is something else altogether."""
-    return f"must be {wanted}, is {value!r:.60} ({type(value).__name__})"
-
-
-def is_real(value: object) -> TypeGuard[float]:
-    """Return True for a number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def is_integer(value: object) -> TypeGuard[int]:
-    """Return True for a whole number."""
-    return isinstance(value, Integral) and not isinstance(value, bool)

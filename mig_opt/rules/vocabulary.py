@@ -10,16 +10,34 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from numbers import Integral, Real
+from typing import Annotated, Any, TypeGuard
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.rules import MOST_GPUS, is_integer, is_real, other_type
+
+MOST_GPUS = 1_000_000
+"""GPUs of a batch, a trace or a state: methods keep a record for each, and more is taken for a slip of the pen."""
 
 SIZE = "^[1-9][0-9]?$"
 """Pattern of a number of compute slices as a key."""
 
 _LONGEST = 40
 """Characters of a number in a message."""
+
+
+def other_type(value: object, wanted: str) -> str:
+    """Return the message that a value is something else altogether."""
+    return f"must be {wanted}, is {value!r:.60} ({type(value).__name__})"
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return True for a number."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return True for a whole number."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 class Rule:
@@ -120,7 +138,7 @@ class NotBlank(Rule):
 
     def fine(self, value: Any) -> bool:
         """Return True if a value is right."""
-        return isinstance(value, str) and not (not value or value.isspace())
+        return isinstance(value, str) and bool(value) and not value.isspace()
 
 
 class TrueOrFalse(Rule):
@@ -256,7 +274,8 @@ Seconds = Annotated[float, Number("seconds", above=0)]
 Moment = Annotated[float, Number("seconds", at_least=0)]
 Gigabytes = Annotated[float, Number("GB", above=0, hint=" (or left out)")]
 PerSecond = Annotated[float, Number("requests per second", above=0)]
-Share = Annotated[float, Number(at_least=0, at_most=1, words="a share from 0 to 1 (0.01 is one percent)")]
+FROM_0_TO_1 = Number(at_least=0, at_most=1, words="a share from 0 to 1 (0.01 is one percent)")
+Share = Annotated[float, FROM_0_TO_1]
 Count = Annotated[int, Whole(1, 2**31 - 1)]
 GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
 Index = Annotated[int, stated(minimum=0)]

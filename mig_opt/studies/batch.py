@@ -30,7 +30,8 @@ from mig_opt.method.study import (
     MethodSettings,
     Study,
 )
-from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.rules import wrong_integer, wrong_type
+from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.runs import StudyRun, combinations

@@ -19,7 +19,8 @@ from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
 from mig_opt.method.registry import get_policy
 from mig_opt.method.result import Status, relative_gap
 from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
-from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.rules import wrong_integer, wrong_type
+from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.simulation.fleet.options import option_problems, policy_label
 from mig_opt.simulation.fleet.simulator import Simulation, simulate
 from mig_opt.studies.batch import violations

@@ -15,7 +15,8 @@ from mig_opt.files.studies import Parts, study_document
 from mig_opt.files.studies import study_from_json as from_json
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
-from mig_opt.rules import MOST_GPUS, wrong_flag, wrong_integer
+from mig_opt.rules import wrong_flag, wrong_integer
+from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.studies import batch, fleet
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint

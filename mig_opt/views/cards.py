@@ -10,12 +10,9 @@ from typing import Any
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.report import Table
-from mig_opt.views.pictures import plotted
 from mig_opt.views.reports import report_of
 from mig_opt.views.scene import Boxes, Scene
 from mig_opt.views.texts import one_line
-
-__all__ = ["card_of", "frame_of", "plotted"]
 
 MOST_ROWS = 10
 """Lines of a table in a card."""

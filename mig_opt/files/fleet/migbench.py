@@ -22,7 +22,8 @@ from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.rules import MOST_GPUS, wrong_integer
+from mig_opt.rules import wrong_integer
+from mig_opt.rules.vocabulary import MOST_GPUS
 
 Sizes = Literal["smallest", "any"]
 """Instances that a job may have: the smallest one with its memory, or any that is as large or larger."""

@@ -17,7 +17,8 @@ from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_number
+from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules.vocabulary import MOST_GPUS
 
 Cover = Literal["compute", "both"]
 """Part of a fraction of a GPU that the smallest profile has to cover: compute slices, or memory as well."""

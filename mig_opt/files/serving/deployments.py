@@ -25,7 +25,7 @@ from mig_opt.files.tables import (
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
-from mig_opt.rules import MOST_GPUS
+from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile

@@ -10,7 +10,8 @@ from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily
-from mig_opt.rules import MOST_GPUS, wrong_integer
+from mig_opt.rules import wrong_integer
+from mig_opt.rules.vocabulary import MOST_GPUS
 
 _FAMILIES: dict[str, TraceFamily] = {
     family.name: family for family in (*poisson.FAMILIES, *memory.FAMILIES, *poisson.STREAMS)
