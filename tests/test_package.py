@@ -151,7 +151,7 @@ def test_there_are_examples() -> None:
         "mig_opt.gpu.model",
         "mig_opt.batch.batch",
         "mig_opt.api.solve",
-        "mig_opt.batch.integer_time",
+        "mig_opt.batch.integer_batch",
     } <= with_examples
 
 

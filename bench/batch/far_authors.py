@@ -29,8 +29,8 @@ from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import PlannedInstance
 from mig_opt.gpu.model import Placement
-from mig_opt.heuristics.batch.far import far, far_behind, far_published
-from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
+from mig_opt.heuristics.batch.far import far, far_published
+from mig_opt.heuristics.batch.far.concatenation import EndState, arranged, far_behind
 from mig_opt.heuristics.batch.far.concatenation import joined as joining
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName

@@ -12,10 +12,10 @@ from bench.report import timed
 from mig_opt import Batch, Schedule, generate_batch
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_published, far, far_published, far_unrefined
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged, joined
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily
 from mig_opt.instances.batch import ScalingName, TimesName
 from mig_opt.method.control import Control
 from mig_opt.method.registry import get_method

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyjobshop import Model
 
 from mig_opt import Batch, Placement, Run, Schedule, Task
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.integer_time import Ticks, equal_within_resolution
+from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Schedule, ScheduleResult, on_gpus
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError, Problem

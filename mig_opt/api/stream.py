@@ -14,8 +14,8 @@ from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
-from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
+from mig_opt.heuristics.batch.far import best_published, far_published, far_unrefined
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, far_behind, joined, shifted
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS

@@ -1,7 +1,7 @@
 """Lower bounds on the makespan that need no solver.
 
 Each bound comes with its reason, and each is computed in exact arithmetic, in ticks in which every time of the batch is
-a whole number (:mod:`mig_opt.batch.integer_time`): a bound is never above the makespan of any schedule, not even by
+a whole number (:mod:`mig_opt.batch.integer_batch`): a bound is never above the makespan of any schedule, not even by
 rounding, and not below what it should be because some other time is long.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mig_opt.batch.batch import Batch, check_placeable
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.gpu.model import Placement, Profile
 
 _SCALE = 10**6

@@ -2,7 +2,7 @@
 
 A shorter schedule than the simple one has no use for a task where it cannot end by then, however long that is, nor for
 an instance that is busy until later: neither says anything about the optimum. So exact methods leave both out, and the
-unit of their time (:mod:`mig_opt.batch.integer_time`) depends on what is left.
+unit of their time (:mod:`mig_opt.batch.integer_batch`) depends on what is left.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
-from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.batch.schedule import Lifetime, Operation, OperationKind, Run, Schedule, lifetimes_with_runs
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.rules.checks import check_values

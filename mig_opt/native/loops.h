@@ -33,7 +33,7 @@ typedef struct { double *at; int64_t rows, columns; } FloatRows;
 typedef struct { bool *at; int64_t count; } Flags;
 typedef struct { bool *at; int64_t rows, columns; } FlagRows;
 
-/* Subsets of tasks: mig_opt/batch/loads/subsets.py. */
+/* Subsets of tasks: mig_opt/models/batch/subset_proof.py. */
 
 typedef struct { int64_t same, busy_one, busy_two, wait_one, wait_two; } Siblings;
 

@@ -1,4 +1,4 @@
-/* Loops over subsets of tasks; mig_opt/batch/loads/subsets.py says what each function does. */
+/* Loops over subsets of tasks; mig_opt/models/batch/subset_proof.py says what each function does. */
 #ifndef MIG_OPT_SUBSETS_H
 #define MIG_OPT_SUBSETS_H
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.batch.integer_time import as_decimal, common_divisor
+from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import Location, OperationCosts, Placement

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
-from mig_opt.batch.integer_time import as_decimal
+from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.errors import Problem
 from mig_opt.method.report import Facts, good, spelled_gap, unclear
 from mig_opt.method.result import Result

@@ -12,7 +12,7 @@ from typing import Any
 from mig_opt.api.solve import partition_problems, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
-from mig_opt.batch.integer_time import RESOLUTION, Ticks
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.files.batch.batches import BATCH

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.batch.integer_time import RESOLUTION
+from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.trace import Trace

@@ -64,6 +64,13 @@ class Span(Generic[Key, Item]):
     item: Item  # the entry of the plan that holds it
 
 
+def spans_of(placed_runs: Iterable[Placed[Run]]) -> Iterator[Span[Placement, Placed[Run]]]:
+    """Yield the time that each run holds its placement."""
+    for placed in placed_runs:
+        run = placed.entry
+        yield Span(run.begin, run.end, run.gpu, placed.placement, placed)
+
+
 def overlaps(spans: Iterable[Span[Key, Item]], tolerance: float) -> Iterator[tuple[Span[Key, Item], Span[Key, Item]]]:
     """Yield (earlier, later) for spans of one GPU and one key that overlap, as :func:`clashes` does."""
     for later, earlier in _clashes(spans, lambda key, others: [key] if key in others else [], tolerance):

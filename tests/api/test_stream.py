@@ -18,10 +18,10 @@ from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_published
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status

@@ -13,7 +13,7 @@ from strategies import Decisions, any_gpu, batches, decisions, places, tiny_batc
 from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_bounds
-from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.errors import InputError

@@ -9,8 +9,7 @@ from strategies import Decisions, any_gpu, batches, decisions, late_things, spre
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import IntegerBatch, Ticks
 from mig_opt.batch.timing import timed_schedule
 
 A30 = get_gpu("A30")

@@ -14,7 +14,7 @@ from strategies import batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.integer_time import Ticks, equal_within_resolution
+from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 

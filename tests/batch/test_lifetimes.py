@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.lifetimes import lifetimes, lifetimes_with_runs
-from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule, lifetimes, lifetimes_with_runs
 from mig_opt.gpu.catalogue import get_gpu
 
 PLACE = (0, "2g.12gb", 0)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Limits
 from mig_opt.method.registry import AUTO

@@ -14,7 +14,7 @@ from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requi
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks, as_decimal
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import GpuModel, OperationCosts
 

@@ -19,7 +19,7 @@ from mig_opt.api.prove.prover import (
 )
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.options import Callbacks

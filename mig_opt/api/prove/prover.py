@@ -18,7 +18,7 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad, batch_digest, schedule_digest
-from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.gpu.model import Placement

@@ -3,8 +3,8 @@
 A schedule of makespan C gives every memory slice at most C seconds of creations, runs and destructions. How small the
 largest load can be made by choosing places for the tasks, whatever the order in time, is a problem of its own:
 
-* :mod:`.tree` is its shape, :mod:`.subsets` has the loops over sets of tasks;
-* :mod:`.subset_tables` solves it exactly for some twenty tasks and lists all its solutions (dynamic programming);
+* :mod:`.tree` is its shape; :mod:`.subsets` are sets of tasks and tables over them, with which
+  :mod:`mig_opt.models.batch.subset_proof` solves it exactly for some twenty tasks;
 * :mod:`.neighbourhood` and :mod:`.local_search` improve solutions for any number of tasks; on several GPUs
   :mod:`.starts` has starts for that;
 * :mod:`.branches` and :mod:`.columns` bound the tasks that one GPU can run within some time (patterns and dual prices);

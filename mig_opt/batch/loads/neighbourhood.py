@@ -2,7 +2,7 @@
 
 This is the destroy-and-repair step of a large-neighbourhood search (Shaw, 1998; Pisinger and Ropke, 2010). Some tasks
 are *free* to move, all others stay where they are. For every subset of the free tasks the shortest longest path through
-each branch is found by dynamic programming, as in :mod:`mig_opt.batch.loads.subset_tables`, in about a millisecond; of
+each branch is found by dynamic programming, as in :mod:`mig_opt.models.batch.subset_proof`, in about a millisecond; of
 all best assignments one is drawn. One GPU or two take part at a time, mostly the one with the longest path among them.
 The *length* of a GPU is that of the longest path through it.
 
@@ -13,15 +13,14 @@ The loops in C work on arrays, so the load tree and the ticks of a batch are giv
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.subsets import IMPOSSIBLE, NEVER, Integers
-from mig_opt.batch.loads.tree import KINDS, LoadTree
+from mig_opt.batch.loads.subsets import Integers
+from mig_opt.batch.loads.tree import KINDS, LoadTree, least_weighted_loads
 from mig_opt.native import loop
 
 _greedy_assignment, _improve = loop("greedy_assignment"), loop("improve")
@@ -122,35 +121,6 @@ def least_loads(tree: LoadTree, flat: FlatTree, ticks: npt.NDArray[np.int32]) ->
             found += [least_weighted_loads(tree, ticks, [node], branches) for node in branches]
     inside, around, beside = (np.stack(rows) for rows in zip(*found, strict=True))
     return LeastLoads(row[flat.origin], inside, around, beside)
-
-
-def least_weighted_loads(
-    tree: LoadTree, ticks: npt.NDArray[np.int32], nodes: Sequence[int], among: Iterable[int]
-) -> tuple[Integers, Integers, Integers]:
-    """Return the least weighted load of each task in a branch, and elsewhere without and with the leaves of the branch.
-
-    These are the arguments of :func:`mig_opt.batch.loads.subsets.sets_within`, in ticks x leaves, and
-    :data:`IMPOSSIBLE` where a task cannot run. ``ticks`` are those of each task in each place, ``nodes`` branches that
-    are alike: the least over all of them counts. Tasks may run in the places of the nodes ``among``.
-    """
-    stacks = [node for node in among if tree.nodes[node].kind == "stack"]
-    leaves = tree.leaves
-    inside, around, beside = (np.full(len(ticks), IMPOSSIBLE, np.int64) for _ in range(3))
-
-    def lower(least: Integers, place: int, weight: int) -> None:
-        loads = np.where(ticks[:, place] < NEVER, ticks[:, place].astype(np.int64) * weight, IMPOSSIBLE)
-        np.minimum(least, loads, out=least)
-
-    for node in nodes:
-        below = set(tree.places_below(node))
-        for stack in stacks:
-            place = tree.nodes[stack].place
-            if place in below:
-                lower(inside, place, len(leaves[stack]))
-            else:
-                lower(around, place, len(leaves[stack] - leaves[node]))
-                lower(beside, place, len(leaves[stack]))
-    return inside, around, beside
 
 
 def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:

@@ -8,7 +8,7 @@ siblings, and a *leaf* is where nothing can run any more. The *branch* of a node
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.horizon import Place
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.gpu.model import Placement
 
 Kind = Literal["leaf", "stack", "split"]
@@ -25,6 +25,10 @@ Kind = Literal["leaf", "stack", "split"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds in the order of their numbers, which the loops in C know."""
+
+
+IMPOSSIBLE = 2**50
+"""Least weighted load of a task that cannot run: above any limit x leaves, and sums still fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +153,32 @@ def used_ticks(place: Place[int]) -> int:
 def clearing_ticks(place: Place[int]) -> int:
     """Return the ticks of a place on the path to those below it, if it runs nothing itself."""
     return 0 if place.free is None else place.free + place.destroy
+
+
+def least_weighted_loads(
+    tree: LoadTree, ticks: npt.NDArray[np.int32], nodes: Sequence[int], among: Iterable[int]
+) -> tuple[Integers, Integers, Integers]:
+    """Return the least weighted load of each task in a branch, and elsewhere without and with the leaves of the branch.
+
+    They are in ticks x leaves, and
+    :data:`IMPOSSIBLE` where a task cannot run. ``ticks`` are those of each task in each place, ``nodes`` branches that
+    are alike: the least over all of them counts. Tasks may run in the places of the nodes ``among``.
+    """
+    stacks = [node for node in among if tree.nodes[node].kind == "stack"]
+    leaves = tree.leaves
+    inside, around, beside = (np.full(len(ticks), IMPOSSIBLE, np.int64) for _ in range(3))
+
+    def lower(least: Integers, place: int, weight: int) -> None:
+        loads = np.where(ticks[:, place] < NEVER, ticks[:, place].astype(np.int64) * weight, IMPOSSIBLE)
+        np.minimum(least, loads, out=least)
+
+    for node in nodes:
+        below = set(tree.places_below(node))
+        for stack in stacks:
+            place = tree.nodes[stack].place
+            if place in below:
+                lower(inside, place, len(leaves[stack]))
+            else:
+                lower(around, place, len(leaves[stack] - leaves[node]))
+                lower(beside, place, len(leaves[stack]))
+    return inside, around, beside

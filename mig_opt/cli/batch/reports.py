@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mig_opt import Batch, Schedule, ScheduleResult
-from mig_opt.batch.lifetimes import lifetimes_with_runs
+from mig_opt.batch.schedule import lifetimes_with_runs
 from mig_opt.cli.figures import MOST_ROWS, verdict
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Facts, Part, Points, Report, Table, dim

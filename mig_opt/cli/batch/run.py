@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from mig_opt import Batch, Commands, DriverError, InputError, Journal, Schedule, read
-from mig_opt.batch.lifetimes import lifetimes_with_runs
+from mig_opt.batch.schedule import lifetimes_with_runs
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.batch.execution import shown_execution

@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
 from mig_opt.gpu.model import Placement, Profile
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK = 1.5e-5

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, live_instances, timed_schedule
 from mig_opt.gpu.model import Placement

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
-from mig_opt.batch.loads.subset_tables import MAX_TASKS_OF_TABLES
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm
@@ -36,7 +35,7 @@ from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bou
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.subset_proof import prove_by_subsets
+from mig_opt.models.batch.subset_proof import MAX_TASKS_OF_TABLES, prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 

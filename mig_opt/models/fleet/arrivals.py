@@ -21,7 +21,7 @@ from typing import Literal
 
 from ortools.sat.python import cp_model
 
-from mig_opt.batch.integer_time import Ticks, equal_within_resolution
+from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.fleet.trace import Job, Trace, check_jobs
 from mig_opt.gpu.model import GpuPlacement, Placement, Profile

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Unpack, get_args
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.integer_batch import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import Problem
 from mig_opt.fleet.bounds import trace_bounds

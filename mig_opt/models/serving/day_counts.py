@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mig_opt.batch.integer_time import as_decimal, common_divisor
+from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.packing import Numbers
 from mig_opt.method.control import Limits
 from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mig_opt.batch.journal import Event, EventKind, Journal
-from mig_opt.batch.lifetimes import Lifetime
+from mig_opt.batch.schedule import Lifetime
 from mig_opt.errors import DriverError
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.gpu.model import Placement

@@ -17,8 +17,7 @@ from pathlib import Path
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Event, Journal
-from mig_opt.batch.lifetimes import lifetimes
-from mig_opt.batch.schedule import Operation, Schedule
+from mig_opt.batch.schedule import Operation, Schedule, lifetimes
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.journals import JournalFile, read_journal

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
-from mig_opt.batch.schedule import OperationKind, Schedule
+from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_with_runs
 from mig_opt.errors import InputError
 from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (

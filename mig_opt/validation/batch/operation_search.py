@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -27,7 +28,8 @@ from typing import NamedTuple
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, OperationKind, Run
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.placed import Placed
+from mig_opt.validation.placed import Placed, clashes, in_seconds, spans_of
+from mig_opt.validation.violations import Violation, ViolationCode
 
 ROUNDING = 1e-9
 """Seconds by which sums of floating-point numbers may differ from the true sum."""
@@ -58,6 +60,27 @@ class LateOperation(NamedTuple):
     def alone(self) -> bool:
         """True if it would be late even if the driver had nothing else to do."""
         return self.job.release + self.job.seconds > self.job.limit
+
+
+def operations_for(
+    batch: Batch, runs: Iterable[Placed[Run]], tolerance: float
+) -> tuple[list[Operation], dict[int, list[Violation]]]:
+    """Return operations that make runs feasible, by begin, and what is wrong on the GPUs for which there are none."""
+    operations: list[Operation] = []
+    wrong: dict[int, list[Violation]] = {}
+    on_gpu: dict[int, list[Placed[Run]]] = defaultdict(list)
+    for placed in runs:
+        on_gpu[placed.entry.gpu].append(placed)
+    for gpu, there in sorted(on_gpu.items()):
+        clashing = list(_clashing_runs(there, tolerance))
+        found = () if clashing else find_operations(batch, gpu, there, tolerance)
+        if clashing:
+            wrong[gpu] = clashing
+        elif isinstance(found, LateOperation):
+            wrong[gpu] = [_no_operation_sequence(gpu, found)]
+        else:
+            operations += found
+    return sorted(operations, key=lambda operation: operation.begin), wrong
 
 
 def find_operations(
@@ -313,3 +336,34 @@ class _Search:
     def _give_up(self, job: DriverJob, end: float) -> None:
         if self.late is None:
             self.late = LateOperation(job, end)
+
+
+def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Violation]:
+    for later, earlier in clashes(spans_of(runs), tolerance):
+        others = [other for other in earlier if other.key != later.key]
+        if not others:
+            continue  # two runs on one instance: a rule of its own
+        run, profile = later.item.entry, later.key.profile
+        code, why = ViolationCode.INSTANCES_OVERLAP, "the instances share memory slices"
+        if not later.key.conflicts(others[0].key):
+            code, why = ViolationCode.TOO_MANY_INSTANCES, f"at most {profile.max_count} of {profile.name} may exist"
+        running = (f"task {o.item.entry.task!r} runs on {o.key} until {in_seconds(o.end)}" for o in others)
+        begins = f"task {run.task!r} begins on {later.key} of GPU {run.gpu} at {in_seconds(later.begin)}"
+        yield Violation(code, f"runs[{later.item.index}]", f"{begins}, while {' and '.join(running)}; {why}")
+
+
+def _no_operation_sequence(gpu: int, late: LateOperation) -> Violation:
+    job, task, begin = late.job, late.job.run.entry.task, in_seconds(late.job.run.entry.begin)
+    if job.kind == "create":
+        wanted = f"the creation of {job.placement} has to end by {begin}, when task {task!r} begins there"
+    else:
+        wanted = (
+            f"the destruction of {job.placement} has to end by {in_seconds(job.deadline)}, so that "
+            f"{job.run.placement} exists when task {task!r} begins on it at {begin}"
+        )
+    if late.alone:
+        fact = f"it cannot end before {in_seconds(job.release + job.seconds)}"
+    else:
+        fact = f"in order of urgency it ends at {in_seconds(late.end)}, and in no order are all in time"
+    message = f"GPU {gpu}: no sequence of operations is in time for the runs: {wanted}, but {fact}"
+    return Violation(ViolationCode.NO_OPERATION_SEQUENCE, f"runs[{job.run.index}]", message)

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.batch.lifetimes import Lifetime, lifetimes
-from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
+from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis

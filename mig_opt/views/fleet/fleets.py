@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.batch.lifetimes import lifetimes
+from mig_opt.batch.schedule import lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.model import GpuModel
 from mig_opt.simulation.fleet.metrics import fragmentation_series

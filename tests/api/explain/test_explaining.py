@@ -18,7 +18,7 @@ from mig_opt.api.explain.conflicts import in_time
 from mig_opt.api.explain.requirements import Requirements
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts

@@ -21,7 +21,7 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files.batch.certificates import CERTIFICATE

@@ -15,7 +15,7 @@ from mig_opt import Batch, OperationCosts, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
-from mig_opt.batch.loads.subset_tables import SubsetTables
+from mig_opt.models.batch.subset_proof import SubsetTables
 
 
 def first_places(problem: IntegerBatch) -> list[int]:

@@ -18,8 +18,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.heuristics.batch.far import far, far_unrefined
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
-from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force

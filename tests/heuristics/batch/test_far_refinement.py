@@ -19,12 +19,11 @@ from mig_opt.heuristics.batch.far import (
     best_plans,
     best_published,
     far,
-    far_behind,
     far_printed,
     far_published,
     far_unrefined,
 )
-from mig_opt.heuristics.batch.far.concatenation import EndState
+from mig_opt.heuristics.batch.far.concatenation import EndState, far_behind
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions

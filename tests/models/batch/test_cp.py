@@ -16,8 +16,7 @@ from ortools.sat.python import cp_model
 from strategies import batches, scaled, tiny_batches, whole_seconds
 
 from mig_opt import Batch, OperationCosts, Result, SolverError, Status, Task, generate_batch, get_gpu, handover, solve
-from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.integer_batch import equal_within_resolution
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.task_sets import TaskSets
 from mig_opt.batch.schedule import Schedule

@@ -9,12 +9,12 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.subset_tables import SubsetTables
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.batch.portfolio import CpSearch
+from mig_opt.models.batch.subset_proof import SubsetTables
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 

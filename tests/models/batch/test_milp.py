@@ -20,8 +20,7 @@ from listening import Listener
 from strategies import batches, scaled, tiny_batches
 
 from mig_opt import Batch, InputError, LiveInstance, Result, SolverError, Status, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_batch import IntegerBatch, Ticks
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_program import BlockProgram

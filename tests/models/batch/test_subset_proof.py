@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.integer_time import equal_within_resolution
-from mig_opt.batch.loads.subset_tables import Assignments
+from mig_opt.batch.integer_batch import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.portfolio import CpSearch
-from mig_opt.models.batch.subset_proof import prove_by_subsets
+from mig_opt.models.batch.subset_proof import Assignments, prove_by_subsets
 from mig_opt.validation import validate
 
 

@@ -1,11 +1,11 @@
 """FAR: Family of Allocations and Repartitioning.
 
 J. Villarrubia, L. Costero, F. D. Igual, K. Olcoz: "Leveraging Multi-Instance GPUs through moldable task scheduling",
-Journal of Parallel and Distributed Computing 204 (2025), doi:10.1016/j.jpdc.2025.105128. Phase 1
-(:mod:`~mig_opt.heuristics.batch.far.allocation`) proposes a family of allocations of sizes to tasks, phase 2
-(:mod:`~mig_opt.heuristics.batch.far.repartitioning`) turns each into a schedule and keeps the best one, and phase 3
-(:mod:`~mig_opt.heuristics.batch.far.refinement`) moves and swaps tasks of that one. The schedules of a stream of
-batches are joined by :mod:`~mig_opt.heuristics.batch.far.concatenation`.
+Journal of Parallel and Distributed Computing 204 (2025), doi:10.1016/j.jpdc.2025.105128. Phase 1 proposes a family of
+allocations of sizes to tasks, phase 2 turns each into a schedule and keeps the best one
+(:mod:`~mig_opt.heuristics.batch.far.repartitioning`), and phase 3 moves and swaps tasks of that one
+(:mod:`~mig_opt.heuristics.batch.far.refinement`). The schedules of a stream of batches are joined by
+:mod:`~mig_opt.heuristics.batch.far.concatenation`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import TypeVar
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily
-from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
-from mig_opt.heuristics.batch.far.repartitioning import Repartitioning, RepartitionPlan
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning, RepartitionPlan
 from mig_opt.method.control import Control
 
-__all__ = ["best_plans", "best_published", "far", "far_behind", "far_printed", "far_published", "far_unrefined"]
+__all__ = ["best_plans", "best_published", "far", "far_printed", "far_published", "far_unrefined"]
 
 _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
 """Seconds to make a plan for an allocation."""
@@ -82,26 +80,6 @@ def far_published(batch: Batch, control: Control[Schedule]) -> None:
         far_unrefined(batch, control)
     else:
         control.report_plan(refinement.schedule())
-
-
-def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> list[Schedule]:
-    """Return schedules for empty GPUs that may fit behind another one, to be joined like any others.
-
-    They are that of the authors' program; the same, refined once more with the slices that are busy in ``state``
-    (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine`); and the same with the steps that the program
-    takes when it joins batches (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine_behind`).
-    """
-    plan = best_published(batch, control)
-    plan.refine()
-    live = {
-        (gpu, position): free
-        for (gpu, profile, start), free in state.live.items()
-        for position in batch.gpu.placement(profile, start).footprint
-    }
-    plans = [plan, plan.copy(), plan.copy()]
-    plans[1].refine(live)
-    plans[2].refine_behind({**state.clear, **live})
-    return [Refinement(batch, each.instances()).schedule() for each in plans]
 
 
 def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:

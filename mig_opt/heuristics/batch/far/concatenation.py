@@ -12,6 +12,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import PlannedInstance, tidy
 from mig_opt.gpu.model import GpuModel, Location, Placement
+from mig_opt.heuristics.batch.far import best_published
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Control
 
@@ -93,6 +94,26 @@ def joined(
         if best.makespan <= offset + plan.makespan:
             return best.schedule()
     return shifted(plan, offset, before=cleaning)
+
+
+def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> list[Schedule]:
+    """Return schedules for empty GPUs that may fit behind another one, to be joined like any others.
+
+    They are that of the authors' program; the same, refined once more with the slices that are busy in ``state``
+    (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine`); and the same with the steps that the program
+    takes when it joins batches (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine_behind`).
+    """
+    plan = best_published(batch, control)
+    plan.refine()
+    live = {
+        (gpu, position): free
+        for (gpu, profile, start), free in state.live.items()
+        for position in batch.gpu.placement(profile, start).footprint
+    }
+    plans = [plan, plan.copy(), plan.copy()]
+    plans[1].refine(live)
+    plans[2].refine_behind({**state.clear, **live})
+    return [Refinement(batch, each.instances()).schedule() for each in plans]
 
 
 def arranged(

@@ -30,8 +30,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
 from mig_opt.gpu.model import Placement
-from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
 from mig_opt.heuristics.batch.far.refinement import Entry
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, profiles_by_size
 
 _MAX_ROUNDS, _MAX_ROUNDS_BEHIND = 100, 20
 """Rounds of the refinement, on empty GPUs and behind other batches."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.lifetimes import lifetimes_with_runs
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, lifetimes_with_runs
 from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.simulation.fleet.cluster import Cluster

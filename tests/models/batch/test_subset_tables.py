@@ -13,9 +13,9 @@ from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.subset_tables import Assignments, SubsetTables
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.timing import timed_schedule
+from mig_opt.models.batch.subset_proof import Assignments, SubsetTables
 
 A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
 FAR_TOO_LONG = 2**28
