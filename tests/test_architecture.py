@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import networkx as nx
 import pytest
@@ -184,6 +186,30 @@ def test_the_answers_of_the_page_exist() -> None:
     assert len(answers) == 20
     for answer in answers[:-1]:
         assert (PACKAGE.parent / answer).exists(), answer
+
+
+@needs_page
+def test_the_files_of_a_proof_run_for_a_proof() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition("## A proof, file by file")[2].partition("## Three walks")[0]
+    places = re.findall(r"^\d+\. `(mig_opt\.[\w.]+)`", text, re.MULTILINE)
+    ran: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            ran.add(frame.f_globals["__name__"])
+
+    batch = mig_opt.generate_batch(10, seed=1)
+    sys.setprofile(note)
+    try:
+        result = mig_opt.solve(batch)
+    finally:
+        sys.setprofile(None)
+    assert result.status == "optimal"
+    assert len(places) <= 15
+    for place in places:
+        module, name = place.rsplit(".", 1)
+        assert hasattr(importlib.import_module(module), name), place
+        assert module in ran, place
 
 
 @needs_page

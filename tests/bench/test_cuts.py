@@ -10,7 +10,6 @@ import pytest
 from places import BENCH
 
 CUTS = {
-    "batch.foundation": "--cut",
     "batch.load_bound": "--seeds 1 --most 12",
     "batch.far_speed": "--tasks 12 --batches 3 --sizes A30:3 --seeds 2 --repeats 1",
     "batch.execution": "--cut",
