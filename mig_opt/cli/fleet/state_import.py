@@ -45,12 +45,14 @@ def state_import(
 
     SOURCE is the output of nvidia-smi, alone or with -L, mig -lgi, mig -lci or -q -x, joined in one file (of several
     nodes with "node: " before each line), of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or
-    yaml), or Slurm's gres.conf with scontrol show node -d and show job -d. With --nvml the GPUs of this machine are
-    asked. What is left out, or not in SOURCE, is said on standard error.
+    yaml), or Slurm's gres.conf with scontrol show node -d and show job -d, and with nvidia-smi mig -lgi of each node in
+    a file called after it. With --nvml the GPUs of this machine are asked. What is left out, or not in SOURCE, is said
+    on standard error.
 
     Examples
     --------
     (nvidia-smi; nvidia-smi mig -lgi) | mig-opt state import - -o fleet.json
+    mig-opt state import slurm.txt n1.txt n2.txt --gpu A100-40GB -o fleet.json
     mig-opt state import --format nvml -o fleet.json
     """
     from mig_opt.files.fleet.states import STATE

@@ -16,6 +16,7 @@ from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
+from mig_opt.operations.observe.places import add_gpus, take_places
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.texts import plural
 
@@ -132,6 +133,9 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
     InputError
         If something is wrong with it.
     """
+    there = seen.there
+    if there is not None:
+        add_gpus(seen, there)
     _check_uuids(seen)
     for held in seen.instances:
         on = None if held.home is None else seen.gpus.get(held.home)
@@ -143,7 +147,12 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
     _leave_out_others(seen, model)
     if not seen.gpus and not seen.instances and not seen.findings.problems:
         seen.wrong("", _nothing(seen, f"{model.name} with MIG"))
-    _find_profiles(seen, model)
+    _find_profiles(seen, seen.instances, model)
+    if there is not None:
+        own = [held for held in there.instances if held.home in seen.gpus]
+        _find_profiles(seen, own, model)
+        seen.findings.check()
+        take_places(seen, own, assume=assume_places)
     seen.findings.check()
     homes = _homes(seen, model)
     seen.findings.check()
@@ -249,7 +258,7 @@ def _kind(seen: Sightings) -> GpuModel:
     elif not fitting:
         # Told instance by instance, for the kind that has most of them.
         best = max(kinds, key=lambda gpu: sum(_profile(gpu, held) is not None for held in seen.instances))
-        _find_profiles(seen, best)
+        _find_profiles(seen, seen.instances, best)
     else:
         may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
         seen.wrong("gpu", f"the text does not tell the kind of GPU, which may be {may_be}; give it with --gpu")
@@ -276,9 +285,9 @@ def _profile(gpu: GpuModel, held: SeenInstance) -> Profile | None:
     return profile_named(gpu, held.profile, held.profile_id, held.size)
 
 
-def _find_profiles(seen: Sightings, model: GpuModel) -> None:
-    """Let the instances know their profiles; note those that the kind of GPU cannot have."""
-    for held in seen.instances:
+def _find_profiles(seen: Sightings, instances: Iterable[SeenInstance], model: GpuModel) -> None:
+    """Let instances know their profiles; note those that the kind of GPU cannot have."""
+    for held in instances:
         profile = _profile(model, held)
         if profile is None:
             number = f" with the number {held.profile_id}" if held.profile_id is not None else ""

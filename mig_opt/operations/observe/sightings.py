@@ -115,6 +115,7 @@ class Sightings:
     budgets: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: dict[str, list[tuple[str, int | None]]] = field(default_factory=dict)  # by reason: what, number of GPUs
+    there: Sightings | None = None  # what nvidia-smi tells on the nodes of Slurm
     tells_modes: str = ""  # what tells on which GPUs MIG is on, where the source may not
 
     def leave_out(self, reason: str, what: str, gpus: int | None = 1) -> None:

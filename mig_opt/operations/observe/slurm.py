@@ -1,7 +1,8 @@
 """Slurm's ``gres.conf`` with ``scontrol show node -d`` and ``scontrol show job -d``, one after the other in any order.
 
 The lines of ``gres.conf`` tell the profile and the GPU of each instance, the node which of them are used (by their
-index), and the jobs by whom. Where AutoDetect finds the instances, the node only counts them.
+index), and the jobs by whom. Where AutoDetect finds the instances, the node only counts them. Places are told by
+``nvidia-smi``, run on each node.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mig_opt.texts import plural
 _PAIR = re.compile(r"([A-Za-z_/]+)=(\"[^\"]*\"|\S*)")
 _PROFILE = re.compile(r"(?:(.*?)_)?((?:\d+c\.)?\d+g\.\d+gb\S*)")
 _DEVICE = re.compile(r"/dev/nvidia(\d{1,4})")
+_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d{1,5})")
 _GRES = re.compile(r"gpu(?::([^:()]+|\(null\)))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
 _RANGES = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*")
 _GRES_KEYS = frozenset(
@@ -75,7 +77,7 @@ def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightin
     text = line.text.split("#", 1)[0] if begins or block == _NO_BLOCK else line.text
     if begins and re.match(r"\s*(JobId=|NodeName=\S+ +Arch=)", text):
         text = line.text  # what scontrol shows has no comments
-    if not text.strip():
+    if not text.strip() or text.strip() == "No jobs in the system":
         return block if line.text.strip() else _NO_BLOCK
     found = [(key.lower(), value.strip('"')) for key, value in _PAIR.findall(text)]
     pairs = dict(found)
@@ -132,7 +134,9 @@ def _read_files(line: Line, files: str, pairs: dict[str, str], nodes: list[_Node
     """Read the devices of a line of ``gres.conf``: several are of an instance if that is said."""
     kind, of_instance = pairs.get("type", ""), "multiplefiles" in pairs
     found = _PROFILE.fullmatch(kind)
-    indices = [int(match[1]) for match in map(_DEVICE.fullmatch, _expanded(files, line, seen)) if match]
+    names = _expanded(files, line, seen)
+    indices = [int(match[1]) for match in map(_DEVICE.fullmatch, names) if match]
+    capabilities = [int(match[1]) for match in map(_CAPABILITY.fullmatch, names) if match]
     if not indices:
         seen.wrong(line.where, f"names no device like /dev/nvidia0: {shown(files, 60)}")
     elif of_instance and not found:
@@ -140,11 +144,25 @@ def _read_files(line: Line, files: str, pairs: dict[str, str], nodes: list[_Node
     for node in nodes if indices else ():
         if of_instance and found:
             seen.gpu(node.name, indices[0], line.where, product=(found[1] or ""), mig=True)
-            node.listed.append(SeenInstance(node.name, indices[0], line.where, found[2]))
+            number = _instance_number(indices[0], capabilities)
+            node.listed.append(SeenInstance(node.name, indices[0], line.where, found[2], instance=number))
         elif not of_instance:
             for index in indices:
                 seen.gpu(node.name, index, line.where, product=kind, mig=False)
                 node.listed.append(SeenInstance(node.name, index, line.where))
+
+
+def _instance_number(gpu: int, capabilities: list[int]) -> int | None:
+    """Return the id of a GPU instance by the numbers of its device files; None if they are not as the driver counts.
+
+    Examples
+    --------
+    >>> _instance_number(0, [30, 31]), _instance_number(1, [147, 148]), _instance_number(1, [30, 31])
+    (3, 1, None)
+    """
+    numbers = {divmod((number - 3) // 9, 15) for number in capabilities}
+    of, instance = numbers.pop() if len(numbers) == 1 else (None, None)
+    return instance if of == gpu else None
 
 
 def _read_shown(line: Line, pairs: dict[str, str], name: str, node: _Node, seen: Sightings) -> None:

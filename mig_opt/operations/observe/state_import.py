@@ -28,16 +28,15 @@ from mig_opt.rules import wrong_flag
 Format = Literal["nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _SIGNS: dict[Format, re.Pattern[str]] = {
+    "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
     "nvidia-smi": re.compile(
         r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
         r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
         re.MULTILINE,
     ),
-    "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
 }
-"""Pattern that a text of each form has."""
+"""Pattern that a text of each form has; the nodes of Slurm tell theirs with the output of nvidia-smi."""
 _JSON = re.compile(r"\A\s*\[|^\s*\{", re.MULTILINE)
-_OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": read_slurm}
 _OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}
 
 
@@ -73,7 +72,8 @@ def import_state(
     with the prefix ``node: `` on each line),
     ``dra`` (ResourceSlices and ResourceClaims of NVIDIA's DRA driver for GPUs), ``device-plugin`` (nodes with the
     labels of GPU feature discovery), ``hami`` (pods and nodes with the annotations of HAMi), ``slurm`` (``gres.conf``,
-    ``scontrol show node -d``, ``scontrol show job -d``), and ``nvml`` (the GPUs of this machine, without a file).
+    ``scontrol show node -d``, ``scontrol show job -d``; for the places, too, what ``nvidia-smi mig -lgi`` or ``-L``
+    prints on each node, as a file called after it), and ``nvml`` (the GPUs of this machine, without a file).
     Objects of Kubernetes are as ``kubectl get ... -o json`` prints them, one after the other, or ``-o yaml``, which
     needs the extra ``yaml``; pods and disruption budgets among them tell owners and their limits. Quotes, prompts with
     what was typed, colours, dates and names of nodes around the outputs do no harm.
@@ -157,7 +157,6 @@ def state_from_text(
     if found == "nvml":
         read_nvml(seen)
     elif found in _OF_TEXTS:
-        seen.manager = "" if found == "nvidia-smi" else found
         _OF_TEXTS[found](given, seen)
     else:
         seen.manager = found
@@ -166,6 +165,24 @@ def state_from_text(
         _OF_KUBERNETES[found](parts, seen)
     state = assemble(seen, model, assume_places=assume_places, name=name)
     return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
+
+
+def _read_slurm(sources: Sequence[Source], seen: Sightings) -> None:
+    """Add what texts of Slurm tell, and what nvidia-smi tells of the nodes, if that is among them."""
+    seen.manager = "slurm"
+    of_nodes = [source for source in sources if _SIGNS["nvidia-smi"].search(source.text)]
+    read_slurm([source for source in sources if source not in of_nodes], seen)
+    for source in of_nodes:
+        if _SIGNS["slurm"].search(source.text):
+            message = "has lines of Slurm and of nvidia-smi; give the output of each node as a file of its own"
+            seen.wrong(source.where(1), f"{message}, called after the node")
+    seen.findings.check()
+    if of_nodes:
+        seen.there = Sightings(seen.findings)
+        read_nvidia_smi(of_nodes, seen.there)
+
+
+_OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": _read_slurm}
 
 
 def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Findings) -> Format:
