@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
         from mig_opt.cli.app import command_line
+        from mig_opt.cli.commands import COMMANDS
         from mig_opt.cli.completion import PROGRAM, VARIABLE, asked_of, know_shells
 
         arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -36,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if asked is not None:
             know_shells()
         first = arguments[:1] if asked is None else [asked]
-        command_line(*first)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)
+        listed = asked is None and not any(name.split()[0] in arguments for name in COMMANDS)
+        command_line(*first, listed=listed)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)
     except KeyboardInterrupt:
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command

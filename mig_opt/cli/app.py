@@ -66,7 +66,7 @@ class Sections(TyperGroup):
                 formatter.write_dl([(f"{name:{longest}}", of.get_short_help_str(width)) for name, of in commands if of])
 
 
-def command_line(first: str = "") -> typer.Typer:
+def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
     """Return the command line.
 
     Parameters
@@ -74,6 +74,8 @@ def command_line(first: str = "") -> typer.Typer:
     first : str
         First word of the command that is wanted: the modules of other commands are not imported. If no command begins
         with it, all are there.
+    listed : bool
+        True if no command is called: they are there by name and text only, which takes half the time.
 
     Examples
     --------
@@ -101,8 +103,12 @@ def command_line(first: str = "") -> typer.Typer:
             app.add_typer(groups[group], name=group)
         module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name]}")
         function = getattr(module, name.replace(" ", "_"))
-        groups[group].command(last, **_help(function))(called(function))
+        groups[group].command(last, **_help(function))(_listed if listed else called(function))
     return app
+
+
+def _listed() -> None:
+    """Stand for a command in a list."""
 
 
 def _help(function: Callable[..., Any]) -> dict[str, Any]:

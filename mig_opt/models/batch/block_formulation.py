@@ -24,7 +24,7 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -34,10 +34,10 @@ from mig_opt.batch.horizon import Place
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, live_by_shape, timed_schedule
-from mig_opt.models.solvers.linear import LinearProgram, Term, Variable, distinct_names
 
 if TYPE_CHECKING:
     from mig_opt.models.solvers.cpsat import CpRows  # loads OR-Tools
+    from mig_opt.models.solvers.linear import LinearProgram, Term, Variable  # loads PuLP
 
 _LONGEST_NAME = 30
 """Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
@@ -133,6 +133,20 @@ def _sorted(order: TopologicalSorter[Operation], key: Mapping[Operation, tuple[i
         operation = heappop(waiting)[2]
         yield operation
         order.done(operation)
+
+
+def distinct_names(names: Iterable[str], longest: int) -> list[str]:
+    """Return names for use in a program: letters, digits and underscores, none twice, not much longer than that."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", name)[:longest].strip("_") or "unnamed"
+        candidate, number = plain, 2
+        while candidate.casefold() in taken:
+            candidate, number = f"{plain}_{number}", number + 1
+        taken.add(candidate.casefold())
+        result.append(candidate)
+    return result
 
 
 class BlockFormulation(ABC):

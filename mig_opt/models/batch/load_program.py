@@ -11,13 +11,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
-from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+
+if TYPE_CHECKING:
+    from mig_opt.models.solvers.linear import Term, Variable  # loads PuLP
 
 _MAX_CHOICES = 5000
 """Choices of a place for a task above which operations hardly count, and it takes long."""
@@ -93,6 +96,8 @@ class LoadProgram:
     ) -> None:
         self._batch = batch
         self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)  # ticks in one unit of the program's time
+        from mig_opt.models.solvers.linear import LinearProgram
+
         self.linear = LinearProgram("loads")  # its objective is the makespan in units
         # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
         self._horizon = self._units(at_most) * (1 + 1e-6)

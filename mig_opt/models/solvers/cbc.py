@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from pulp.apis.coin_api import pulp_cbc_path
-
 from mig_opt.errors import SolverError
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome, Values
@@ -53,6 +51,8 @@ class Cbc:
 
 
 def _program() -> Path:
+    from pulp.apis.coin_api import pulp_cbc_path  # slow to load
+
     return Path(f"{pulp_cbc_path}.exe" if os.name == "nt" else pulp_cbc_path).resolve()
 
 

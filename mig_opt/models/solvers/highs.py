@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pulp
-
 from mig_opt.errors import SolverError
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Backend, Guard, ProgramOutcome, ProgramRun, SolverOutcome, Values
@@ -40,6 +38,8 @@ class Highs:
         SolverError
             If HiGHS ends without an answer.
         """
+        import pulp  # slow to load, and whoever has a program has loaded it
+
         solver = pulp.HiGHS(
             msg=False,
             gapRel=0.0,

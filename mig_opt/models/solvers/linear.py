@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -147,17 +146,3 @@ class LinearProgram:
             else:
                 self.program.writeMPS(str(path))
             return path.read_text(encoding="utf-8")
-
-
-def distinct_names(names: Iterable[str], longest: int) -> list[str]:
-    """Return names for use in a program: letters, digits and underscores, none twice, not much longer than that."""
-    taken: set[str] = set()
-    result = []
-    for name in names:
-        plain = re.sub(r"[^A-Za-z0-9]+", "_", name)[:longest].strip("_") or "unnamed"
-        candidate, number = plain, 2
-        while candidate.casefold() in taken:
-            candidate, number = f"{plain}_{number}", number + 1
-        taken.add(candidate.casefold())
-        result.append(candidate)
-    return result

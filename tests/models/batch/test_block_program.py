@@ -21,12 +21,11 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
-from mig_opt.models.batch.block_formulation import BlockForm
+from mig_opt.models.batch.block_formulation import BlockForm, distinct_names
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs
-from mig_opt.models.solvers.linear import distinct_names
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
