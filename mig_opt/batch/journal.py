@@ -203,6 +203,10 @@ class Journal:
         The folder in which the commands run.
     run : str
         A name of the execution that no other one has.
+    user : str
+        The user as whom the commands run; empty for the one who carries out the plan.
+    engine : str
+        What carries it out on other machines, as ``--engine`` has it; empty if it is carried out on this machine.
     events : list of Event
         Everything so far, in order.
     """
@@ -213,6 +217,8 @@ class Journal:
     gpus: tuple[str, ...]
     folder: str = "."
     run: str = ""
+    user: str = ""
+    engine: str = ""
     events: list[Event] = field(default_factory=list)
 
     @cached_property

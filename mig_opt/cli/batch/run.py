@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,11 @@ def run(
     dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,
     resume: Annotated[Path | None, "JOURNAL", "Go on with an execution."] = None,
     undo: Annotated[Path | None, "JOURNAL", "End its tasks; destroy the instances that it made."] = None,
+    restartable: Annotated[
+        bool, "Go on if the journal exists; wait while another process has it; SIGTERM is Ctrl-C."
+    ] = False,
+    split: Annotated[Path | None, "DIR", "Write a part for each node, for whatever starts it there."] = None,
+    gather: Annotated[Path | None, "DIR", "Make one journal of those that the parts have left."] = None,
     measured: Annotated[Path | None, "Write the batch with the times and costs as measured."] = None,
     measured_costs: Annotated[Path | None, "Write the costs of operations as measured, for --costs."] = None,
     chart: Annotated[Path | None, options.plot("plan and execution")] = None,
@@ -54,7 +60,8 @@ def run(
     """Run a schedule on the GPUs of this machine.
 
     It creates instances, runs tasks on them, and destroys instances. Killed at any moment, it goes on with --resume
-    JOURNAL, which needs no other argument.
+    JOURNAL, which needs no other argument. --split cuts a plan for several nodes into one for each; --gather makes one
+    journal of theirs.
     Exits with 0 if all is done, 1 if tasks have failed or something could not be done, 130 after Ctrl-C.
 
     Examples
@@ -62,23 +69,35 @@ def run(
     mig-opt run batch.json plan.json --commands commands.json --dry-run
     mig-opt run batch.json plan.json --commands commands.json
     mig-opt run --resume run.journal
+    mig-opt run b.json p.json --commands c.json --devices n1/0,n2/0 --split dir
+    mig-opt run --gather dir
     """
+    from mig_opt.operations.execute.parts import alone
     from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
-    earlier = resume or undo
-    if earlier is not None:
-        fresh = {"--commands": commands, "--devices": devices, "--journal": journal, "--dry-run": dry_run or None}
+    path = resume or undo or journal or Path(_JOURNAL)
+    if resume or undo or gather:
+        fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run or None, "--split": split}
+        fresh |= {"--resume": resume, "--undo": undo} if gather else {"--journal": journal}
         for name, value in fresh.items():
-            call.require(value is None, name, "is for a new execution; the journal has all of that")
-        call.attempt(_check_same, earlier, batch, given, schedule)
+            call.require(
+                value is None, name, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that"
+            )
+    if gather is not None:
         call.finish()
+        return _gathered(gather, journal, measured, measured_costs, chart, quiet=quiet)
+    with alone(path) if restartable else contextlib.nullcontext():
+        if resume or undo:
+            call.attempt(_check_same, path, batch, given, schedule)
+            call.finish()
         if undo is not None:
             return _undone(undo_schedule(undo), undo)
-        with shown_execution(quiet=call.quiet) as observe:
-            execution = resume_schedule(earlier, observe=observe)
-    else:
+        if resume or (restartable and path.exists()):
+            with shown_execution(quiet=call.quiet) as observe:
+                execution = resume_schedule(path, observe=observe, ended=restartable)
+            return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
         for name, there in (("BATCH", batch), ("SCHEDULE", schedule), ("--commands", commands)):
             call.require(there is not None, name, "is missing; see: mig-opt run --help")
         call.finish()
@@ -86,12 +105,42 @@ def run(
         plan, words = call.attempt(read, Schedule, str(schedule)), call.attempt(read, Commands, str(commands))
         names = call.attempt(parsed_devices, devices, None if problem is None else problem.gpus)
         call.finish()
+        if split is not None:
+            return _split(problem, plan, words, names, split)
         if dry_run:
             return Answer(_rehearsal(problem, plan, words, names))
         with shown_execution(quiet=call.quiet) as observe:
-            path = journal or Path(_JOURNAL)
             execution = run_schedule(problem, plan, words, journal=path, devices=names, observe=observe)
-    return _answer(execution, earlier or journal or Path(_JOURNAL), measured, measured_costs, chart, quiet=quiet)
+    return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
+
+
+def _split(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None, folder: Path) -> Answer:
+    from mig_opt.operations.execute.parts import split
+    from mig_opt.operations.execute.schedules import plan_of_nodes
+
+    nodes = split(plan_of_nodes(batch, schedule, commands, devices), folder)
+    lines = [f"On {node}: {folder}/nodes/{node}/run.sh" for node in nodes]
+    data = {"folder": str(folder), "nodes": nodes}
+    remark = f"Afterwards bring the files run.journal back to these folders; then: mig-opt run --gather {folder}"
+    return Answer(Report(batch_facts(batch), [Points(lines)], [remark], data))
+
+
+def _gathered(
+    folder: Path,
+    journal: Path | None,
+    measured: Path | None,
+    measured_costs: Path | None,
+    chart: Path | None,
+    *,
+    quiet: bool,
+) -> Answer:
+    from mig_opt.files.batch.journals import write_journal
+    from mig_opt.operations.execute.parts import gather
+    from mig_opt.operations.execute.report import Execution
+
+    found, path = gather(folder), journal or folder / _JOURNAL
+    write_journal(found, path)
+    return _answer(Execution(found), path, measured, measured_costs, chart, quiet=quiet, parts_in=folder)
 
 
 def _rehearsal(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> Report:
@@ -154,6 +203,7 @@ def _answer(
     chart: Path | None,
     *,
     quiet: bool,
+    parts_in: Path | None = None,
 ) -> Answer:
     from mig_opt.files.costs import COSTS
 
@@ -163,7 +213,11 @@ def _answer(
     parts: list[Part] = [] if quiet else [_steps(execution)]
     parts += [Points(troubles)] if troubles else []
     remarks = [f"Everything that happened is in {journal}; what the tasks printed is in {journal}.tasks."]
-    if not execution.complete:
+    if parts_in is not None:
+        remarks = [f"Everything that happened is in {journal}."]
+        if not execution.complete:
+            remarks.append(f"Start run.sh of nodes that are not done again, then: mig-opt run --gather {parts_in}")
+    elif not execution.complete:
         remarks.append(f"Go on with: mig-opt run --resume {journal}; take it back with: mig-opt run --undo {journal}")
     files = [
         File("batch", measured, execution.journal.measured_batch(), " with measured times and costs."),

@@ -17,7 +17,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, writing_to
+from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, write_text, writing_to
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_object, read_value
 
@@ -36,6 +36,8 @@ class JournalHead:
     gpus: tuple[str, ...]
     folder: str = "."
     run: str = ""
+    user: str = ""
+    engine: str = ""
     name: str = ""
 
 
@@ -100,6 +102,25 @@ def read_journal(path: str | Path) -> Journal:
     return journal
 
 
+def write_journal(journal: Journal, path: str | Path) -> None:
+    """Write a journal as a whole, whatever was in the file.
+
+    Parameters
+    ----------
+    journal : Journal
+        The plan and the events.
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    lines = [_encoded_head(journal), *map(encoded, journal.events)]
+    write_text(Path(path), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
 def _line(text: str, number: int, path: str | Path) -> Raw:
     try:
         raw, repeated = parsed(text, "")
@@ -119,7 +140,7 @@ def _head(raw: Raw, findings: Findings) -> Journal:
         findings.add("gpus", f"has {len(head.gpus)} entries for {head.batch.gpus} GPUs; give one for each GPU")
     findings.check()
     batch = head.batch.replace(name=head.name)
-    return Journal(batch, head.schedule, head.commands, head.gpus, head.folder, head.run)
+    return Journal(batch, head.schedule, head.commands, head.gpus, head.folder, head.run, head.user, head.engine)
 
 
 def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:
@@ -241,4 +262,5 @@ def _encoded_head(journal: Journal) -> dict[str, Any]:
         head["name"] = journal.batch.name
     head |= {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
     head |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus)}
-    return {**head, "folder": journal.folder, **({"run": journal.run} if journal.run else {})}
+    known = {"run": journal.run, "user": journal.user, "engine": journal.engine}
+    return {**head, "folder": journal.folder, **{key: value for key, value in known.items() if value}}

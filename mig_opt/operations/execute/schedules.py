@@ -87,7 +87,11 @@ def run_schedule(
 
 
 def resume_schedule(
-    journal: str | os.PathLike[str], *, patience: Patience | None = None, observe: Observer | None = None
+    journal: str | os.PathLike[str],
+    *,
+    patience: Patience | None = None,
+    observe: Observer | None = None,
+    ended: bool = False,
 ) -> Execution:
     """Go on with an execution that was interrupted, killed, or could not be completed.
 
@@ -100,6 +104,8 @@ def resume_schedule(
         The journal.
     patience, observe
         As for :func:`run_schedule`.
+    ended : bool
+        True if the execution may have come to its end already; nothing is done then.
 
     Returns
     -------
@@ -116,6 +122,8 @@ def resume_schedule(
         After Ctrl-C, as for :func:`run_schedule`.
     """
     with JournalFile(Path(journal)) as file:
+        if file.journal.ended and ended:
+            return Execution(file.journal)
         if file.journal.ended:
             message = "this execution has come to its end; there is nothing to go on with"
             raise InputError([Problem("", message)], str(journal))
@@ -178,6 +186,21 @@ def check_plan(
         if task.name in commands.tasks and not any("/" in name for name in device_names(batch, devices)):
             problems += missing_program(task.name, commands.tasks[task.name])
     return found.schedule, problems
+
+
+def plan_of_nodes(batch: Batch, schedule: Schedule, commands: Commands, devices: Sequence[str] | None) -> Journal:
+    """Return a plan for GPUs of other machines as a journal in which nothing has happened.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong with the plan and its commands.
+    """
+    schedule, problems = check_plan(batch, schedule, commands, devices)
+    if problems:
+        raise InputError(problems)
+    gpus = tuple(map(str, addresses(batch.gpus, devices, batch.devices)))
+    return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8))
 
 
 def device_names(batch: Batch, devices: Sequence[str] | None) -> list[str]:

@@ -1,0 +1,290 @@
+"""A plan of several nodes as one plan for each node, and the journals of the nodes as one.
+
+GPUs never wait for each other. So each node carries out its own part with a journal of its own, whatever starts it
+there, and what happened on a node is told by the clock of that node, in seconds since its own beginning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+from typing import Any, NoReturn, TypeVar
+
+from mig_opt.batch.batch import LiveInstance
+from mig_opt.batch.journal import Commands, Event, Journal
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.files.documents import write_text
+from mig_opt.operations.rollout.layouts import addresses, hosts_of
+
+JOURNAL = "run.journal"
+"""Name of the journal in the folder of a part."""
+
+_PLAN, _NODES = "plan.journal", "nodes"
+
+_Placed = TypeVar("_Placed", Run, Operation, LiveInstance)
+
+_SCRIPT = """#!/bin/sh
+# Carries out the part of {host} there: begins it, or goes on with it; a second start waits for the first.
+# Commands run in the folder from which this is started. To take back what it has made: mig-opt run --undo run.journal
+here=$(dirname "$0")
+exec mig-opt run {words} "$@"
+"""
+
+
+def cut(whole: Journal) -> dict[str, Journal]:
+    """Return the plan of each node, as a journal in which nothing has happened, by the name of the node.
+
+    Parameters
+    ----------
+    whole : Journal
+        A plan whose GPUs are ``host/index``, ``host/UUID`` or ``host/address``.
+
+    Raises
+    ------
+    InputError
+        If a GPU has no host, a name is none of a host, or a node has operations but no task.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Commands, Task, get_gpu, solve
+    >>> batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 3.0})), get_gpu("A30"), 2)
+    >>> commands = Commands({"a": ("./a",), "b": ("./b",)})
+    >>> parts = cut(Journal(batch, solve(batch).schedule, commands, ("n1/0", "n2/0")))
+    >>> {host: (len(part.batch.tasks), part.gpus) for host, part in parts.items()}
+    {'n1': (1, ('0',)), 'n2': (1, ('0',))}
+    """
+    places = addresses(whole.batch.gpus, whole.gpus)
+    problems = [
+        Problem(f"devices[{gpu}]", f"names no node; write it before the GPU, as in node-1/{place}")
+        for gpu, place in enumerate(places)
+        if not place.host
+    ]
+    found = {}
+    for host, gpus in hosts_of(places).items():
+        runs, operations = _moved(whole.schedule.runs, gpus), _moved(whole.schedule.operations or (), gpus)
+        names = {run.task for run in runs}
+        if not names:
+            if operations:
+                problems.append(Problem("schedule", f"changes instances on {host}, but has no task there"))
+            continue
+        batch = whole.batch.replace(
+            tasks=tuple(task for task in whole.batch.tasks if task.name in names),
+            gpus=len(gpus),
+            initial=_moved(whole.batch.initial, gpus),
+            spread={name: spread for name, spread in whole.batch.spread.items() if name in names},
+            devices=tuple(whole.batch.devices[gpu] for gpu in gpus if gpu < len(whole.batch.devices)),
+        )
+        schedule = Schedule(runs, None if whole.schedule.operations is None else operations)
+        words = Commands({name: whole.commands.tasks[name] for name in whole.commands.tasks if name in names})
+        devices = tuple(places[gpu].identifier for gpu in gpus)
+        found[host] = replace(whole, batch=batch, schedule=schedule, commands=words, gpus=devices, events=[])
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _moved(things: Sequence[_Placed], gpus: Sequence[int]) -> tuple[_Placed, ...]:
+    """Return what is on some GPUs, with these numbered from 0."""
+    return tuple(replace(each, gpu=gpus.index(each.gpu)) for each in things if each.gpu in gpus)
+
+
+class Gathering:
+    """A journal of a whole that is told what the journals of its nodes tell; each event is taken once."""
+
+    def __init__(self, whole: Journal) -> None:
+        self._whole = whole
+        hosts = [place.host for place in addresses(whole.batch.gpus, whole.gpus)]
+        # Lifetimes are listed by GPU first, so those of a node have the same order here and there.
+        self._instances: dict[str, list[int]] = {host: [] for host in hosts}
+        for index, each in enumerate(whole.lifetimes):
+            self._instances[hosts[each.gpu]].append(index)
+        there = (at for event in whole.events if (at := self._at(event)) is not None)
+        self._taken = Counter(hosts[whole.lifetimes[at].gpu] for at in there)
+
+    def _at(self, event: Event) -> int | None:
+        return event.instance if event.task is None else self._whole.instance_of[event.task]
+
+    def news(self, host: str, part: Journal) -> list[Event]:
+        """Return the events of a node that are new, as those of the whole."""
+        indices = self._instances[host]
+        shift = self._whole.began - part.began
+        events = [event for event in part.events if event.instance is not None or event.task is not None]
+        new = events[self._taken[host] :]
+        self._taken[host] = len(events)
+        return [
+            replace(
+                event, time=event.time + shift, instance=None if event.instance is None else indices[event.instance]
+            )
+            for event in new
+        ]
+
+
+def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
+    """Return the journal of the whole from those of its nodes, as if all of them had begun together.
+
+    Parameters
+    ----------
+    whole : Journal
+        The plan.
+    parts : mapping of str to Journal
+        The journals of the nodes that have begun.
+
+    Raises
+    ------
+    InputError
+        If a journal is not the one of the plan.
+    """
+    plans = cut(whole)
+    wrong = [
+        host for host, part in parts.items() if host not in plans or part.schedule.runs != plans[host].schedule.runs
+    ]
+    if wrong:
+        raise InputError(Problem(host, "is the journal of another plan") for host in wrong)
+    places = addresses(whole.batch.gpus, whole.gpus)
+    gpus = list(map(str, places))
+    for host, those in hosts_of(places).items():
+        for gpu, uuid in zip(those, parts[host].gpus if host in parts else (), strict=False):
+            gpus[gpu] = f"{host}/{uuid}"
+    began = min((part.began for part in parts.values() if part.began), default=0.0)
+    found = replace(whole, gpus=tuple(gpus), events=[Event(began, "begin")] if began else [])
+    gathering = Gathering(found)
+    events = [event for host, part in parts.items() for event in gathering.news(host, part)]
+    found.events += sorted(events, key=lambda event: event.time)
+    found.events += common_ends(found, plans, parts)
+    return found
+
+
+def common_ends(whole: Journal, plans: Mapping[str, Journal], parts: Mapping[str, Journal]) -> list[Event]:
+    """Return the ends (``end``, ``undo``) that all nodes have come to, and the journal of the whole has not."""
+    last = max((event.time for event in whole.events), default=0.0)
+    kinds = [{event.kind for event in parts[host].events} if host in parts else set() for host in plans]
+    known = {event.kind for event in whole.events}
+    return [Event(last, kind) for kind in ("end", "undo") if kind not in known and all(kind in own for own in kinds)]
+
+
+def arguments_of(part: Journal, folder: str) -> list[str]:
+    """Return the arguments of ``mig-opt run`` for a part with its files in a folder; it may be started again."""
+    user = ["--user", part.user] if part.user else []
+    files = [f"{folder}/{name}" for name in ("batch.json", "schedule.json", "commands.json", JOURNAL)]
+    options = ["--commands", files[2], "--devices", ",".join(part.gpus), *user, "--journal", files[3]]
+    return [*files[:2], *options, "--restartable"]
+
+
+def write_part(part: Journal, folder: Path) -> None:
+    """Write the batch, the schedule and the commands of a part."""
+    BATCH.write(part.batch, folder / "batch.json")
+    SCHEDULE.write(part.schedule, folder / "schedule.json")
+    COMMANDS.write(part.commands, folder / "commands.json")
+
+
+def split(whole: Journal, folder: Path) -> list[str]:
+    """Write a plan as one plain part for each node; return the names of the nodes.
+
+    The folder ``nodes/NAME`` has the batch, the schedule and the commands of a node, and ``run.sh``, which carries them
+    out there by ``mig-opt run``. :func:`gather` reads the journals that these leave.
+
+    Parameters
+    ----------
+    whole : Journal
+        The plan.
+    folder : Path
+        A folder that does not exist, or is empty.
+
+    Raises
+    ------
+    InputError
+        As :func:`cut`, or if the folder cannot be written.
+    """
+    plans = cut(whole)
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+    except OSError as error:
+        _refuse(folder, error)
+    try:
+        write_journal(replace(whole, run=""), made / _PLAN)
+        for host, part in plans.items():
+            own = made / _NODES / host
+            own.mkdir(parents=True)
+            write_part(part, own)
+            words = (word if word.startswith("$here/") else quote(word) for word in arguments_of(part, "$here"))
+            shown = " ".join(f'"{word}"' if word.startswith("$here/") else word for word in words)
+            write_text(own / "run.sh", _SCRIPT.format(host=host, words=shown))
+            (own / "run.sh").chmod(0o755)
+        made.rename(folder)
+    except OSError as error:
+        _refuse(folder, error)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return list(plans)
+
+
+def gather(folder: Path) -> Journal:
+    """Return the journal of a plan that :func:`split` has written, from those of its nodes as far as they are there.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If it is no such folder, no node has a journal, or one is damaged or of another plan.
+    """
+    whole = read_journal(folder / _PLAN)
+    paths = {host: folder / _NODES / host / JOURNAL for host in cut(whole)}
+    parts = {host: read_journal(path) for host, path in paths.items() if path.exists()}
+    if not parts:
+        message = f"has no journal of any node yet; bring them to {next(iter(paths.values()))} and so on"
+        raise InputError([Problem("", message)], str(folder))
+    return merged(whole, parts)
+
+
+def _refuse(folder: Path, error: OSError) -> NoReturn:
+    message = f"cannot be written: {error.strerror}; name a folder that does not exist, or is empty"
+    raise InputError([Problem("", message)], str(folder)) from None
+
+
+def lock_of(journal: Path) -> Path:
+    """Return the file that is locked while a process carries out the plan of a journal; it has the process's number."""
+    return journal.with_name(f"{journal.name}.lock")
+
+
+@contextlib.contextmanager
+def alone(journal: Path) -> Iterator[None]:
+    """Wait until no other process carries out the plan of a journal; meanwhile, SIGTERM does what Ctrl-C does.
+
+    A journal whose first line is not complete, since its process was killed just then, is removed: nothing had begun.
+    """
+
+    def interrupt(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    try:
+        lock = os.open(lock_of(journal), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise InputError([Problem("", f"cannot be opened: {error.strerror}")], str(lock_of(journal))) from None
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode("ascii"))
+        if journal.exists() and b"\n" not in journal.read_bytes():
+            journal.unlink()
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        os.close(lock)

@@ -1,0 +1,214 @@
+"""Plans of several nodes, cut into parts, carried out, and merged: the same as if they had been carried out in one."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from executions import Execution, World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nvml_machine import Machine
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.journal import Commands, Journal
+from mig_opt.batch.schedule import Schedule
+from mig_opt.cli import main
+from mig_opt.errors import InputError
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.journals import COMMANDS, read_journal
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.execute.parts import alone, cut, gather, merged, split
+from mig_opt.validation import validate
+
+
+def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
+    """A batch on two to four GPUs, sometimes with an instance that exists, and a schedule."""
+    gpu, gpus = get_gpu(rng.choice(["A30", "A100"])), rng.randint(2, 4)
+    tasks = []
+    for index in range(rng.randint(2, 12)):
+        sizes = rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes)))
+        tasks.append(Task(f"t{index}", {size: round(rng.uniform(0.2, 8), 2) for size in sizes}))
+    initial = ()
+    if rng.random() < 0.3:
+        place = rng.choice(gpu.placements())
+        initial = (LiveInstance(rng.randrange(gpus), place.profile.name, place.start, round(rng.uniform(0, 3), 2)),)
+    batch = Batch(tuple(tasks), gpu, gpus, initial=initial)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    return batch, schedule
+
+
+def carried_out(batch: Batch, schedule: Schedule, seconds: dict[str, float], folder: Path) -> Journal:
+    """The journal of a plan carried out in simulated time."""
+    folder.mkdir()
+    machine = Machine(folder, *[batch.gpu.name] * batch.gpus)
+    with machine.loaded():
+        for live in batch.initial:
+            machine.add(live.gpu, live.profile, live.start)
+        execution = Execution(World(machine, batch, seconds), schedule, folder / "journal")
+        assert execution.go()
+    return read_journal(execution.path)
+
+
+@settings(max_examples=25)
+@given(st.randoms(use_true_random=False))
+def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
+    batch, schedule = random_plan(rng)
+    seconds = {run.task: (run.end - run.begin) * rng.uniform(0.3, 2.5) for run in schedule.runs}
+    hosts = [f"n{rng.randint(1, 3)}/{gpu}" for gpu in range(batch.gpus)]
+    plan = Journal(batch, schedule, Commands({task.name: ("true",) for task in batch.tasks}), tuple(hosts))
+    busy = {hosts[run.gpu].partition("/")[0] for run in schedule.runs}
+    if any(hosts[each.gpu].partition("/")[0] not in busy for each in schedule.operations or ()):
+        with pytest.raises(InputError, match="has no task there"):
+            cut(plan)
+        return
+    plans = cut(plan)
+    assert plans.keys() == busy
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        whole = carried_out(batch, schedule, seconds, folder / "whole")
+        parts = {}
+        for host, part in plans.items():
+            assert validate(part.batch, part.schedule).valid
+            done = carried_out(part.batch, part.schedule, seconds, folder / host)
+            late = rng.uniform(-1000, 1000)  # clocks do not agree
+            parts[host] = replace(done, events=[replace(each, time=each.time + late) for each in done.events])
+    found = merged(plan, parts)
+    assert found.ended
+    assert sorted(found.runs(), key=str) == sorted(whole.runs(), key=str)
+    assert sorted(found.operations(), key=str) == sorted(whole.operations(), key=str)
+    assert found.measured()[1].makespan == whole.measured()[1].makespan
+    assert {gpu.partition("/")[0] for gpu in found.gpus} == {host.partition("/")[0] for host in hosts}
+
+    def facts(journal: Journal) -> list[tuple[object, ...]]:
+        kinds = [
+            each for each in journal.events if each.kind not in ("begin", "end", "found")
+        ]  # found may be where nothing is to be done
+        return sorted((each.kind, str(each.instance), str(each.task), each.attempt) for each in kinds)
+
+    assert facts(found) == facts(whole)
+    first = next(iter(plans))
+    alone_ = merged(plan, {first: parts[first]})
+    assert alone_.ended == (len(plans) == 1)
+    assert {run.task for run in alone_.runs()} == {run.task for run in plans[first].schedule.runs}
+
+
+TWO = Batch((Task("a", {4: 0.1}), Task("b", {4: 0.2})), get_gpu("A30"), 2)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The arguments of a plan for two nodes."""
+    monkeypatch.chdir(tmp_path)
+    schedule = solve(TWO, "far").schedule
+    assert schedule is not None
+    BATCH.write(TWO, "batch.json")
+    SCHEDULE.write(schedule, "plan.json")
+    COMMANDS.write(Commands({"a": ("sh", "-c", "echo a >>ran"), "b": ("sh", "-c", "echo b >>ran")}), "commands.json")
+    return ["batch.json", "plan.json", "--commands", "commands.json"]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ending:
+        main(["run", *arguments])
+    return int(ending.value.code or 0)
+
+
+def test_parts_are_carried_out_by_what_stands_beside_them(files: list[str], tmp_path: Path) -> None:
+    assert run(*files, "--devices", "n1/0,n2/0", "--split", "parts; touch pwned") == 0
+    folder = tmp_path / "parts; touch pwned"
+    assert run("--gather", str(folder)) == 2
+    program = tmp_path / "bin" / "mig-opt"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
+    program.chmod(0o755)
+    for host in ("n1", "n2"):
+        (tmp_path / host).mkdir()
+        machine = Machine(tmp_path / host, "A30")
+        path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+        for _ in range(2):  # the second time there is nothing to do
+            script = folder / "nodes" / host / "run.sh"
+            environment = {**machine.environment, "PATH": path}
+            done = subprocess.run([script], check=False, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        if host == "n1":
+            assert run("--gather", str(folder), "--quiet") == 1
+            assert not gather(folder).ended
+    assert (tmp_path / "ran").read_text().split() == ["a", "b"] or (tmp_path / "ran").read_text().split() == ["b", "a"]
+    assert run("--gather", str(folder), "--journal", "whole.journal", "--quiet") == 0
+    whole = read_journal(tmp_path / "whole.journal")
+    assert whole.ended
+    assert set(whole.gpus) == {f"n1/{Machine.uuid(0)}", f"n2/{Machine.uuid(0)}"}
+    assert validate(*whole.measured()).valid
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ("n1/0,0", r"devices\[1\]: names no node; write it before the GPU, as in node-1/0"),
+        ("n1/0,-oProxyCommand=x/0", r"devices\[1\]: must be index, UUID or PCI address"),
+    ],
+)
+def test_wrong_devices_of_parts(devices: str, message: str) -> None:
+    schedule = solve(TWO, "far").schedule
+    assert schedule is not None
+    words = Commands({task.name: ("true",) for task in TWO.tasks})
+    with pytest.raises(InputError, match=message):
+        cut(Journal(TWO, schedule, words, tuple(devices.split(","))))
+
+
+def test_a_folder_with_something_in_it_is_left_alone(files: list[str], tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "mine").touch()
+    assert run(*files, "--devices", "n1/0,n2/0", "--split", "parts") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["batch.json", "commands.json", "parts", "plan.json"]
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["mine"]
+
+
+def test_the_journal_of_another_plan_is_refused(tmp_path: Path) -> None:
+    words, plans = Commands({task.name: ("true",) for task in TWO.tasks}), []
+    for name, batch in (("one", TWO), ("two", TWO.replace(tasks=(Task("a", {2: 3.0}), Task("b", {1: 2.0, 4: 1.0}))))):
+        schedule = solve(batch, "far").schedule
+        assert schedule is not None
+        plans.append(Journal(batch, schedule, words, ("n1/0", "n2/0")))
+        split(plans[-1], tmp_path / name)
+    nodes = tmp_path / "one" / "nodes"
+    shutil.copy(tmp_path / "two" / "plan.journal", nodes / "n1" / "run.journal")
+    with pytest.raises(InputError, match="n1: is the journal of another plan"):
+        gather(tmp_path / "one")
+
+
+def test_a_second_process_waits_and_sigterm_is_ctrl_c(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    journal.write_text('{"schema": "mig-op')
+    script = f"""
+import time
+from pathlib import Path
+from mig_opt.operations.execute.parts import alone
+with alone(Path({str(journal)!r})):
+    Path({str(tmp_path / "in")!r}).touch()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        Path({str(tmp_path / "out")!r}).touch()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script])
+    while not (tmp_path / "in").exists():
+        assert process.poll() is None
+    assert not journal.exists(), "what was killed in its first line is nothing"
+    process.send_signal(signal.SIGTERM)
+    with alone(journal):
+        assert (tmp_path / "out").exists()
+    process.wait()
