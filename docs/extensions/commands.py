@@ -21,7 +21,7 @@ def commands() -> str:
 
 def _section(name: str, root: Any) -> str:
     command, context = root, root.make_context("mig-opt", [], resilient_parsing=True)
-    for word in name.split():
+    for word in [name] if name in root.commands else name.split():
         command = command.commands[word]
         context = type(context)(command, info_name=word, parent=context)
     context.terminal_width = context.max_content_width = WIDTH

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import Gpu, operation_problems
+from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, device_problems
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
+from mig_opt.gpu.model import (
+    GpuModel,
+    OperationCosts,
+    Placement,
+    Profile,
+    ProfileSet,
+)
+from mig_opt.gpu.problems import operation_problems, wrong_size
 from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_type
 from mig_opt.rules.checks import check_values

@@ -19,6 +19,7 @@ from mig_opt._version import __version__
 from mig_opt.cli.answers import Answer, Call
 from mig_opt.cli.commands import COMMANDS, GROUPS, heading
 from mig_opt.cli.errors import begin_log, report
+from mig_opt.cli.gpus import named_gpu
 from mig_opt.cli.streams import prepare_streams
 from mig_opt.texts import number_in
 
@@ -52,7 +53,13 @@ class Sections(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands and groups in the order of the table."""
-        return sorted(super().list_commands(ctx), key=[name.split()[0] for name in COMMANDS].index)
+        first = [name.split()[0] for name in COMMANDS]
+        return sorted(super().list_commands(ctx), key=lambda name: (first.index(name.split()[0]), name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command of the first two words if there is one, else that of the first."""
+        name = " ".join(args[:2])
+        return (name, self.commands[name], args[2:]) if name in self.commands else super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the part of the help that lists the commands."""
@@ -98,6 +105,8 @@ def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
     groups = {"": app}
     for name in [name for name in COMMANDS if name.split()[0] == first] or COMMANDS:
         group, _, last = name.rpartition(" ")
+        if group in COMMANDS:  # beside a command of one word, to which anything else behind it is an argument
+            group, last = "", name
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], **_SETTINGS)
             app.add_typer(groups[group], name=group)
@@ -167,6 +176,8 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
             read = [value for several in named for value in several if value is not None]
             call = Call(read, as_json=values.get("as_json", False), quiet=values.get("quiet", False))
             given = {name: value for name, value in values.items() if name not in common}
+            if given.get("gpu") is not None:
+                given["gpu"] = named_gpu(given["gpu"])
             for name, kind in groups.items():
                 given[name] = kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
             answer = command(**given, **({"call": call} if wants_call else {}))

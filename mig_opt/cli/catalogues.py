@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument
 
 from mig_opt import GpuModel, OperationCosts, catalogue, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
+from mig_opt.cli.gpus import named_gpu
 from mig_opt.gpu.catalogue import DRIVER, CostTable, cost_tables
 from mig_opt.method.registry import AUTO, get_deploy_method, get_method
 from mig_opt.method.registry import methods as known_methods
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def instances(name: options.ListedArgument = None) -> Answer:
-    """List the bundled batches and demands, with the best known plans.
+    """List bundled batches and demands, with the best known plans.
 
     Examples
     --------
@@ -89,7 +92,11 @@ def _instance(info: InstanceInfo) -> Report:
     return Report(facts, [Points(info.notes)] if info.notes else [], data=dataclasses.asdict(info))
 
 
-def gpus(name: options.ListedArgument = None) -> Answer:
+def gpus(
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Show everything about this one, or the one of a file.")
+    ] = None,
+) -> Answer:
     """List the GPUs with their slices, sizes and partitions.
 
     Examples
@@ -99,7 +106,7 @@ def gpus(name: options.ListedArgument = None) -> Answer:
     """
     if name is not None:
         with options_named({"gpu": "NAME"}):
-            return Answer(_gpu(get_gpu(name)))
+            return Answer(_gpu(get_gpu(named_gpu(name))))
     table = Table.of(
         catalogue(),
         {
@@ -177,7 +184,8 @@ def _gpu(model: GpuModel) -> Report:
             [[str(number), " + ".join(map(str, state))] for number, state in states],
         ),
     ]
-    return Report(facts, tables, ["Sources", *(f" - {source}" for source in model.sources)], _gpu_data(model))
+    sources = ["Sources", *(f" - {source}" for source in model.sources)] if model.sources else []
+    return Report(facts, tables, sources, _gpu_data(model))
 
 
 def _cost_row(model: GpuModel, table: CostTable) -> list[str]:

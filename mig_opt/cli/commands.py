@@ -43,6 +43,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "bench": "bench",
         "instances": "catalogues",
         "gpus": "catalogues",
+        "gpus import": "gpus",
         "methods": "catalogues",
         "versions": "catalogues",
         "completion": "completion",
@@ -62,4 +63,5 @@ GROUPS: Mapping[str, str] = {
 
 def heading(word: str) -> str:
     """Return the heading under which the help lists the commands that begin with a word."""
-    return next(title for title, names in HEADINGS.items() if any(name.split()[0] == word for name in names))
+    first = word.split(maxsplit=1)[0]
+    return next(title for title, names in HEADINGS.items() if any(name.split()[0] == first for name in names))

@@ -20,6 +20,7 @@ from mig_opt.texts import number_in
 if TYPE_CHECKING:
     from mig_opt import Batch, Demand, Deployment, FleetState, Trace
     from mig_opt.files.kinds import FileKind
+    from mig_opt.gpu.catalogue import CostTable
     from mig_opt.instances.bundled import InstanceKind
 
 T = TypeVar("T")
@@ -98,18 +99,27 @@ def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
     """
     from mig_opt.files.costs import COSTS
     from mig_opt.files.documents import read_text
-    from mig_opt.gpu.catalogue import cost_tables
 
-    if not os.access(argument, os.F_OK):
-        if argument not in cost_tables():
-            refuse("--costs", f"no such file, and no table of costs of that name; {nearest(argument, cost_tables())}")
-        return cost_tables()[argument].on(gpu)
+    table = named_costs(argument)
+    if table is not None:
+        return table.on(gpu)
     document = read_text(Path(argument))
     costs = COSTS.from_json(document, gpu=gpu.name, source=argument)
     own = _own_gpu(document)
     if own not in (None, gpu.name):
         say(f"note: the costs of {argument} are for {own} and taken as they are for {gpu.name}")
     return costs
+
+
+def named_costs(argument: str) -> CostTable | None:
+    """Return the table of the catalogue that ``--costs`` names; None if it names a file."""
+    from mig_opt.gpu.catalogue import cost_tables
+
+    if os.access(argument, os.F_OK):
+        return None
+    if argument not in cost_tables():
+        refuse("--costs", f"no such file, and no table of costs of that name; {nearest(argument, cost_tables())}")
+    return cost_tables()[argument]
 
 
 def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
@@ -146,7 +156,7 @@ def _own_gpu(document: str | bytes) -> str | None:
 
     raw, _ = parsed(document, "")
     named = raw.get("gpu")
-    if not isinstance(named, str):
+    if not isinstance(named, str) or named.lower().endswith(".json"):
         return None
     with contextlib.suppress(InputError):
         return get_gpu(named).name

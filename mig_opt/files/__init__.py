@@ -31,6 +31,7 @@ KINDS: Mapping[str, Listed] = {
     "trace": Listed("Trace", "mig_opt.files.fleet.traces:TRACE"),
     "state": Listed("FleetState", "mig_opt.files.fleet.states:STATE"),
     "costs": Listed("OperationCosts", "mig_opt.files.costs:COSTS"),
+    "gpu": Listed("GpuModel", "mig_opt.files.kinds:GPU"),
     "commands": Listed("Commands", "mig_opt.files.batch.journals:COMMANDS"),
 }
 """The kinds by their names. Only what is read or written is imported: a kind loads all that its files hold."""

@@ -8,10 +8,11 @@ from typing import Any
 
 from mig_opt.errors import Problem
 from mig_opt.files.batch.batches import COSTS as EXAMPLE
-from mig_opt.files.kinds import FileKind, check_catalogued
+from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, made
-from mig_opt.gpu.catalogue import Gpu, operation_problems
+from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.gpu.problems import operation_problems
 from mig_opt.rules.checks import hints_of
 from mig_opt.rules.vocabulary import OperationSeconds
 
@@ -39,7 +40,6 @@ def _costs(values: dict[str, Any], _: Raw, path: str, findings: Findings, **_giv
 
 
 def _with_gpu(costs: OperationCosts, *, gpu: GpuModel) -> CostsFile:
-    check_catalogued(gpu=gpu)
     return CostsFile(gpu, costs.create, costs.destroy, costs.source, costs.assumed)
 
 

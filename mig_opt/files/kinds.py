@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
@@ -26,8 +26,8 @@ from mig_opt.files.values import (
     object_encoder,
     read_keys,
 )
-from mig_opt.gpu.catalogue import catalogue
-from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.gpu.catalogue import add_gpu, assumed_costs, catalogue, known_gpu, taken_names
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.rules.checks import hints_of
 from mig_opt.rules.vocabulary import Rule
 
@@ -190,6 +190,8 @@ class FileKind(Generic[T]):
         if "schema" not in raw:
             where = f"{path}.schema" if path else "schema"
             findings.add(where, f'is missing; add it, for example "schema": "{self.title}"')
+        if self.shape is not GpuModel:
+            raw = with_named_gpus(raw, path, findings)
         if self.prepare:
             raw = self.prepare(raw, path, findings, **given)
         else:
@@ -214,7 +216,8 @@ class FileKind(Generic[T]):
         """Return the document of what a file is to hold; the options are those of the writer."""
         shaped = self.shaped(content, **options) if self.shaped else content
         document = {"schema": self.title, **self._encode(shaped)}
-        return self.finish(shaped, document) if self.finish else document
+        document = self.finish(shaped, document) if self.finish else document
+        return document if self.shape is GpuModel else with_models(document)
 
     def to_json(self, content: T, **options: Any) -> str:
         """Return what a file is to hold as JSON text, one entry of a list on each line.
@@ -265,7 +268,8 @@ def check_schema(raw: Raw, kind: str, findings: Findings, path: str = "") -> Non
 
 
 def _a_file(kind: str) -> str:
-    return f"a file of {kind}" if kind in ("services", "profiles", "costs") else f"a {kind}"
+    named = {"gpu": "a model of a GPU"}
+    return f"a file of {kind}" if kind in ("services", "profiles", "costs") else named.get(kind, f"a {kind}")
 
 
 def check_stated(
@@ -289,20 +293,8 @@ def check_stated(
     findings.check()
 
 
-def check_catalogued(**gpus: GpuModel) -> None:
-    """Refuse GPUs that are not the catalogue's, each by its path: their names do not say what they are."""
-    foreign = [
-        Problem(path, f"{gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another")
-        for path, gpu in gpus.items()
-        if gpu not in catalogue()
-    ]
-    if foreign:
-        raise InputError(foreign)
-
-
 def fleet_document(content: Any, document: Raw) -> Raw:
-    """Return the document of something on GPUs of the catalogue; usual costs of operations are left out."""
-    check_catalogued(gpu=content.gpu)
+    """Return the document of something on GPUs of one kind; usual costs of operations are left out."""
     if "operations" in document and content.operations == content.gpu.operation_costs:
         del document["operations"]
     return document
@@ -323,3 +315,87 @@ class _Given(Rule):
 
 OPERATIONS = {"operations": Annotated[OperationCosts, _Given()] | None}
 """Type of the costs of operations in files: null, or none, are those of the GPU."""
+
+
+def with_named_gpus(raw: Raw, path: str, findings: Findings) -> Raw:
+    """Return an object with the names of GPUs, which are known from now on, in place of their models and files of such.
+
+    A name that ends in ``.json`` is that of a file, from the folder of the one that names it.
+    """
+
+    def named(value: Any, where: str) -> Any:
+        if isinstance(value, dict) and "profiles" in value:
+            model = GPU.part(value, where, findings)
+            return model.name if model else REPORTED
+        if not isinstance(value, str) or not value.lower().endswith(".json"):
+            return value
+        try:
+            return GPU.read(Path(findings.source).parent / value).name
+        except InputError as error:
+            for problem in error.problems:
+                findings.add(where, f"{value}: {': '.join(filter(None, (problem.path, problem.message)))}")
+            return REPORTED
+
+    return _with_gpus(raw, f"{path}." if path else "", named)
+
+
+def with_models(document: Raw) -> Raw:
+    """Return a document with the models of GPUs that are not the catalogue's, each where its name comes first."""
+    told = set(catalogue())
+
+    def model(value: Any, _: str) -> Any:
+        gpu = known_gpu(value) if isinstance(value, str) else None
+        if gpu is None or gpu in told:
+            return value
+        told.add(gpu)
+        return GPU.document(gpu)
+
+    return _with_gpus(document, "", model)
+
+
+def _with_gpus(raw: Raw, below: str, changed: Callable[[Any, str], Any]) -> Raw:
+    """Return an object with something in place of whatever stands for a GPU in it; that is given with its path."""
+    found = dict(raw)
+    for key in [key for key in ("gpu", "gpus", "pools", "profiles") if key in raw]:
+        value, where = found[key], f"{below}{key}"
+        if key == "gpu":
+            found[key] = changed(value, where)
+        elif isinstance(value, list):
+            found[key] = [
+                {**entry, "gpu": changed(entry["gpu"], f"{where}[{index}].gpu")}
+                if isinstance(entry, dict) and "gpu" in entry
+                else changed(entry, f"{where}[{index}]")
+                for index, entry in enumerate(value)
+            ]
+    return found
+
+
+class _GpuKind(FileKind[GpuModel]):
+    """Models of GPUs, which are known by their names from then on."""
+
+    def part(self, raw: Raw, path: str, findings: Findings, **given: Any) -> Any:
+        """Return the model that an object describes; None if anything is wrong with it."""
+        before = len(findings.problems)
+        model = super().part(raw, path, findings, **given)
+        if len(findings.problems) == before and model.operation_costs is None:
+            model = replace(model, operation_costs=assumed_costs(model.profiles, model.name))
+        if len(findings.problems) == before:
+            findings.extend(taken_names(model), path)
+        return add_gpu(model) if len(findings.problems) == before else None
+
+
+_PROFILE = {"name": "1g.16gb", "id": 19, "compute_slices": 1, "memory_slices": 1, "memory_gb": 16}
+_PROFILE |= {"max_count": 2, "starts": [0, 1]}
+_MODEL = {"name": "RTX-PRO-4500-32GB", "label": "NVIDIA RTX PRO 4500 Blackwell", "memory_gb": 32}
+
+GPU = _GpuKind(
+    "gpu",
+    GpuModel,
+    {
+        GpuModel: {**_MODEL, "memory_slices": 2, "compute_slices": 2, "profiles": [_PROFILE]},
+        Profile: _PROFILE,
+    },
+    hints={"operation_costs": OperationCosts | None},
+    defaults={"operation_costs": None},
+)
+"""Models of GPUs; here, since files of other kinds have them in place of names."""

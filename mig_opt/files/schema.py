@@ -19,6 +19,7 @@ from mig_opt.method.registry import imported
 from mig_opt.method.result import Status
 
 _Keywords = dict[str, Any]
+_MODEL = "#/$defs/GpuModel"
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -59,6 +60,8 @@ def _described(kind: FileKind[Any]) -> _Keywords:
         keys.append((key, hint, dataclasses.field(**{kind_of_default: default})))
     root = _flat(TypeAdapter(dataclasses.make_dataclass("File", keys, kw_only=True)).json_schema())
     definitions = root.pop("$defs", {})
+    if _MODEL in str((root, definitions)):
+        definitions |= {"GpuModel": {}}
     for shape in EXAMPLES:
         name = shape.__name__
         if name in definitions and shape in NESTED:
@@ -93,6 +96,8 @@ def _flat(value: Any) -> Any:
     """Return a part of a schema without titles, and with null as one more type in place of one more schema."""
     if not isinstance(value, dict):
         return [_flat(entry) for entry in value] if isinstance(value, list) else value
+    if value.keys() == {"$comment"}:  # the model of a GPU, of which a rule cannot say more
+        return {"$ref": _MODEL}
     found = {key: _flat(entry) for key, entry in value.items() if key != "title"}
     one, *more = found.get("anyOf", [{}])
     if more == [{"type": "null"}] and isinstance(one.get("type"), str):

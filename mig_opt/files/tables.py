@@ -16,7 +16,8 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
 from mig_opt.files.values import Findings, Raw, defaults_of, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu
-from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules.checks import hints_of, parts_of
 from mig_opt.texts import number_in
 

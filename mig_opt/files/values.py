@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
+from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.rules.checks import checked_value, hints_of, parts_of
 from mig_opt.rules.vocabulary import NullIs, Rule
@@ -308,7 +309,7 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
 
 def _encoder(bare: Any) -> Callable[[Any], Any]:
     if bare in NESTED:
-        return NESTED[bare].document
+        return (lambda gpu: add_gpu(gpu).name) if bare is GpuModel else NESTED[bare].document
     if bare in EXAMPLES:
         return object_encoder(hints_of(bare), defaults_of(bare))
     each = encoder_of(get_args(bare)[-1 if get_origin(bare) is Mapping else 0]) if get_args(bare) else str
@@ -316,8 +317,8 @@ def _encoder(bare: Any) -> Callable[[Any], Any]:
         return lambda values: [each(value) for value in values]
     if get_origin(bare) is Mapping:
         return lambda values: {str(key): each(value) for key, value in values.items()}
-    if isinstance(bare, type) and issubclass(bare, enum.Enum | GpuModel):
-        return lambda value: value.value if isinstance(value, enum.Enum) else value.name
+    if isinstance(bare, type) and issubclass(bare, enum.Enum):
+        return lambda value: value.value
     return lambda value: value
 
 

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
-from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
+from mig_opt.gpu.model import KNOWN, GpuModel, OperationCosts, Profile
 from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import Rule, other_type
 
@@ -55,13 +55,32 @@ def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
 
 
 def _assumed(costs: OperationCosts, profiles: Iterable[Profile], gpu: str) -> OperationCosts:
-    sizes = {profile.compute_slices for profile in profiles}
+    """Return costs of another GPU; of a size that it does not have those of the next larger one, or the last."""
+    nearest_to = {
+        profile.compute_slices: min(
+            (size for size in costs.create if size >= profile.compute_slices), default=max(costs.create)
+        )
+        for profile in profiles
+    }
+    other = [f"{size}g taken as {known}g" for size, known in nearest_to.items() if known != size]
     return OperationCosts(
-        {size: seconds for size, seconds in costs.create.items() if size in sizes},
-        {size: seconds for size, seconds in costs.destroy.items() if size in sizes},
-        f"{costs.source}; assumed for {gpu}, which nobody has measured",
+        {size: costs.create[known] for size, known in nearest_to.items()},
+        {size: costs.destroy[known] for size, known in nearest_to.items()},
+        f"{costs.source}; assumed for {gpu}, which nobody has measured{', ' * bool(other)}{', '.join(other)}",
         assumed=True,
     )
+
+
+def assumed_costs(profiles: Iterable[Profile], gpu: str) -> OperationCosts:
+    """Return operation costs for a GPU that nobody has measured: those of an H100, marked as assumed.
+
+    Examples
+    --------
+    >>> costs = assumed_costs(get_gpu("H100").profiles, "H400")
+    >>> costs.create[1], costs.assumed, costs.source.partition("; ")[2]
+    (0.16, True, 'assumed for H400, which nobody has measured')
+    """
+    return _assumed(get_gpu("H100").operation_costs, profiles, gpu)
 
 
 @cache
@@ -69,8 +88,46 @@ def _names() -> dict[str, GpuModel]:
     return {name.casefold(): model for model in catalogue() for name in (model.name, *model.aliases)}
 
 
+def known_gpu(name: str) -> GpuModel | None:
+    """Return the GPU of that name or alias, of the catalogue or read in this program; None if there is none."""
+    return _names().get(name.casefold()) or KNOWN.get(name.casefold())
+
+
+def taken_names(model: GpuModel) -> Iterator[Problem]:
+    """Yield a problem for each name of a GPU that another one has: plans have nothing but the name."""
+    names = ("name", model.name), *((f"aliases[{index}]", alias) for index, alias in enumerate(model.aliases or ()))
+    for path, name in names:
+        if name is not None and known_gpu(name) not in (None, model):
+            yield Problem(path, f"{name!r} is the name of another GPU; choose another one")
+
+
+def add_gpu(model: GpuModel) -> GpuModel:
+    """Let a GPU that is not in the catalogue be known by its names, as long as the program runs, and return it.
+
+    Raises
+    ------
+    InputError
+        If a name is that of another GPU.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> add_gpu(dataclasses.replace(get_gpu("A30"), label="another board", aliases=()))
+    Traceback (most recent call last):
+        ...
+    mig_opt.errors.InputError: name: 'A30-24GB' is the name of another GPU; choose another one
+    """
+    taken = list(taken_names(model))
+    if taken:
+        raise InputError(taken)
+    for name in (model.name, *model.aliases):
+        if known_gpu(name) is None:
+            KNOWN[name.casefold()] = model
+    return known_gpu(model.name) or model
+
+
 def get_gpu(name: str) -> GpuModel:
-    """Return the GPU of the catalogue with that name or alias (case does not matter).
+    """Return the GPU with that name or alias (case does not matter): of the catalogue, or of a file that has been read.
 
     Raises
     ------
@@ -84,24 +141,34 @@ def get_gpu(name: str) -> GpuModel:
     """
     if not KnownName().fine(name):
         raise UnknownGpuError([Problem("gpu", KnownName().wrong(name))])
-    return _names()[name.casefold()]
+    found = known_gpu(name)
+    assert found is not None
+    return found
+
+
+_IN_FILES = "Name of the GPU in the catalogue, or a short alias; its model; or the file of its model, from this folder."
 
 
 class KnownName(Rule):
-    """The name or an alias of a GPU of the catalogue."""
+    """The name or an alias of a GPU."""
 
     __slots__ = ()
 
     def fine(self, value: Any) -> bool:
         """Return True if there is such a GPU."""
-        return isinstance(value, str) and value.casefold() in _names()
+        return isinstance(value, str) and known_gpu(value) is not None
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a name, with the nearest ones."""
         if not isinstance(value, str):
             return other_type(value, "the name of a GPU")
-        known = [name for model in catalogue() for name in (model.name, *model.aliases)]
+        models = dict.fromkeys([*catalogue(), *KNOWN.values()])
+        known = [name for model in models for name in (model.name, *model.aliases)]
         return f"unknown GPU {value!r}; {nearest(value, known)}"
+
+    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema that lets files have a model, too."""
+        return {"anyOf": [schema, {"$comment": "GpuModel"}], "description": _IN_FILES}
 
 
 class KnownGpu(Rule):
@@ -130,7 +197,7 @@ class KnownGpu(Rule):
 
     def described(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema that says what it is."""
-        return {**schema, "description": "Name of the GPU in the catalogue, or a short alias."}
+        return KnownName().described(schema)
 
 
 GpuName = Annotated[str, KnownName()]
@@ -207,17 +274,3 @@ def get_costs(name: str, gpu: str | GpuModel) -> OperationCosts:
     if name not in cost_tables():
         raise InputError([Problem("name", f"no table of costs is called {name!r}; {nearest(name, cost_tables())}")])
     return cost_tables()[name].on(model)
-
-
-def operation_problems(gpu: GpuModel, operations: OperationCosts, path: str = "operations") -> Iterator[Problem]:
-    """Yield a problem for each size of ``gpu`` that costs at a path lack, and for each that the GPU does not have."""
-    below = f"{path}." if path else ""
-    for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
-        if costs is None:  # it has been reported
-            continue
-        missing = [size for size in gpu.sizes if size not in costs]
-        if missing:
-            sizes = ", ".join(map(str, missing))
-            yield Problem(f"{below}{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
-        for size in costs:
-            yield from wrong_size(f"{below}{kind}.{size}", gpu, size)

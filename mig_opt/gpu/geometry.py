@@ -173,7 +173,8 @@ class Geometry:
             profile = self.profiles[index]
             ideal = min(free_compute // profile.compute_slices, free_memory // profile.memory_slices)
             if ideal > 0:
-                cost += share - share * len(available[index]) // ideal
+                # Where an instance has more compute than memory slices, more may be available than are ideal.
+                cost += share - share * min(len(available[index]), ideal) // ideal
         return Usage(busy, available, compute, memory, cost)
 
 

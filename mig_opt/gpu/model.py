@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.gpu.problems import model_problems
 from mig_opt.rules.checks import check_values
-from mig_opt.rules.vocabulary import OperationSeconds
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSeconds, Whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -27,8 +28,16 @@ ProfileSet = Literal["base", "double-memory", "all"]
 
 ``base``: for each number of compute slices the plain profile with the least memory. ``double-memory``: these and the
 plain profiles with more memory for the same compute (1g.10gb beside 1g.5gb). ``all``: also the variants with attributes
-(media engines, graphics), which run compute tasks exactly like the plain ones.
+(media engines, graphics), which run compute tasks exactly like the plain ones. Where a GPU has no plain profile of a
+number of compute slices, those with the fewest attributes count as plain.
 """
+
+_Slices = Annotated[int, Whole(1, 32)]
+_Memory = Annotated[float, Number("GB", above=0)]
+_Slice = Annotated[int, Whole(0, 31)]
+
+KNOWN: dict[str, GpuModel] = {}
+"""GPUs that are not the catalogue's and have been read in this program, by name: names in plans stand for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +64,16 @@ class Profile:
         Extras such as ``me`` (media engines); plain profiles have none.
     """
 
-    name: str
-    id: int
-    compute_slices: int
-    memory_slices: int
-    memory_gb: float
-    max_count: int
-    starts: tuple[int, ...]
-    usable_mib: int | None = None
-    sm_count: int | None = None
-    attributes: tuple[str, ...] = ()
+    name: Name
+    id: Annotated[int, Whole(0, 2**31 - 1)]
+    compute_slices: _Slices
+    memory_slices: _Slices
+    memory_gb: _Memory
+    max_count: Count
+    starts: Annotated[tuple[_Slice, ...], NotEmpty("at least one start slice")]
+    usable_mib: Count | None = None
+    sm_count: Count | None = None
+    attributes: tuple[Name, ...] = ()
 
     def __hash__(self) -> int:  # the hash of all fields takes ten times as long
         return hash(self.name)
@@ -193,7 +202,36 @@ class OperationCosts:
 
 @dataclass(frozen=True)
 class GpuModel:
-    """A MIG-capable GPU of the catalogue.
+    """A MIG-capable GPU: one of the catalogue, or one of a file.
+
+    Attributes
+    ----------
+    name : str
+        Its name in files and options.
+    label : str
+        The board, as the driver calls it.
+    memory_gb : float
+        Nominal memory in GB.
+    memory_slices, compute_slices : int
+        Slices of the whole GPU.
+    profiles : tuple of Profile
+        The kinds of instances that it can have.
+    operation_costs : OperationCosts
+        Times that its driver takes. A file may leave them out: then they are those measured on an H100, and marked as
+        assumed.
+    aliases : tuple of str
+        Other names.
+    profiles_status, placements_status : str
+        How sure profiles and start slices are.
+    sources : tuple of str
+        Where the figures come from.
+    notes : str
+        What else there is to know.
+
+    Raises
+    ------
+    InputError
+        If a value is wrong, or does not go with the others: see :mod:`mig_opt.gpu.problems`.
 
     Examples
     --------
@@ -205,21 +243,32 @@ class GpuModel:
     ['4g.24gb@0', '2g.12gb@0 + 2g.12gb@2']
     """
 
-    name: str
+    name: Name
     label: str
-    memory_gb: float
-    memory_slices: int
-    compute_slices: int
-    profiles: tuple[Profile, ...]
+    memory_gb: _Memory
+    memory_slices: _Slices
+    compute_slices: _Slices
+    profiles: Annotated[tuple[Profile, ...], NotEmpty("at least one profile")]
     operation_costs: OperationCosts
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[Name, ...] = ()
     profiles_status: str = ""
     placements_status: str = ""
     sources: tuple[str, ...] = field(default=(), repr=False)
     notes: str = field(default="", repr=False)
 
+    def __post_init__(self) -> None:
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        return model_problems(self)
+
     def __hash__(self) -> int:
         return hash(self.name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Plans name the GPU, and nobody has read its file in the process that it comes to.
+        self.__dict__.update(state)
+        KNOWN.setdefault(self.name.casefold(), self)
 
     @cached_property
     def _by_name(self) -> dict[str, Profile]:
@@ -279,11 +328,11 @@ class GpuModel:
 
     def profiles_of(self, profiles: ProfileSet = "base") -> tuple[Profile, ...]:
         """Return the profiles of a :data:`~mig_opt.gpu.model.ProfileSet`, largest compute and memory first."""
-        plain = [profile for profile in self.profiles if not profile.attributes]
-        least = {
-            size: min(profile.memory_slices for profile in plain if profile.compute_slices == size)
-            for size in self.sizes
+        fewest = {
+            size: min(len(p.attributes) for p in self.profiles if p.compute_slices == size) for size in self.sizes
         }
+        plain = [profile for profile in self.profiles if len(profile.attributes) == fewest[profile.compute_slices]]
+        least = {size: min(p.memory_slices for p in plain if p.compute_slices == size) for size in self.sizes}
         chosen = {
             "base": [profile for profile in plain if profile.memory_slices == least[profile.compute_slices]],
             "double-memory": plain,
@@ -342,13 +391,7 @@ class GpuModel:
         """Return FAR's repartitioning tree (its Figure 4), derived from the footprints.
 
         A placement's parent is the smallest placement whose footprint contains its own; of equal footprints the one
-        with more compute is above (4g@0 above 3g@0). Edges point from parent to child. A GPU whose footprints are not
-        nested or disjoint has no such tree.
-
-        Raises
-        ------
-        InputError
-            If two footprints overlap without one containing the other.
+        with more compute is above (4g@0 above 3g@0). Edges point from parent to child.
         """
         import networkx as nx
 
@@ -361,20 +404,7 @@ class GpuModel:
     def children(self, profiles: ProfileSet = "base") -> Mapping[Placement, tuple[Placement, ...]]:
         """Return the children of each placement in :meth:`repartition_tree`, which takes less time than the graph.
 
-        Parameters
-        ----------
-        profiles : str
-            The profiles, as for :meth:`placements`, which gives the order as well.
-
-        Returns
-        -------
-        mapping of Placement to tuple of Placement
-            A placement that is nobody's child is a root.
-
-        Raises
-        ------
-        InputError
-            If two footprints overlap without one containing the other.
+        They are in the order of :meth:`placements`. A placement that is nobody's child is a root.
         """
         return _children(self, profiles)
 
@@ -392,25 +422,10 @@ class GpuModel:
         return tuple(placement for placement in children if placement not in inside)
 
 
-def wrong_size(path: str, gpu: GpuModel, size: int) -> Iterator[Problem]:
-    """Yield a problem unless the GPU has instances of ``size`` compute slices."""
-    if size not in gpu.sizes:
-        sizes = ", ".join(map(str, gpu.sizes))
-        yield Problem(path, f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}")
-
-
 @cache
 def _placements(gpu: GpuModel, profiles: ProfileSet) -> tuple[Placement, ...]:
-    return tuple(
-        sorted(
-            (Placement(profile, start) for profile in gpu.profiles_of(profiles) for start in profile.starts),
-            key=lambda placement: (
-                -placement.profile.memory_slices,
-                -placement.profile.compute_slices,
-                placement.start,
-            ),
-        )
-    )
+    found = (Placement(profile, start) for profile in gpu.profiles_of(profiles) for start in profile.starts)
+    return tuple(sorted(found, key=lambda p: (-p.profile.memory_slices, -p.profile.compute_slices, p.start)))
 
 
 @cache
@@ -418,10 +433,6 @@ def _children(gpu: GpuModel, profiles: ProfileSet) -> Mapping[Placement, tuple[P
     children: dict[Placement, list[Placement]] = {}
     for placement in gpu.placements(profiles):
         holders = [other for other in children if placement.conflicts(other)]
-        for other in holders:
-            if not set(placement.footprint) <= set(other.footprint):
-                message = f"the footprints of {placement} and {other} overlap without nesting: no repartition tree"
-                raise InputError([Problem("gpu", message)])
         if holders:
             children[holders[-1]].append(placement)
         children[placement] = []

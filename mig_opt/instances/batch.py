@@ -25,7 +25,8 @@ import numpy as np
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.catalogue import get_gpu, gpu_noting
-from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.problems import wrong_size
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""

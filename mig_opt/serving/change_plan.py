@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import get_gpu, operation_problems
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import Location, OperationCosts
+from mig_opt.gpu.problems import operation_problems
 from mig_opt.method.report import Facts, good, unclear
 from mig_opt.method.result import Result, card
 from mig_opt.rules import wrong_type

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from mig_opt.files.fleet.openb import Cover, TraceImport
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
+    from mig_opt.gpu.catalogue import CostTable
     from mig_opt.gpu.model import GpuModel, OperationCosts
+    from mig_opt.operations.observe.gpu_models import GpuImport
     from mig_opt.operations.observe.state_import import StateImport
     from mig_opt.operations.rollout.kubernetes import KubernetesResources, MigPartedConfig
     from mig_opt.serving.change_plan import ChangePlan, ChangeResult
@@ -48,6 +50,7 @@ WRITERS = {kind.content: f"{kind.place}.write" for kind in KINDS.values()}
 
 IMPORTERS = {
     **dict.fromkeys(("state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"), _STATE),
+    "gpu": "mig_opt.operations.observe.gpu_models:import_gpu",
     "openb": f"{_FLEET}.openb:import_trace",
     "migbench": f"{_FLEET}.migbench:import_migbench",
     "migbench-results": f"{_FLEET}.migbench:read_published",
@@ -93,8 +96,9 @@ def read(kind: type, path: Path, **options: Any) -> Any:
     ----------
     kind : type
         What the file holds: ``Batch``, ``Schedule``, ``ScheduleResult``, ``Certificate``, ``Commands``, ``Journal``
-        (of an execution), ``OperationCosts``; ``Demand``, ``ProfileTable``, ``Deployment``, ``DeploymentResult``,
-        ``RateTable``, ``Arrivals`` (recorded requests); ``Trace``, ``FleetState``; ``Study`` (JSON or TOML).
+        (of an execution), ``OperationCosts``, ``GpuModel``; ``Demand``, ``ProfileTable``, ``Deployment``,
+        ``DeploymentResult``, ``RateTable``, ``Arrivals`` (recorded requests); ``Trace``, ``FleetState``; ``Study``
+        (JSON or TOML).
     path : path-like
         The file. Its name without the ending becomes the name of a batch, demand, trace or state. A folder of profile
         tables is read as a whole.
@@ -160,7 +164,7 @@ def write(content: Any, path: Path, **options: Any) -> None:
     ------
     InputError
         If the file cannot be written, a figure is not finite, or something cannot stand in such a file: a GPU that is
-        not the catalogue's has a name that does not say what it is.
+        not the catalogue's has the name of another one.
     """
     if isinstance(content, list | tuple):
         content = tuple(content)
@@ -175,6 +179,14 @@ def import_from(
     gpu: str | None = None,
     assume_places: bool = False,
 ) -> StateImport: ...
+@overload
+def import_from(
+    format: Literal["gpu"],
+    *paths: Path,
+    name: str | None = None,
+    device: int | None = None,
+    operations: OperationCosts | CostTable | None = None,
+) -> GpuImport: ...
 @overload
 def import_from(
     format: Literal["openb"],
@@ -226,21 +238,23 @@ def import_from(format: str, *paths: Path, **options: Any) -> Any:  # noqa: A002
     ----------
     format : str
         ``nvidia-smi``, ``nvml`` (this machine, no file), ``dra``, ``device-plugin``, ``hami``, ``slurm``, or ``state``
-        to have it guessed which of these it is: the instances of GPUs, nodes or clusters. ``openb``: Alibaba's lists of
+        to have it guessed which of these it is: the instances of GPUs, nodes or clusters. ``gpu``: the model of a GPU,
+        from ``nvidia-smi mig -lgip`` and ``-lgipp``, or (no file) NVML. ``openb``: Alibaba's lists of
         pods. ``migbench``, ``migbench-results``: traces and results of MIGBench. ``parvagpu-profiles``,
         ``parvagpu-deployment``: the tables in which ParvaGPU's were published.
     *paths : path-like
-        The file; several ones of a state.
+        The file; several ones of a state or a GPU.
     **options
         Those of :func:`mig_opt.operations.observe.state_import.import_state`,
+        :func:`mig_opt.operations.observe.gpu_models.import_gpu`,
         :func:`mig_opt.files.fleet.openb.import_trace`, :func:`mig_opt.files.fleet.migbench.import_migbench`,
         :func:`mig_opt.files.serving.profiles.import_profiles` and
         :func:`mig_opt.files.serving.deployments.import_deployment`.
 
     Returns
     -------
-    StateImport, TraceImport, Trace, tuple of PublishedResult, tuple of ProfileTable, or Deployment
-        By the format. The first two say what was left out, beside the state or the trace.
+    StateImport, GpuImport, TraceImport, Trace, tuple of PublishedResult, tuple of ProfileTable, or Deployment
+        By the format. The first three say what was left out or assumed, beside the state, the model or the trace.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from unittest import mock
 import mig_opt
 from mig_opt.api.explain.explanation import Explanation
 from mig_opt.cli import main
+from mig_opt.gpu.model import KNOWN
 from mig_opt.operations.execute.report import Execution
 
 
@@ -64,6 +65,7 @@ def run(
     handler = signal.getsignal(signal.SIGINT)
     with (
         mock.patch.dict(os.environ, settings),
+        mock.patch.dict(KNOWN),  # what one command has read, others do not know
         contextlib.nullcontext() if nvml else _hidden("pynvml"),
         _timeless(),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")),

@@ -38,7 +38,7 @@ _INPUTS = {
 """The folders whose files commands find in theirs."""
 
 KINDS = ("batch", "schedule", "result", "certificate", "study", "services", "profiles", "deployment")
-KINDS += ("deployment-result", "trace", "state", "costs", "commands")
+KINDS += ("deployment-result", "trace", "state", "costs", "commands", "gpu")
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]\w)")
 _NORMAL: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -102,7 +102,7 @@ def _helps() -> Iterator[str]:
         yield from listed
         for block in re.split(r"\n(?=\S)", "\n".join(listed[2:])):
             if block.startswith("Commands:") if command else not re.match("Usage|Options|Examples", block):
-                names = re.findall(r"^  ([a-z]+)(?=  )", block, re.MULTILINE)
+                names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)(?=  )", block, re.MULTILINE)
                 pending += [f"{command} {name}".strip() for name in names]
 
 

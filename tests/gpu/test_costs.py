@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, cost_tables, get_costs, get_gpu, operation_problems
+from mig_opt.gpu.catalogue import catalogue, cost_tables, get_costs, get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.gpu.problems import operation_problems
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)

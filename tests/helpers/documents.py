@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jsonschema
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
 from mig_opt.files import KINDS
+from mig_opt.gpu.model import KNOWN
 from mig_opt.method.registry import imported
 from mig_opt.studies import study_from_json
 
@@ -21,7 +23,8 @@ FOLDER = Path(__file__).parents[1] / "files" / "release_1_0"
 DOCUMENTS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))
 }
-"""Files of the first release, with every key that it knew."""
+"""Files of the first release, with every key that it knew, and of kinds that came later."""
+DOCUMENTS["gpu"] = json.loads((FOLDER.parents[1] / "golden" / "inputs" / "own-gpu.json").read_text(encoding="utf-8"))
 for _key in ("batches", "methods"):
     del DOCUMENTS["study"][_key][2:]  # the others take time, or name a file beside it
 BATCH, SCHEDULE, RESULT, COSTS = (DOCUMENTS[kind] for kind in ("batch", "schedule", "result", "costs"))
@@ -29,6 +32,14 @@ SERVICES, PROFILES, DEPLOYMENT = (DOCUMENTS[kind] for kind in ("services", "prof
 DEPLOYMENT_RESULT, TRACE, STATE = (DOCUMENTS[kind] for kind in ("deployment-result", "trace", "state"))
 POINT = PROFILES["profiles"][0]["points"][0]
 READERS = {name: imported(kind.place).from_json for name, kind in KINDS.items()} | {"study": study_from_json}
+
+
+def _read_gpu(document: Any) -> Any:
+    with mock.patch.dict(KNOWN):  # other documents may say something else under the name
+        return imported(KINDS["gpu"].place).from_json(document)
+
+
+READERS["gpu"] = _read_gpu
 
 
 def changed(document: dict[str, Any], *changes: tuple[str, Any]) -> dict[str, Any]:

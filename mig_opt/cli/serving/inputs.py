@@ -31,7 +31,7 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
     source = checks.attempt(_source, name, document)
     if source is None or wrong_gpu:
         checks.finish()
-    tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or _own_gpu(source)) or []
+    tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or _own_gpu(source, name)) or []
     lacking = bool(checks.errors)
     # A JSON document has a key of that name.
     named = {"tables": "--profiles", "scenario": "--scenario"} | ({} if isinstance(source, str | bytes) else _GPU)
@@ -95,16 +95,18 @@ def _source(name: str, document: bytes | None) -> Demand | Path | str | bytes:
     return Path(name) if is_table(name) and os.access(name, os.F_OK) else read_text(name)
 
 
-def _own_gpu(source: Demand | Path | str | bytes) -> str | None:
+def _own_gpu(source: Demand | Path | str | bytes, label: str) -> str | None:
     """Return the kind of GPU that services are for, if they name one only and it can be read."""
     from mig_opt.files.documents import parsed
+    from mig_opt.files.kinds import with_named_gpus
+    from mig_opt.files.values import Findings
 
     if isinstance(source, Demand):
         return source.pools[0].gpu.name
     if isinstance(source, Path):
         return None
     try:
-        raw, _ = parsed(source, "")
+        raw = with_named_gpus(parsed(source, "")[0], "", Findings(label))
         pools = raw.get("pools")
         kinds = [pool.get("gpu") for pool in pools if isinstance(pool, dict)] if isinstance(pools, list) else []
         named = kinds[0] if len(kinds) == 1 else raw.get("gpu")

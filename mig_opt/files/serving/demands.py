@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.kinds import FileKind, Table, check_catalogued
+from mig_opt.files.kinds import FileKind, Table
 from mig_opt.files.serving.profiles import table_document, with_gpus
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
@@ -55,7 +55,7 @@ _DEFAULTS = {"gpu": None, "pools": None, "slo_share": 0.5, "whole_ms": False, "m
 _SERVICE = {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}
 _WHOLE = {
     "oneOf": [
-        {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
+        {"required": ["gpu"], "properties": {"gpu": {"type": ["string", "object"]}}},
         {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
     ]
 }
@@ -164,7 +164,6 @@ def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ..
 
 
 def _shaped(demand: Demand, *, profiles: bool = True) -> ServicesFile:
-    check_catalogued(**{f"pools[{index}].gpu": pool.gpu for index, pool in enumerate(demand.pools)})
     only = demand.pools[0].gpu if len(demand.pools) == 1 and demand.pools[0].count is None else None
     rule, pools = demand.rule, None if only else demand.pools
     tables = demand.tables if profiles else ()

@@ -24,7 +24,8 @@ from mig_opt.files.tables import (
 )
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
-from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -289,11 +290,7 @@ DEPLOYMENT = _DeploymentKind(
         Deployment: {"gpus": ["A100-80GB"], "segments": []},
         Segment: {"service": "chat", **INSTANCE, "batch": 8, "processes": 2},
     },
-    hints={
-        "gpus": Annotated[
-            tuple[GpuName, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")
-        ]
-    },
+    hints={"gpus": Annotated[tuple[GpuName, ...], Field(description="The kind of each GPU.")]},
     options=("demand",),
     build=_deployment,
     shaped=_shaped,

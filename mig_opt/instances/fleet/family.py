@@ -10,7 +10,8 @@ import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.model import GpuModel, Profile, wrong_size
+from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules.checks import checked_value
 from mig_opt.rules.vocabulary import Number, Share, Whole
 

@@ -1,7 +1,7 @@
 """The driver of NVIDIA's GPUs: MIG instances that exist, and their creation and destruction through NVML."""
 
-from mig_opt.operations.driver.instances import Device, MigInstance, Patience
+from mig_opt.operations.driver.instances import Device, DriverProfile, MigInstance, Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import monitors, owner_of_partitions
 
-__all__ = ["Device", "MigInstance", "Nvml", "Patience", "monitors", "owner_of_partitions"]
+__all__ = ["Device", "DriverProfile", "MigInstance", "Nvml", "Patience", "monitors", "owner_of_partitions"]

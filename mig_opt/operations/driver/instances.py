@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mig_opt.gpu.model import Placement
 
@@ -34,6 +35,18 @@ class Device:
                 f"nvidia-smi -i {self.uuid} --gpu-reset (or restart the machine)"
             )
         return f"MIG mode is off; enable it with: nvidia-smi -i {self.uuid} -mig 1"
+
+
+class DriverProfile(NamedTuple):
+    """A profile as the driver shows it."""
+
+    name: str  # without "MIG "
+    id: int
+    max_count: int
+    mib: int
+    sm_count: int
+    starts: tuple[int, ...] = ()
+    size: int = 0  # memory slices; 0 if it is not told
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mig_opt.errors import DriverError, InputError, Problem
 from mig_opt.gpu.model import Placement, Profile
-from mig_opt.operations.driver.instances import Device, MigInstance, Patience
+from mig_opt.operations.driver.instances import Device, DriverProfile, MigInstance, Patience
 from mig_opt.operations.driver.surroundings import monitors
 
 T = TypeVar("T")
@@ -156,15 +156,29 @@ class Nvml:
 
     def _kinds(self, gpu: str) -> list[tuple[int, str, int]]:
         """Return number, name and compute slices of each profile of a GPU."""
-        nvml, handle = self._nvml, self._handle(gpu)
         if not self._known.get(gpu):
-            found = []
-            for kind in _GPU_KINDS:
-                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
-                    info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
-                    found.append((info.id, _text(info.name).removeprefix("MIG "), info.sliceCount))
-            self._known[gpu] = found
+            infos = self._infos(gpu)
+            self._known[gpu] = [(info.id, _text(info.name).removeprefix("MIG "), info.sliceCount) for info in infos]
         return self._known[gpu]
+
+    def _infos(self, gpu: str) -> Iterator[Any]:
+        """Yield what the driver says of each profile of a GPU."""
+        nvml, handle = self._nvml, self._handle(gpu)
+        for kind in _GPU_KINDS:
+            with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                yield nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
+
+    def profiles(self, gpu: str) -> tuple[DriverProfile, ...]:
+        """Return the profiles that instances on the GPU with UUID ``gpu`` can have, MIG mode on."""
+        with self._told(gpu):
+            found = []
+            for info in self._infos(gpu):
+                name, (starts, size) = _text(info.name).removeprefix("MIG "), self._places(gpu, info.id)
+                figures = info.id, info.instanceCount, info.memorySizeMB, info.multiprocessorCount
+                found.append(DriverProfile(name, *figures, tuple(sorted(starts)), size))
+            if not found:
+                raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
+            return tuple(found)
 
     def _instance(self, gpu: str, handle: Any, name: str) -> MigInstance:
         nvml = self._nvml

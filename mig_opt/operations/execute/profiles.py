@@ -22,7 +22,8 @@ from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.journals import JournalFile, read_journal
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
-from mig_opt.gpu.model import GpuModel, Placement, wrong_size
+from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.problems import wrong_size
 from mig_opt.operations.driver import Patience
 from mig_opt.operations.execute.attempts import name_of_try
 from mig_opt.operations.execute.executor import Observer

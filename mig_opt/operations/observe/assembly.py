@@ -190,7 +190,10 @@ def _name_the_unknown(seen: Sightings, model: GpuModel) -> None:
     seen.notes.append(f"{unknown[0]} is no GPU of the catalogue; it is taken for {model.name}, as --gpu says")
 
 
-_UNKNOWN = "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu"
+_UNKNOWN = (
+    "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu, else a "
+    "file that mig-opt gpus import makes"
+)
 
 
 def _leave_out(seen: Sightings, *, chosen: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mig_opt.gpu.catalogue import catalogue
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import KNOWN, GpuModel, Profile
 
 _NAME = re.compile(r"(?:mig[ -])?([0-9]{1,4})g\.?([0-9]{1,4}(?:\.[0-9]{1,4})?)gb(.*)")
 _MEMORY_DRIFT, _SIZE_DRIFT, _UNITS_DRIFT = 0.1, 0.06, 0.25
@@ -43,7 +43,7 @@ A name with any other word is of a board that nobody has compared with the catal
 
 
 def kinds_of(product: str) -> tuple[GpuModel, ...]:
-    """Return the GPUs of the catalogue that a product name may stand for; none if it has no MIG, or is unknown.
+    """Return the GPUs that a product name may stand for; none if it has no MIG, or is unknown.
 
     A name that ends with ``...`` has been cut.
 
@@ -54,10 +54,22 @@ def kinds_of(product: str) -> tuple[GpuModel, ...]:
     >>> [gpu.name for gpu in kinds_of("a100")]
     ['A100-40GB', 'A100-80GB']
     """
-    text = re.sub(r"[^\s_-]*\.\.\.$", "", product.upper())
-    name = "-".join(word for word in re.split(r"[\s_-]+", text) if word not in _MAKERS)
+    name = product_name(re.sub(r"[^\s_-]*\.\.\.$", "", product).upper())
     found = {kind for family, sizes, words, kind in _BOARDS if _stands_for(name, family, sizes.split(), words.split())}
-    return () if None in found else tuple(gpu for gpu in catalogue() if gpu.name in found)
+    own = [gpu for gpu in KNOWN.values() if gpu.label.casefold() == product.casefold()]
+    listed = [] if None in found else [gpu for gpu in catalogue() if gpu.name in found]
+    return tuple(dict.fromkeys([*listed, *own]))
+
+
+def product_name(product: str) -> str:
+    """Return the name of a board without its maker, in one word.
+
+    Examples
+    --------
+    >>> product_name("NVIDIA RTX PRO 4500 Blackwell")
+    'RTX-PRO-4500-Blackwell'
+    """
+    return "-".join(word for word in re.split(r"[\s_-]+", product) if word.upper() not in _MAKERS)
 
 
 def _stands_for(name: str, family: str, sizes: list[str], words: list[str]) -> bool:

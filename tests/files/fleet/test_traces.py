@@ -117,13 +117,13 @@ def test_declared_times_are_kept() -> None:
     ]
 
 
-def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
+def test_another_gpu_than_the_catalogues_is_written_with_its_model() -> None:
     import dataclasses
 
-    other = dataclasses.replace(A30, name="A31")
-    assert complaints(TRACE_FILE.to_json, Trace((Job("a", 0.0, {1: 4.0}),), other)) == [
-        "gpu: A31 is not a GPU of the catalogue; a file names its GPU and cannot describe another"
-    ]
+    other = dataclasses.replace(A30, name="A31", aliases=())
+    trace = Trace((Job("a", 0.0, {1: 4.0}),), other)
+    assert TRACE_FILE.from_json(TRACE_FILE.to_json(trace)) == trace
+    assert TRACE_FILE.document(trace)["gpu"]["schema"] == "mig-opt/gpu/1"
 
 
 def test_weights_and_due_dates_are_kept(tmp_path: Path) -> None:

@@ -89,10 +89,10 @@ def test_the_kind_of_gpu_from_elsewhere() -> None:
     assert complaints(DEMAND.from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
-def test_a_gpu_that_is_not_the_catalogues_cannot_be_written() -> None:
+def test_a_gpu_with_the_name_of_another_cannot_be_written() -> None:
     other = dataclasses.replace(A100, notes="another")
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(other),))
-    assert complaints(DEMAND.to_json, demand)[0].startswith("pools[0].gpu: A100-80GB is not a GPU of the catalogue")
+    assert complaints(DEMAND.to_json, demand)[0] == "name: 'A100-80GB' is the name of another GPU; choose another one"
 
 
 # CSV

@@ -15,7 +15,10 @@ from mig_opt.operations.observe.state_import import StateImport, state_from_text
 A100 = "NVIDIA-A100-SXM4-40GB"
 LGI = "| GPU instances:                                         |"
 OFF, NONE = "No MIG-enabled devices found.", "No GPU instances found: Not Found"
-UNKNOWN = "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu"
+UNKNOWN = (
+    "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu, else a "
+    "file that mig-opt gpus import makes"
+)
 
 
 def complaints(text: str, **options: Any) -> list[str]:

@@ -1,0 +1,95 @@
+"""The command gpus import, and what ``--gpu`` may name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument
+
+from mig_opt.cli.answers import Call, File, Product
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.method.report import Report
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.operations.observe.gpu_models import GpuImport
+
+
+def named_gpu(argument: str) -> str:
+    """Return the name of the GPU that ``--gpu`` stands for; the model in a file ``.json`` is known from then on."""
+    if not argument.lower().endswith(".json"):
+        return argument
+    from mig_opt.files.kinds import GPU
+
+    return GPU.read(argument).name
+
+
+def gpus_import(
+    call: Call,
+    source: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="SOURCE", help="Files with the output, or - for standard input; none: NVML.", show_default=False
+        ),
+    ] = None,
+    *,
+    name: Annotated[str | None, "NAME", "What to call the GPU.  [default: as its board]"] = None,
+    device: Annotated[int | None, "N", "Number of the GPU, where SOURCE lists several that differ."] = None,
+    costs: Annotated[
+        str | None,
+        "NAME|FILE",
+        "--costs",
+        "Seconds of creations and destructions: as for solve.  [default: of an H100]",
+    ] = None,
+    output: Annotated[Path | None, "Write the model to a file, not to standard output."] = None,
+) -> Product:
+    """Make a model of a GPU from what its driver lists, for --gpu.
+
+    SOURCE is the output of nvidia-smi mig -lgip and nvidia-smi mig -lgipp, in one file or in two; with that of
+    nvidia-smi -L the GPU has the name of its board. Without SOURCE the GPUs of this machine are asked; MIG mode has to
+    be on. Every command takes the file in place of the name of a GPU, and files may name it.
+
+    Examples
+    --------
+    (nvidia-smi -L; nvidia-smi mig -lgip; nvidia-smi mig -lgipp) | mig-opt gpus import - -o my-gpu.json
+    mig-opt solve batch.csv --gpu my-gpu.json
+    """
+    from mig_opt.files.kinds import GPU
+
+    found = call.attempt(_imported, source or [], name, device, costs)
+    call.begin(gpu=output)
+    said = [f"note: {note}" for note in found.notes]
+    if output is None:
+        return Product(text=GPU.to_json(found.model), said=said)
+    return Product(_report(found), files=[File("model", output, found.model)], said=said)
+
+
+def _imported(names: list[str], name: str | None, device: int | None, costs: str | None) -> GpuImport:
+    from mig_opt.cli.inputs import STANDARD_INPUT, named_costs, piped
+    from mig_opt.files.costs import COSTS
+    from mig_opt.files.documents import decoded
+    from mig_opt.operations.observe.gpu_models import gpu_from_text, import_gpu
+    from mig_opt.operations.observe.sightings import Source
+
+    with options_named({"name": "--name", "device": "--device", "operation_costs": "--costs"}):
+        operations = None if costs is None else named_costs(costs) or COSTS.read(costs)
+        if STANDARD_INPUT not in names:
+            return import_gpu(*names, name=name, device=device, operations=operations)
+        if len(names) > 1:
+            refuse("SOURCE", "standard input stands alone; leave the files out")
+        label = "standard input"
+        text = decoded(piped(STANDARD_INPUT) or b"", label)
+        return gpu_from_text([Source(text)], name=name, device=device, operations=operations, label=label)
+
+
+def _report(found: GpuImport) -> Report:
+    model = found.model
+    facts = [
+        ("GPU", model.name),
+        ("board", model.label),
+        ("slices", f"{model.compute_slices} compute, {model.memory_slices} memory"),
+        ("profiles", f"{len(model.profiles)}: {', '.join(profile.name for profile in model.profiles)}"),
+        ("partitions", plural(len(model.maximal_partitions()), "maximal one")),
+    ]
+    return Report(facts)

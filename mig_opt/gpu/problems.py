@@ -1,0 +1,85 @@
+"""Problems of models of GPUs, and of values that are by size of instance.
+
+A model has these checked when it is made, so that here nothing is known of its class: where a GPU or a profile is
+wanted, anything with its attributes will do, None for those that are wrong by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mig_opt.errors import Problem
+from mig_opt.texts import plural
+
+_OVERLAP = "overlap, and neither lies within the other; correct starts or memory slices (nvidia-smi mig -lgipp)"
+
+
+def model_problems(gpu: Any) -> Iterator[Problem]:
+    """Yield what the values of a model have to do with each other that is wrong."""
+    profiles = [(f"profiles[{index}]", each) for index, each in enumerate(gpu.profiles or ()) if each]
+    for path, each in profiles:
+        yield from _profile_problems(path, each, gpu)
+    for key, what in (("name", "name"), ("id", "number")):
+        first: dict[object, str] = {}
+        for path, each in profiles:
+            value = getattr(each, key)
+            if value is not None and first.setdefault(value, path) != path:
+                yield Problem(f"{path}.{key}", f"is the {what} of {first[value]}, too; each profile has its own")
+    placed = [(path, each) for path, each in profiles if None not in (each.starts, each.memory_slices)]
+    for index, (path, one) in enumerate(placed):
+        for _, other in placed[: index + 1]:
+            if clash := _clash(one, other):
+                yield Problem(f"{path}.starts", f"{clash} {_OVERLAP}")
+    if gpu.operation_costs and gpu.profiles and all(each and each.compute_slices for each in gpu.profiles):
+        yield from operation_problems(gpu, gpu.operation_costs, "operation_costs")
+
+
+def _profile_problems(path: str, profile: Any, gpu: Any) -> Iterator[Problem]:
+    """Yield a problem for each figure of a profile that does not fit another one, or the GPU."""
+    for key in ("compute_slices", "memory_slices", "memory_gb"):
+        most, value = getattr(gpu, key), getattr(profile, key)
+        if None not in (most, value) and value > most:
+            yield Problem(f"{path}.{key}", f"is {value:g}, and the whole GPU has {most:g}; correct one of them")
+    starts = [start for start in profile.starts or () if start is not None]
+    if None not in (profile.memory_slices, gpu.memory_slices):
+        last = gpu.memory_slices - profile.memory_slices
+        late = [start for start in starts if start > last >= 0]
+        if late:
+            yield Problem(f"{path}.starts", f"the last slice at which it has room is {last}; leave {late[0]} out")
+    if len(set(starts)) < len(starts):
+        yield Problem(f"{path}.starts", "has a slice twice; keep one")
+    if None not in (profile.starts, profile.max_count) and profile.max_count > len(profile.starts):
+        there = plural(len(profile.starts), "start slice")
+        yield Problem(f"{path}.max_count", f"is {profile.max_count}, for {there}; correct one of them")
+
+
+def _clash(one: Any, other: Any) -> str:
+    """Return which placements of two profiles overlap without one lying within the other, empty if none do."""
+    for start, begin in ((a, b) for a in one.starts for b in other.starts if None not in (a, b)):
+        end, stop = start + one.memory_slices, begin + other.memory_slices
+        inside = (start >= begin and end <= stop) or (begin >= start and stop <= end)
+        if start < stop and begin < end and not inside:
+            return f"{one.name}@{start} and {other.name}@{begin}"
+    return ""
+
+
+def operation_problems(gpu: Any, operations: Any, path: str = "operations") -> Iterator[Problem]:
+    """Yield a problem for each size of ``gpu`` that costs at a path lack, and for each that the GPU does not have."""
+    below = f"{path}." if path else ""
+    for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
+        if costs is None:  # it has been reported
+            continue
+        missing = [size for size in gpu.sizes if size not in costs]
+        if missing:
+            sizes = ", ".join(map(str, missing))
+            yield Problem(f"{below}{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
+        for size in costs:
+            yield from wrong_size(f"{below}{kind}.{size}", gpu, size)
+
+
+def wrong_size(path: str, gpu: Any, size: int) -> Iterator[Problem]:
+    """Yield a problem unless the GPU has instances of ``size`` compute slices."""
+    if size not in gpu.sizes:
+        sizes = ", ".join(map(str, gpu.sizes))
+        yield Problem(path, f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}")

@@ -1,0 +1,134 @@
+"""Models of GPUs as files, and in place of names in other files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mig_opt import Batch, Deployment, FleetState, GpuModel, InputError, Schedule, catalogue, get_gpu, load, read, write
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.kinds import GPU
+from mig_opt.files.serving.demands import DEMAND
+from mig_opt.files.serving.deployments import DEPLOYMENT
+from mig_opt.files.serving.profiles import PROFILES
+from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.deployment import Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
+
+OWN = dataclasses.replace(get_gpu("A30"), name="F30", label="NVIDIA F30", aliases=("F-30",))
+
+
+def complaints(document: object) -> list[str]:
+    with pytest.raises(InputError) as error:
+        GPU.from_json(json.dumps(document))
+    return [str(problem) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_what_the_catalogue_has_can_be_in_a_file(gpu: GpuModel) -> None:
+    assert GPU.from_json(GPU.to_json(gpu)) is gpu
+
+
+def test_problems_of_values_and_of_all_together_are_told_at_once() -> None:
+    document = GPU.document(OWN)
+    document["label"] = 3
+    document["profiles"][0] |= {"starts": [0, 1, 2, 4], "max_count": 9}
+    document["profiles"][1] |= {"starts": [], "me": True}
+    assert complaints(document) == [
+        "label: must be a text in quotes, is 3",
+        "profiles[0].max_count: is 9, for 4 start slices; correct one of them",
+        "profiles[0].starts: the last slice at which it has room is 3; leave 4 out",
+        "profiles[1].me: unknown key; did you mean name?",
+        "profiles[1].starts: needs at least one start slice, is empty",
+    ]
+
+
+def test_costs_that_are_left_out_are_assumed_and_say_so() -> None:
+    document = GPU.document(dataclasses.replace(OWN, name="G30", aliases=()))
+    del document["operation_costs"]
+    document["profiles"][-1] |= {"compute_slices": 9}
+    document["compute_slices"] = 9
+    costs = GPU.from_json(json.dumps(document)).operation_costs
+    h100 = get_gpu("H100").operation_costs
+    assert costs.assumed
+    assert costs.create == {1: h100.create[1], 2: h100.create[2], 9: h100.create[7]}
+    assert costs.source.endswith("measured on H100; assumed for G30, which nobody has measured, 9g taken as 7g")
+
+
+def test_a_name_stands_for_one_model_only(tmp_path: Path) -> None:
+    write(OWN, tmp_path / "f30.json")
+    assert read(GpuModel, tmp_path / "f30.json") == OWN == get_gpu("f-30")
+    other = GPU.document(OWN) | {"label": "another"}
+    assert complaints(other) == [
+        "aliases[0]: 'F-30' is the name of another GPU; choose another one",
+        "name: 'F30' is the name of another GPU; choose another one",
+    ]
+
+
+def test_files_have_the_model_where_the_name_comes_first() -> None:
+    batch = load("rodinia-a30")
+    assert isinstance(batch, Batch)
+    own = batch.replace(gpu=OWN)
+    assert BATCH.document(own)["gpu"] == GPU.document(OWN)
+    assert BATCH.from_json(BATCH.to_json(own), name=own.name) == own
+    segments = Segment("chat", 0, "2g.12gb", 0, 8, 1, 100.0, 0.1), Segment("chat", 2, "2g.12gb", 0, 8, 1, 100.0, 0.1)
+    deployment = Deployment(("F30", "A30-24GB", "F30"), segments)
+    assert DEPLOYMENT.document(deployment)["gpus"] == [GPU.document(OWN), "A30-24GB", "F30"]
+    assert DEPLOYMENT.from_json(DEPLOYMENT.to_json(deployment)) == deployment
+    table = ProfileTable("bert", "F30", (Point(1, 8, 1, 100.0, 0.1),))
+    other = dataclasses.replace(table, gpu="A30-24GB")
+    for tables in ((table,), (other, table)):
+        assert PROFILES.from_json(PROFILES.to_json(tables)) == tables
+    pools = GpuPool(get_gpu("A30"), 1), GpuPool(OWN, 2)
+    for demand in (
+        Demand((Service("bert", 0.4, 90.0),), (table,), (GpuPool(OWN),)),
+        Demand((Service("bert", 0.4, 90.0),), (table, other), pools),
+    ):
+        assert DEMAND.from_json(DEMAND.to_json(demand)) == demand
+
+
+def test_files_may_name_the_file_of_a_model_from_their_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    write(OWN, folder / "f30.json")
+    monkeypatch.chdir(folder)
+    state = {"schema": "mig-opt/state/1", "gpu": "models/f30.json", "gpus": 1, "instances": []}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert read(FleetState, tmp_path / "state.json").gpu == OWN
+    (tmp_path / "state.json").write_text(json.dumps(state | {"gpu": "f30.json"}))
+    with pytest.raises(InputError, match=r"gpu: f30.json: no such file"):
+        read(FleetState, tmp_path / "state.json")
+    (folder / "f30.json").write_text(json.dumps(GPU.document(OWN) | {"memory_gb": -1}))
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(InputError, match=r"gpu: models/f30.json: memory_gb: must be a finite number of GB > 0"):
+        read(FleetState, tmp_path / "state.json")
+
+
+def test_another_process_knows_a_gpu_that_comes_to_it() -> None:
+    data = pickle.dumps(dataclasses.replace(OWN, name="K30", aliases=()))
+    program = f"import pickle; from mig_opt import get_gpu; print(pickle.loads({data!r}) is get_gpu('K30'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_a_schedule_on_a_gpu_of_a_file_is_solved_and_valid(tmp_path: Path) -> None:
+    from mig_opt import solve, validate
+
+    write(OWN, tmp_path / "f30.json")
+    tasks = [{"name": f"t{number}", "times": {"1": 4.0 + number, "2": 2.5, "4": 2.0}} for number in range(4)]
+    batch_file = tmp_path / "batch.json"
+    batch_file.write_text(json.dumps({"schema": "mig-opt/batch/1", "gpu": "f30.json", "tasks": tasks}))
+    batch = read(Batch, batch_file)
+    found = solve(batch, workers=1)
+    assert found.status.value == "optimal"
+    write(batch, tmp_path / "own.json")
+    write(found.schedule, tmp_path / "plan.json")
+    assert validate(read(Batch, tmp_path / "own.json"), read(Schedule, tmp_path / "plan.json")).valid

@@ -1,0 +1,182 @@
+"""Models of GPUs from texts in the format of ``nvidia-smi mig -lgip`` and ``-lgipp``, and from NVML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Command
+from nvml_machine import Machine
+
+from mig_opt import GpuModel, InputError, catalogue, get_gpu
+from mig_opt.gpu.catalogue import cost_tables
+from mig_opt.operations.observe.gpu_models import GpuImport, gpu_from_text, import_gpu
+from mig_opt.operations.observe.sightings import Source
+
+RULE = f"+{'-' * 79}+"
+HEAD = [
+    RULE,
+    "| GPU instance profiles:                                                        |",
+    "| GPU   Name               ID    Instances   Memory     P2P    SM    DEC   ENC  |",
+    "|                                Free/Total   GiB              CE    JPEG  OFA  |",
+    f"|{'=' * 79}|",
+]
+SECOND = "|                                                               1     0     0   |"
+
+
+def lgip(gpu: GpuModel, number: int = 0) -> list[str]:
+    """The lines that ``nvidia-smi mig -lgip`` would print; half of the instances are taken."""
+    lines = list(HEAD)
+    for one in gpu.profiles:
+        gib = (one.usable_mib or one.memory_gb * 1000) / 1024
+        free = f"{one.max_count // 2}/{one.max_count}"
+        figures = f"{one.id:>5}{free:>8}{gib:>12.2f}      No {one.sm_count or 16:>6}     1     0   |"
+        lines += [f"|{number:>4}  MIG {one.name:<14}{figures}", SECOND, RULE]
+    return lines
+
+
+def lgipp(gpu: GpuModel, number: int = 0) -> list[str]:
+    return [
+        f"GPU {number:>2} Profile ID {one.id:>2} Placement{' ' if len(one.starts) == 1 else 's'}: "
+        f"{{{','.join(map(str, one.starts))}}}:{one.memory_slices}"
+        for one in gpu.profiles
+    ]
+
+
+def found(*lines: str, **options: object) -> GpuImport:
+    return gpu_from_text([Source("\n".join(lines))], **options)  # type: ignore[arg-type]
+
+
+def complaints(*lines: str, **options: object) -> list[str]:
+    with pytest.raises(InputError) as error:
+        found(*lines, **options)
+    return [str(problem) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_each_gpu_of_the_catalogue_is_found_again(gpu: GpuModel) -> None:
+    imported = found(*lgip(gpu), *lgipp(gpu))
+    assert imported.model is gpu
+    assert imported.notes == (f"this is {gpu.name} of the catalogue, which needs no file",)
+
+
+def test_two_files_and_the_board_of_another_make(tmp_path: Path) -> None:
+    # An H100 PCIe has fewer multiprocessors than the SXM board of the catalogue, and the same places.
+    (tmp_path / "lgip").write_text("\n".join(lgip(get_gpu("H100"))).replace("   132  ", "   114  "))
+    (tmp_path / "lgipp").write_text("\n".join(lgipp(get_gpu("H100"))))
+    with pytest.raises(InputError, match="does not tell which GPU this is; give it a name, or add the output of nvid"):
+        import_gpu(tmp_path / "lgip", tmp_path / "lgipp")
+    (tmp_path / "board").write_text("GPU 0: NVIDIA H100 PCIe (UUID: GPU-1234)\n")
+    files = [tmp_path / name for name in ("board", "lgip", "lgipp")]
+    assert import_gpu(*files).model is get_gpu("H100")
+
+
+# A GPU that is not in the catalogue: larger, with a size that no other has, and no plain profile of all of it.
+X500 = [
+    "GPU 0: NVIDIA X500 Blackwell (UUID: GPU-1234)",
+    *HEAD,
+    "|   0  MIG 1g.12gb         14     8/8        11.75      No     20     1     1   |",
+    "|   0  MIG 1g.12gb+me      21     1/1        11.75      No     20     1     1   |",
+    "|   0  MIG 2g.24gb          5     0/4        23.75      No     40     2     2   |",
+    "|   0  MIG 4g.48gb          9     2/2        47.62      No     80     4     4   |",
+    "|   0  MIG 8g.96gb-me+gfx   0     1/1        95.00      No     160    0     0   |",
+    "GPU  0 Profile ID 14 Placements: {0,1,2,3,4,5,6,7}:1",
+    "GPU  0 Profile ID 21 Placements: {0,1,2,3,4,5,6,7}:1",
+    "GPU  0 Profile ID  5 Placements: {0,2,4,6}:2",
+    "GPU  0 Profile ID  9 Placements: {0,4}:4",
+    "GPU  0 Profile ID  0 Placement : {0}:8",
+]
+
+
+def test_a_gpu_that_is_not_in_the_catalogue() -> None:
+    imported = found("$ nvidia-smi -L", X500[0], "$ nvidia-smi mig -lgip", *X500[1:])
+    gpu = imported.model
+    assert (gpu.name, gpu.label, gpu.memory_gb) == ("X500-Blackwell", "NVIDIA X500 Blackwell", 96.0)
+    assert (gpu.compute_slices, gpu.memory_slices, gpu.sizes) == (8, 8, (1, 2, 4, 8))
+    assert [(one.name, one.max_count, one.attributes) for one in gpu.profiles][3:] == [
+        ("4g.48gb", 2, ()),
+        ("8g.96gb-me+gfx", 1, ("-me", "gfx")),
+    ]
+    assert (gpu.profiles[0].usable_mib, gpu.profiles[0].sm_count) == (12032, 20)
+    assert gpu.operation_costs.assumed
+    assert imported.notes == (f"creations and destructions: {gpu.operation_costs.source}",)
+    assert "assumed for X500-Blackwell, which nobody has measured, 8g taken as 7g" in imported.notes[0]
+    assert len(gpu.maximal_partitions()) == 26
+
+
+def test_costs_are_those_that_are_given() -> None:
+    table = cost_tables()["nvidia-smi"]
+    assert found(*X500, operations=table).model.operation_costs.create == dict.fromkeys((1, 2, 4, 8), 1.0)
+    with pytest.raises(InputError, match=r"operation_costs.create: has no seconds for size 4, 8 of mine; add them"):
+        found(*X500, name="mine", operations=type(get_gpu("A30").operation_costs)({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1}))
+    assert complaints(*lgip(get_gpu("A30")), *lgipp(get_gpu("A30")), operations=table)[0].startswith("name: the text")
+
+
+def test_what_is_missing_or_wrong_is_told_line_by_line() -> None:
+    assert complaints(*X500[:-1]) == [
+        "line 11: profile 0 of GPU 0 has no places; add the output of nvidia-smi mig -lgipp"
+    ]
+    assert complaints(*X500[11:], "GPU 0 Profile ID 3 Placements: 0")[0].startswith(
+        "line 6: is no line of nvidia-smi mig -lgipp, like GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1: "
+    )
+    assert complaints(*X500[11:])[-1] == (
+        "line 5: profile 0 of GPU 0 is not listed; add the output of nvidia-smi mig -lgip"
+    )
+    broken = [line.replace("8/8", "8-8") if "14  " in line else line for line in X500]
+    assert complaints(*broken)[0].startswith("line 7: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb")
+    assert complaints("nothing")[0].startswith("lists no profiles; they are in nvidia-smi mig -lgip, in rows like")
+    assert complaints(*X500, X500[-1].replace("{0}:8", "{0}:4")) == [
+        "line 17: profile 0 has other places in line 16; keep one of them"
+    ]
+    clash = [line.replace("{0,4}:4", "{0,3}:4") for line in X500]
+    assert any("overlap, and neither lies within the other" in text for text in complaints(*clash))
+    assert complaints(*(line.replace("1g.12gb ", "1x.12gb ") for line in X500))[0].endswith(
+        'the profile "1x.12gb" is not called like 1g.5gb or 2g.48gb+gfx'
+    )
+
+
+def test_one_of_several_gpus() -> None:
+    a30, a100 = get_gpu("A30"), get_gpu("A100")
+    lines = [*lgip(a30, 0), *lgipp(a30, 0), *lgip(a100, 1), *lgipp(a100, 1)]
+    assert complaints(*lines) == ["device: the GPUs 0, 1 differ; choose one of them by its number"]
+    assert found(*lines, device=1).model is a100
+    assert complaints(*lines, device=7) == ["device: no GPU 7 is listed; those that are: 0, 1"]
+    assert found(*lgip(a30, 0), *lgipp(a30, 0), *lgip(a30, 3), *lgipp(a30, 3)).model is a30
+
+
+def test_this_machine_is_asked(tmp_path: Path) -> None:
+    for name in ("A100", "H100", "A30", "RTX-PRO-6000"):
+        with Machine(tmp_path, "A30", name).loaded() as machine:
+            machine.mode(0, 0)
+            assert import_gpu().model is get_gpu(name)
+            machine.mode(1, 0)
+            with pytest.raises(InputError, match="GPU 0: MIG mode is off; enable it with: nvidia-smi -i GPU-"):
+                import_gpu()
+
+
+def test_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x500.txt").write_text("\n".join(X500))
+    assert run("gpus", "import", "x500.txt", "--name", "X501", "-o", "x501.json").code == 0
+    assert "X501" in run("gpus", "x501.json").out
+    Path("tasks.csv").write_text("task,t1_s,t2_s,t8_s\na,9,5,2\nb,8,5,3\nc,12,7,\n")
+    solved = run("solve", "tasks.csv", "--gpu", "x501.json", "-o", "plan.json", "--save-batch", "batch.json")
+    assert solved.code == 0
+    assert "1 x X501" in solved.out
+    assert "schedule  valid" in run("validate", "batch.json", "plan.json").out
+    assert run("plot", "batch.json", "plan.json", "plan.svg").code == 0
+    Path("bert.csv").write_text(
+        "Mig instance,Batch size,Workload Number,Throughput,Latency\n1,8,1,100,0.05\n4,8,1,500,0.03\n"
+    )
+    Path("services.csv").write_text("service,model,slo_s,rate_rps\nchat,bert,0.4,700\n")
+    given = ("--gpu", "x501.json", "--profiles", "bert.csv")
+    assert run("deploy", "services.csv", *given, "-o", "fleet.json").code == 0
+    assert "deployment     valid" in run("services", "validate", "services.csv", "fleet.json", *given).out
+    assert run("services", "script", "services.csv", "fleet.json", "fleet.sh", *given).code == 0
+    Path("lgi.txt").write_text(
+        "GPU 0: NVIDIA X500 Blackwell (UUID: GPU-1234)\n| GPU instances:  |\n|   0  MIG 4g.48gb   9   1   4:4  |\n"
+    )
+    assert run("state", "import", "lgi.txt", "--gpu", "x501.json", "-o", "state.json").code == 0
+    assert "1 x X501" in run("defragment", "state.json").out
+    wrong = run("solve", "tasks.csv", "--gpu", "none.json")
+    assert (wrong.code, wrong.err) == (2, "error: none.json: no such file\n")
