@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -351,16 +350,6 @@ class GpuModel:
     def placements(self, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
         """Return every legal placement, those that contain others first."""
         return _placements(self, profiles)
-
-    def conflict_graph(self, profiles: ProfileSet = "base") -> nx.Graph[Placement]:
-        """Return the graph whose nodes are placements and whose edges join those that cannot exist together."""
-        import networkx as nx
-
-        graph: nx.Graph[Placement] = nx.Graph()
-        placements = self.placements(profiles)
-        graph.add_nodes_from(placements)
-        graph.add_edges_from((one, two) for one, two in combinations(placements, 2) if one.excludes(two))
-        return graph
 
     def placed_states(self, profiles: ProfileSet = "base") -> Iterator[tuple[Placement, ...]]:
         """Yield every set of placements that may exist together, the empty one included, each sorted by start."""

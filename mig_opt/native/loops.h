@@ -1,6 +1,6 @@
 /* The loops that Python calls, and what they take: declared here alone.
  *
- * The C compiler holds the functions to it. The library contains this text, and mig_opt/native/declarations.py checks by
+ * The C compiler holds the functions to it. The library contains this text, and mig_opt/native/__init__.py checks by
  * it what Python passes; a line that is written in another way than those here is refused. Every field has eight bytes, so
  * structures have no gaps.
  *

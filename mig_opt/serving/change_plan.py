@@ -148,7 +148,7 @@ class ChangeResult(Result[ChangePlan]):
     """Outcome of :func:`mig_opt.plan_change`: its plan is a :class:`ChangePlan`.
 
     The lower bound is a number of interrupted segments. The status is ``optimal`` if no plan has fewer of them, or as
-    few and a shorter duration. There always is a plan, and all that can be asked of it can be asked of the result.
+    few and a shorter duration. There always is a plan.
     """
 
     plan: ChangePlan
@@ -158,40 +158,6 @@ class ChangeResult(Result[ChangePlan]):
     def objective(self) -> int:
         """Number of interrupted segments."""
         return len(self.plan.interrupted)
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """The kind of each GPU of the fleet."""
-        return self.plan.gpus
-
-    @property
-    def kept(self) -> tuple[Segment, ...]:
-        """The segments that go on all the time."""
-        return self.plan.kept
-
-    @property
-    def steps(self) -> tuple[ChangeStep, ...]:
-        """The steps of the plan, by the moments at which segments end and begin."""
-        return self.plan.steps
-
-    @property
-    def interrupted(self) -> tuple[Segment, ...]:
-        """The segments after whose end their service lacks throughput."""
-        return self.plan.interrupted
-
-    @property
-    def duration(self) -> float:
-        """Seconds until the last step ends."""
-        return self.plan.duration
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The first GPUs of the fleet, where it is known which ones they are."""
-        return self.plan.devices
-
-    def state_after(self, steps: int) -> Deployment:
-        """Return the segments that serve after a number of steps, as :meth:`ChangePlan.state_after` does."""
-        return self.plan.state_after(steps)
 
     def figures(self) -> Facts:
         """Return method and the figures of the plan."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mig_opt.operations.observe.gpu_models import GpuImport
     from mig_opt.operations.observe.state_import import StateImport
     from mig_opt.operations.rollout.kubernetes import KubernetesResources, MigPartedConfig
-    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
+    from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import Deployment
     from mig_opt.serving.profile_table import ProfileTable
@@ -65,7 +65,6 @@ EXPORTERS = {
     ("Deployment", "mig-parted"): f"{_ROLLOUT}.kubernetes:mig_parted_config",
     ("Deployment", "kubernetes"): f"{_ROLLOUT}.kubernetes:kubernetes_resources",
     ("ChangePlan", "script"): f"{_ROLLOUT}.changes:change_script",
-    ("ChangeResult", "script"): f"{_ROLLOUT}.changes:change_script",
     ("FleetState", "script"): f"{_ROLLOUT}.changes:migration_script",
 }
 
@@ -272,13 +271,7 @@ def export(batch: Batch, format: Literal["program"], /, path: Path, *, strict: b
 @overload
 def export(batch: Batch, format: Literal["script"], /, schedule: Schedule, *, devices: Devices = None) -> str: ...
 @overload
-def export(
-    plan: Deployment | ChangePlan | ChangeResult,
-    format: Literal["script"],
-    /,
-    *,
-    devices: Devices = None,
-) -> str: ...
+def export(plan: Deployment | ChangePlan, format: Literal["script"], /, *, devices: Devices = None) -> str: ...
 @overload
 def export(
     deployment: Deployment,
@@ -310,7 +303,7 @@ def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # 
 
     Parameters
     ----------
-    content : Batch, Deployment, ChangePlan, ChangeResult or FleetState
+    content : Batch, Deployment, ChangePlan or FleetState
         What there is.
     format : str
         ``script``: a bash script that carries the plan out with nvidia-smi. Of a deployment also ``mig-parted`` (the

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mig_opt.models.fleet.arrivals import TraceGoal
     from mig_opt.models.fleet.optimum import TraceOptimum
     from mig_opt.serving.bounds import FleetBound
-    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
+    from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.serving.day import Day, DayPlan
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import Deployment
@@ -63,7 +63,7 @@ def validate(demand: Demand, deployment: Deployment, /, *, tolerance: float = 1e
 def validate(
     running: Deployment,
     deployment: Deployment,
-    change: ChangePlan | ChangeResult,
+    change: ChangePlan,
     /,
     *,
     demand: Demand | None = None,

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mig_opt.native import declared_loops, loop
-from mig_opt.native.declarations import Array, Loop, Node, Number, Structure
+from mig_opt.native import Array, Loop, Node, Number, Structure, declared_loops, loop
 
 _NAME = re.compile(r"[a-z]\w*")
 _DTYPES = {np.dtype(name) for name in ("bool", "int32", "int64", "uint64", "float32", "float64", "object")}

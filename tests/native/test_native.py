@@ -19,8 +19,7 @@ from places import PROJECT
 from wrong_arguments import fitting, sizes_of
 
 from mig_opt import native
-from mig_opt.native import declared_loops, loop
-from mig_opt.native.declarations import Array, Node, Structure, loops
+from mig_opt.native import Array, Node, Structure, declared_loops, loop, loops
 
 BUILD = PROJECT / "hatch_build.py"
 

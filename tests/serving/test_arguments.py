@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "change": (
         lambda: change_script("plan"),  # type: ignore[arg-type]
-        ["change: must be a ChangePlan, as plan_change returns it, is 'plan' (str)"],
+        ["change: must be a ChangePlan, like plan_change().plan, is 'plan' (str)"],
     ),
 }
 
@@ -132,7 +132,7 @@ def test_each_argument_of_a_wrong_type_is_a_line_that_says_what_is_wanted(name: 
 
 @pytest.mark.parametrize("wrong", [RESULT, RESULT.deployment])
 def test_only_changes_have_scripts_of_changes(wrong: Any) -> None:
-    with pytest.raises(InputError, match="change: must be a ChangePlan, as plan_change returns it, is Deployment"):
+    with pytest.raises(InputError, match=r"change: must be a ChangePlan, like plan_change\(\)\.plan, is Deployment"):
         change_script(wrong)
 
 

@@ -86,7 +86,7 @@ def plan_change(
     >>> from mig_opt.serving.deployment import Segment
     >>> old = Segment("chat", 0, "2g.20gb", 0, batch=8, processes=1, throughput=230.0, latency=0.034)
     >>> new = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=1, throughput=330.0, latency=0.024)
-    >>> plan = plan_change(Deployment(("H100-80GB",), (old,)), Deployment(("H100-80GB",), (new,)))
+    >>> plan = plan_change(Deployment(("H100-80GB",), (old,)), Deployment(("H100-80GB",), (new,))).plan
     >>> [(step.kind, round(step.begin, 2), round(step.end, 2)) for step in plan.steps], plan.interrupted
     ([('create', 0.0, 0.33), ('destroy', 0.33, 0.56)], ())
     """

@@ -22,7 +22,7 @@ from mig_opt.operations.rollout.shell import (
     segment_words,
 )
 from mig_opt.rules import entries_of, wrong_type
-from mig_opt.serving.change_plan import ChangePlan, ChangeResult, ChangeStep
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 from mig_opt.validation import validate_migrations
@@ -39,7 +39,7 @@ _USAGE = (
 )
 
 
-def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] | None = None) -> str:
+def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -> str:
     """Return a bash script that carries out a change plan.
 
     The steps come one after the other, in the order of the plan: a segment that takes over serves before the next step
@@ -48,7 +48,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
 
     Parameters
     ----------
-    change : ChangePlan or ChangeResult
+    change : ChangePlan
         A plan, or a result of :func:`mig_opt.plan_change`; its ``gpus``, ``kept`` and ``steps`` count.
     devices : sequence of str, optional
         As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
@@ -63,9 +63,8 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     InputError
         If the steps cannot be done in that order, or an argument is wrong.
     """
-    change = change.plan if isinstance(change, ChangeResult) else change
     if not isinstance(change, ChangePlan):
-        raise InputError([wrong_type("change", change, "a ChangePlan, as plan_change returns it")])
+        raise InputError([wrong_type("change", change, "a ChangePlan, like plan_change().plan")])
     first = change.state_after(0)
     layouts = layouts_of(first)
     places = addresses(len(layouts), devices, change.devices)

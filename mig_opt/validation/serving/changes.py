@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, GpuPlacement, Location, OperationCosts, Placement
-from mig_opt.rules import wrong_number
+from mig_opt.rules import wrong_number, wrong_type
 from mig_opt.serving.change_plan import (
     ENOUGH,
     ChangePlan,
-    ChangeResult,
     ChangeStep,
     needs_during,
     operation_costs,
@@ -78,7 +77,7 @@ class ChangeCase:
 def validate_change(
     running: Deployment,
     deployment: Deployment,
-    plan: ChangePlan | ChangeResult,
+    plan: ChangePlan,
     *,
     demand: Demand | None = None,
     operations: Mapping[str, OperationCosts] | None = None,
@@ -90,7 +89,7 @@ def validate_change(
     ----------
     running, deployment : Deployment
         Before and after, as in :func:`mig_opt.plan_change`.
-    plan : ChangePlan or ChangeResult
+    plan : ChangePlan
         The steps between. Its claims about what is proven are not checked.
     demand : Demand, optional
         Has the rates of the services.
@@ -118,9 +117,10 @@ def validate_change(
     >>> print(validate_change(running, nothing, ChangePlan(("H100-80GB",), (), (step,), (), 0.23)))
     valid, 0 interrupted, 0.23 s
     """
-    plan = plan.plan if isinstance(plan, ChangeResult) else plan
     check_change(running, deployment)
     problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
+    if not isinstance(plan, ChangePlan):
+        problems.append(wrong_type("plan", plan, "a ChangePlan, like plan_change().plan"))
     if problems:
         raise InputError(problems)
     gpus = max(running.gpus, deployment.gpus, key=len)

@@ -43,7 +43,7 @@ def fleet(*segments: Segment, gpus: int = 1) -> Deployment:
 
 
 def planned(running: Deployment, deployment: Deployment, **options: object) -> ChangePlan:
-    plan = plan_change(running, deployment, **options)
+    plan = plan_change(running, deployment, **options).plan
     options.pop("time_limit", None)
     validation = validate_change(running, deployment, plan, **options)
     assert validation.valid, validation
@@ -104,8 +104,8 @@ def test_a_switch_need_not_wait_for_the_driver() -> None:
 @pytest.mark.parametrize("throughput", [3e3, 12345.0, 1e5, 1e9, 1e15])
 def test_a_service_that_needs_a_trifle_of_what_it_had_is_not_interrupted(throughput: float) -> None:
     running = fleet(on(0, "2g.12gb", 0, throughput=throughput))
-    plan = planned(running, fleet(on(0, "2g.12gb", 2, throughput=1.0)))
-    assert (plan.interrupted, plan.lower_bound) == ((), 0)
+    result = plan_change(running, fleet(on(0, "2g.12gb", 2, throughput=1.0)))
+    assert (result.plan.interrupted, result.lower_bound) == ((), 0)
 
 
 def test_switches_one_after_the_other_help_each_other() -> None:
@@ -160,7 +160,7 @@ def test_wrong_arguments_are_refused() -> None:
         "operations.H100",
     ]
     with pytest.raises(InputError, match="steps: must be from 0 to 0, is 1"):
-        plan_change(good, good).state_after(1)
+        plan_change(good, good).plan.state_after(1)
 
 
 def test_ctrl_c_keeps_the_best_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
     deployment = Deployment(("A100-80GB",) * gpus, tuple(held))
     fleet = lines([deployment_table(deployment)], width)
     table = lines([services_table(demand(*services), deployment)], width)
-    plan = plan_change(deployment.replace(segments=held[:1]), deployment) if gpus < 20 else None
+    plan = plan_change(deployment.replace(segments=held[:1]), deployment).plan if gpus < 20 else None
     change = [] if plan is None else lines([change_report(plan)], width)
     for shown in (fleet, table, change or fleet):
         fits(shown, width)
@@ -105,7 +105,7 @@ def test_very_many_groups_are_cut_off_with_a_remark() -> None:
 def test_what_a_switch_does() -> None:
     old = Deployment(("A100-80GB",), (segment("a", 0), segment("b", 0, start=1)))
     new = old.replace(segments=(segment("c", 0), segment("b", 0, start=1, batch=16)))
-    plan = plan_change(old, align(old, new))
+    plan = plan_change(old, align(old, new)).plan
     shown = lines([change_report(plan)], 120)
     assert "switched     2 instances to another service, batch size or processes" in shown
     assert any(line.endswith("switch  a -> c") for line in shown)
@@ -114,7 +114,7 @@ def test_what_a_switch_does() -> None:
 
 def test_steps_beyond_the_first_are_counted() -> None:
     held = tuple(segment("a", gpu, start=start) for gpu in range(10) for start in range(7))
-    plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held))
+    plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held)).plan
     shown = lines([change_report(plan)])
     assert shown[-1] == "The first 40 of 70 steps are shown; --export nvidia-smi has all of them."
     assert sum("create" in line.split() for line in shown) == 40
