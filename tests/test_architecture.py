@@ -138,7 +138,7 @@ HOMES = {
     "highspy": ("models",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "distributed": ("studies",),
+    "distributed": ("operations", "studies"),
     "pynvml": ("operations",),
 }
 

@@ -6,6 +6,7 @@ GPU: the library in tests/helpers/nvml.c takes its place.
 
 from __future__ import annotations
 
+import getpass
 import os
 import statistics
 import sys
@@ -45,7 +46,7 @@ def executed(factor: float, folder: Path) -> tuple[Execution, bool]:
     assert plan is not None
     commands = Commands({run.task: ("sleep", f"{run.end - run.begin:.6f}") for run in plan.runs})
     with Machine(folder, "A30", scale=factor).loaded():
-        found = run_schedule(batch, plan, commands, journal=folder / "run.journal")
+        found = run_schedule(batch, plan, commands, journal=folder / "run.journal", user=getpass.getuser())
     return found, validate(*read_journal(folder / "run.journal").measured()).valid
 
 

@@ -38,19 +38,19 @@ EventKind = Literal[
     "died",
     "refused",
     "stop",
+    "silent",
+    "heard",
     "undo",
     "end",
 ]
 """InstanceTypes of events.
 
-``begin``, ``resume``, ``stop`` (by Ctrl-C), ``undo`` and ``end`` are of the execution; ``found`` (it exists from the
-beginning), ``create``, ``created``, ``destroy``, ``destroyed`` and ``lost`` (it was gone) are of an instance; ``run``,
+``begin``, ``resume``, ``stop`` (by Ctrl-C), ``undo`` and ``end`` are of the execution; ``silent`` (nothing has been
+heard of it for a while) and ``heard`` are of a node; ``found`` (it exists from the beginning), ``create``,
+``created``, ``destroy``, ``destroyed`` and ``lost`` (it was gone) are of an instance; ``run``,
 ``ran`` and ``died`` (without an end of its own) are of a try at a task; ``refused`` says why an instance could not be
 created or destroyed.
 """
-
-INTENTIONS: tuple[EventKind, ...] = ("begin", "resume", "create", "destroy", "run")
-"""Events that are noted before something is done."""
 
 _Spans = Mapping[tuple[OperationKind, int], Sequence[float]]
 """Lengths of the operations by kind and compute slices."""
@@ -147,7 +147,7 @@ class Event:
     code : int or None
         Of a task that has ended: its exit code.
     text : str
-        Why something was refused.
+        Why something was refused, or which node is silent.
     """
 
     time: float
@@ -198,7 +198,7 @@ class Journal:
     commands : Commands
         The command of each task.
     gpus : tuple of str
-        The UUID of each GPU, after ``host/`` where it is in another machine.
+        The UUID of each GPU; what names it after ``host/`` where an engine carries out the plan.
     folder : str
         The folder in which the commands run.
     run : str

@@ -68,6 +68,7 @@ TimeLimit = Annotated[float, "S", "Seconds."]
 ExactTimeLimit = Annotated[float | None, "S", f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]"]
 Seed = Annotated[int, "N", "For what is random."]
 Workers = Annotated[int | None, "N", "Threads.  [default: one per core]"]
+TASKS_USER = "Whom the tasks run as, where root runs them.  [default: who has called sudo]"
 Devices = Annotated[
     str | None,
     "LIST",

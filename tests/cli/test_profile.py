@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from mig_opt.files.serving.profiles import PROFILES
 
 @pytest.fixture(autouse=True)
 def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root is a user like any other
 
 
 @pytest.fixture

@@ -68,6 +68,7 @@ def run(
         mock.patch.dict(KNOWN),  # what one command has read, others do not know
         contextlib.nullcontext() if nvml else _hidden("pynvml"),
         _timeless(),
+        mock.patch.object(os, "geteuid", return_value=1000),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -152,6 +153,6 @@ def machine(folder: Path) -> Iterator[None]:
 
     with (
         Machine(folder, "A30").loaded(),
-        mock.patch("mig_opt.operations.execute.schedules.owner_of_partitions", return_value=""),
+        mock.patch("mig_opt.operations.execute.checks.owner_of_partitions", return_value=""),
     ):
         yield

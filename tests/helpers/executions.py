@@ -131,7 +131,7 @@ class Simulated(Machines):
         self._operations: list[tuple[float, int, Any, Exception | None]] = []
         self._watched: dict[str, str] = {}
 
-    def driver(self, host: str) -> Nvml:
+    def driver(self) -> Nvml:
         return self._driver
 
     def now(self) -> float:
@@ -146,7 +146,7 @@ class Simulated(Machines):
             error = raised
         self._operations.append((max(self.world.now, begin + 0.1), instance, value, error))
 
-    def begin(self, host: str, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         world, uuid = self.world, environment["CUDA_VISIBLE_DEVICES"]
         world.point()
         assert world.ended[task] == 0, f"{task} has come to its end already"
@@ -160,10 +160,10 @@ class Simulated(Machines):
         self._watched[name] = task
         world.point()
 
-    def adopt(self, host: str, task: str, name: str) -> None:
+    def adopt(self, task: str, name: str) -> None:
         self._watched[name] = task
 
-    def outcome(self, host: str, name: str) -> Outcome | None:
+    def outcome(self, name: str) -> Outcome | None:
         attempt = self.world.attempts.get(name)
         if attempt is None:
             return Outcome(self.world.now, None)
@@ -181,12 +181,12 @@ class Simulated(Machines):
         world.advance(first[0])
         if first[1]:
             task = self._watched.pop(first[2])
-            return Done(None, task, first[0], self.outcome("", first[2]))
+            return Done(None, task, first[0], self.outcome(first[2]))
         time, instance, value, error = self._operations.pop(int(first[2]))
         return Done(instance, None, time, value, error)
 
-    def stop(self, tries: Iterable[tuple[str, str]]) -> None:
-        for _, name in tries:
+    def stop(self, names: Iterable[str]) -> None:
+        for name in names:
             attempt = self.world.attempts.get(name)
             if attempt is not None and attempt.end > self.world.now:
                 attempt.end, attempt.code = self.world.now, None

@@ -26,6 +26,7 @@ class _View:
         self._ended = 0
         self._late = 0.0
         self._doing: dict[int, str] = {}
+        self._silent: dict[str, str] = {}
 
     def take(self, journal: Journal, event: Event) -> None:
         """Follow an event."""
@@ -41,6 +42,10 @@ class _View:
             place = journal.lifetimes[event.instance]
             name = gpu_name(journal.batch.devices, place.gpu)
             self._doing = {**self._doing, place.gpu: f"{event.kind} {place} of GPU {name}"}
+        elif event.kind in ("silent", "heard"):
+            node = event.text.partition(":")[0]
+            others = {key: text for key, text in self._silent.items() if key != node}
+            self._silent = {**others, node: event.text} if event.kind == "silent" else others
         elif event.instance is not None:
             gpu = journal.lifetimes[event.instance].gpu
             self._doing = {key: text for key, text in self._doing.items() if key != gpu}
@@ -62,7 +67,7 @@ class _View:
             lines.append(
                 f"  {one.profile}@{one.start} {task}: since {begin:.1f} s (plan {one.begin:.1f} to {one.end:.1f} s)"
             )
-        lines += [f"  {text}" for text in self._doing.values()]
+        lines += [f"  {text}" for text in (*self._doing.values(), *self._silent.values())]
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mig_opt import Batch, Commands, get_gpu, read
+from mig_opt.cli import options
 from mig_opt.cli.answers import NOTHING, Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.checks import refuse
@@ -27,6 +28,7 @@ def profile(
     batches: Annotated[str, "LIST", "Batch sizes of models."] = "1,2,4,8,16,32,64,128",
     processes: Annotated[str, "LIST", "Processes of models."] = "1,2,3",
     journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
+    user: Annotated[str, "NAME", options.TASKS_USER] = "",
     quiet: Annotated[bool, "No progress."] = False,
 ) -> Answer:
     """Measure each task on each size of instance of a GPU.
@@ -56,7 +58,7 @@ def profile(
     plan = ProfilePlan(model, lists[0], repetitions, warm_up, isolated, lists[1], lists[2])
     path = journal or output.with_name(f"{output.name}.journal")
     with shown_execution(quiet=quiet or call.as_json) as observe:
-        found = profile_tasks(words, plan, journal=path, device=device, observe=observe)
+        found = profile_tasks(words, plan, journal=path, device=device, user=user, observe=observe)
     complete, journal_of, batch = found.execution.complete, found.execution.journal, found.batch
     facts = [("GPU", model.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]
     troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()] + found.execution.refusals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
@@ -41,8 +42,10 @@ def run(
     devices: Annotated[
         str | None,
         "LIST",
-        "Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
+        "Index, UUID or PCI address of each GPU, after HOST/ in nodes of an engine.  [default: known, or 0,1,...]",
     ] = None,
+    engine: Annotated[str, "NAME", "What runs a part on each node: dask://HOST:PORT."] = "",
+    user: Annotated[str, "NAME", options.TASKS_USER] = "",
     journal: Annotated[Path | None, f"New file for everything that happens.  [default: {_JOURNAL}]"] = None,
     dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,
     resume: Annotated[Path | None, "JOURNAL", "Go on with an execution."] = None,
@@ -73,7 +76,7 @@ def run(
     mig-opt run --gather dir
     """
     from mig_opt.operations.execute.parts import alone
-    from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
+    from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
@@ -93,10 +96,10 @@ def run(
             call.attempt(_check_same, path, batch, given, schedule)
             call.finish()
         if undo is not None:
-            return _undone(undo_schedule(undo), undo)
+            return _undone(undo_schedule(undo, engine=engine), undo)
         if resume or (restartable and path.exists()):
             with shown_execution(quiet=call.quiet) as observe:
-                execution = resume_schedule(path, observe=observe, ended=restartable)
+                execution = resume_schedule(path, observe=observe, user=user, engine=engine, ended=restartable)
             return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
         for name, there in (("BATCH", batch), ("SCHEDULE", schedule), ("--commands", commands)):
             call.require(there is not None, name, "is missing; see: mig-opt run --help")
@@ -106,23 +109,26 @@ def run(
         names = call.attempt(parsed_devices, devices, None if problem is None else problem.gpus)
         call.finish()
         if split is not None:
-            return _split(problem, plan, words, names, split)
+            return _split(plan_of_nodes(problem, plan, words, names, user=user), split)
         if dry_run:
-            return Answer(_rehearsal(problem, plan, words, names))
+            return Answer(_rehearsal(problem, plan, words, names, engine=engine, user=user))
         with shown_execution(quiet=call.quiet) as observe:
-            execution = run_schedule(problem, plan, words, journal=path, devices=names, observe=observe)
+            execution = run_schedule(
+                problem, plan, words, journal=path, devices=names, user=user, engine=engine, observe=observe
+            )
     return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
 
 
-def _split(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None, folder: Path) -> Answer:
+def _split(plan: Journal, folder: Path) -> Answer:
     from mig_opt.operations.execute.parts import split
-    from mig_opt.operations.execute.schedules import plan_of_nodes
 
-    nodes = split(plan_of_nodes(batch, schedule, commands, devices), folder)
-    lines = [f"On {node}: {folder}/nodes/{node}/run.sh" for node in nodes]
+    nodes = split(plan, folder)
+    lines = [f"On {node}: {quote(f'{folder}/nodes/{node}/run.sh')}" for node in nodes]
     data = {"folder": str(folder), "nodes": nodes}
-    remark = f"Afterwards bring the files run.journal back to these folders; then: mig-opt run --gather {folder}"
-    return Answer(Report(batch_facts(batch), [Points(lines)], [remark], data))
+    remark = (
+        f"Afterwards bring the files run.journal back to these folders; then: mig-opt run --gather {quote(str(folder))}"
+    )
+    return Answer(Report(batch_facts(plan.batch), [Points(lines)], [remark], data))
 
 
 def _gathered(
@@ -143,21 +149,25 @@ def _gathered(
     return _answer(Execution(found), path, measured, measured_costs, chart, quiet=quiet, parts_in=folder)
 
 
-def _rehearsal(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> Report:
+def _rehearsal(
+    batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None, *, engine: str, user: str
+) -> Report:
     """Return the steps; everything that is in their way is refused."""
-    from mig_opt.operations.driver import Patience
-    from mig_opt.operations.execute.machines import Machines
-    from mig_opt.operations.execute.schedules import check_machines, check_plan, device_names
+    from mig_opt.operations.execute.checks import check_plan, check_this_machine
+    from mig_opt.operations.execute.conductor import checked_engine
+    from mig_opt.operations.execute.parts import cut
+    from mig_opt.operations.execute.schedules import plan_of_nodes
 
-    plan, problems = check_plan(batch, schedule, commands, devices)
+    plan, problems = check_plan(batch, schedule, commands, devices, user)
     remark = "Everything is ready for it; nothing was changed."
-    try:
-        with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
-            if any("/" not in name for name in device_names(batch, devices) or [""]):
-                machines.driver("")
-            problems += check_machines(machines, batch, plan, devices)[1]
-    except (InputError, DriverError) as error:
-        remark = f"The GPUs were not checked: {error}"
+    if engine:
+        with checked_engine(engine, cut(plan_of_nodes(batch, plan, commands, devices, user=user)), begun=False):
+            pass
+    else:
+        try:
+            problems += check_this_machine(batch, plan, devices)
+        except (InputError, DriverError) as error:
+            remark = f"The GPUs were not checked: {error}"
     if problems:
         raise InputError(problems)
     steps = [(step, each) for each in lifetimes_with_runs(batch, plan) for step in each.steps]
@@ -216,9 +226,12 @@ def _answer(
     if parts_in is not None:
         remarks = [f"Everything that happened is in {journal}."]
         if not execution.complete:
-            remarks.append(f"Start run.sh of nodes that are not done again, then: mig-opt run --gather {parts_in}")
+            remarks.append(
+                f"Start run.sh of nodes that are not done again, then: mig-opt run --gather {quote(str(parts_in))}"
+            )
     elif not execution.complete:
-        remarks.append(f"Go on with: mig-opt run --resume {journal}; take it back with: mig-opt run --undo {journal}")
+        name = quote(str(journal))
+        remarks.append(f"Go on with: mig-opt run --resume {name}; take it back with: mig-opt run --undo {name}")
     files = [
         File("batch", measured, execution.journal.measured_batch(), " with measured times and costs."),
         File("table of costs", measured_costs, execution.costs(), writer=partial(COSTS.write, gpu=batch.gpu)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
+from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
@@ -88,18 +88,31 @@ def read_journal(path: str | Path) -> Journal:
         With the first line that is damaged.
     """
     data = read_bytes(path)
-    lines = decoded(data[: data.rfind(b"\n") + 1], str(path)).split("\n")[:-1]
-    if not lines:
+    journal, _ = take_lines(None, data, str(path))
+    if journal is None:
         raise InputError([Problem("", "is no journal: has no line that is complete")], str(path))
-    findings = Findings(str(path))
-    journal = _head(_line(lines[0], 1, path), findings)
-    for number, line in enumerate(lines[1:], 2):
-        event = read_value(Event, _line(line, number, path), f"line {number}", findings)
+    return journal
+
+
+def take_lines(journal: Journal | None, data: bytes, source: str) -> tuple[Journal | None, int]:
+    """Add what lines of a journal tell to what is known of it; return it, and the number of bytes that were taken.
+
+    ``data`` goes on after what has been taken so far; what follows its last end of a line is left for later.
+    """
+    end = data.rfind(b"\n") + 1
+    lines = decoded(data[:end], source).split("\n")[:-1]
+    findings = Findings(source)
+    first = 2 if journal is None else len(journal.events) + 2
+    if journal is None and lines:
+        journal = _head(_line(lines.pop(0), 1, source), findings)
+    for number, line in enumerate(lines, first):
+        assert journal is not None
+        event = read_value(Event, _line(line, number, source), f"line {number}", findings)
         findings.check()
         _check_event(event, journal, number, findings)
         findings.check()
         journal.events.append(event)
-    return journal
+    return journal, end
 
 
 def write_journal(journal: Journal, path: str | Path) -> None:
@@ -211,15 +224,10 @@ class JournalFile:
     def append(self, event: Event) -> None:
         """Add an event, so that it survives the death of this process; it is on disk soon.
 
-        Where a GPU is in another machine, an intention is on disk at once: what is done there would survive a crash of
-        this machine. Here instances and tasks do not, so that nothing has to wait for the disk.
+        A crash of this machine is survived by no instance and no task of it, so that nothing has to wait for the disk.
         """
         self.journal.events.append(event)
         self._append(encoded(event))
-        if event.kind in INTENTIONS and any("/" in gpu for gpu in self.journal.gpus):
-            with writing_to(self.path, _ADVICE):
-                os.fdatasync(self._file)
-            return
         if not self._syncer.is_alive():
             self._syncer.start()
         self._news.set()

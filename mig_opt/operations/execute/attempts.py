@@ -1,7 +1,7 @@
 """Tries at tasks: programs that go on when whoever started them is killed, and that are found again by whoever resumes.
 
-Each try has two files of its own: its output (``.out``), and while the execution lasts a file (``.try``) with the
-number of its group of processes and, once it has ended, its exit code. That file is locked as long as any of its
+Each try has two files of its own: its output (``.out``), and while the execution lasts a file (``state/*.try``) with
+the number of its group of processes and, once it has ended, its exit code. That file is locked as long as any of its
 processes lives. So a try that is still running is told from one that has died, whatever was killed in between, and no
 task is started twice.
 """
@@ -11,20 +11,27 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mig_opt.batch.batch import Batch
+from mig_opt.errors import InputError, Problem
 
-_KEEPER = 'echo "$$" >>"$0"; "$@"; echo "$?" >>"$0"'
-"""A shell that keeps a program, and notes its exit code once it has ended.
+_KEEPER = 'echo "$$" >&0; "$@" </dev/null; echo "$?" >&0'
+"""A shell that keeps a program, and notes its exit code once it has ended in the file that is its standard input.
 
 It starts no other program to do so, and makes no file: on a busy disk that takes milliseconds, which would be measured
-as time of the task."""
+as time of the task. The file is open already, since the user of the program may not enter its folder."""
+
+_STATE = "state"
+"""Name of the folder of the files that are locked; nobody else may enter it, since whoever has a lock is believed."""
 
 _GRACE = 1.0
 """Seconds after which nothing is left of a group of processes that is killed."""
@@ -49,55 +56,91 @@ def name_of_try(batch: Batch, task: str, attempt: int) -> str:
     return f"{[each.name for each in batch.tasks].index(task):04d}-{attempt}"
 
 
+def account_of(user: str) -> pwd.struct_passwd | None:
+    """Return the account as which commands are to run; None if nobody is named, and this process is not root's.
+
+    Where root names nobody, it is who has called it by sudo.
+
+    Raises
+    ------
+    InputError
+        If there is no such user, this process may not run anything as that one, or it is root's and nobody is named.
+    """
+    own, caller = os.geteuid(), os.environ.get("SUDO_USER", "")
+    if not user and own != 0:
+        return None
+    name = user or ("" if caller == "root" else caller)
+    if not name:
+        message = "tasks would run as root; name the user as whom they are to run, which may be root: --user NAME"
+        raise InputError([Problem("user", message)])
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError:
+        raise InputError([Problem("user", f"there is no user {name!r:.60} on this machine")]) from None
+    if own not in (0, account.pw_uid):
+        raise InputError([Problem("user", f"only root can run tasks as {name}; use sudo, or leave it out")])
+    return account
+
+
 class Attempts:
-    """The tries at tasks of an execution: commands run in the folder ``working``, their files are in the other one."""
+    """The tries at tasks of an execution: commands run in the folder ``working``, their files are in the other one.
 
-    def __init__(self, folder: Path, working: Path) -> None:
-        self.folder, self._working = folder.absolute(), working
+    Commands run as the user with ``account``, by default as that of this process.
+    """
 
-    def _path(self, name: str, suffix: str) -> Path:
-        return self.folder / f"{name}.{suffix}"
+    def __init__(self, folder: Path, working: Path, account: pwd.struct_passwd | None = None) -> None:
+        self.folder, self._working, self._account = folder.absolute(), working, account
+
+    def _path(self, name: str) -> Path:
+        return self.folder / _STATE / f"{name}.try"
 
     def begin(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program; ``environment`` is added to that of this process."""
+        path, account, extra = self._path(name), self._account, dict[str, Any]()
         self.folder.mkdir(exist_ok=True)
-        path = self._path(name, "try")
-        with path.open("w") as lock, self._path(name, "out").open("ab") as output:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if account is not None and account.pw_uid != os.geteuid():
+            groups = os.getgrouplist(account.pw_name, account.pw_gid)
+            extra = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}
+            names = {"USER": account.pw_name, "LOGNAME": account.pw_name, "HOME": account.pw_dir}
+            environment = {**names, **environment}
+        with path.open("w") as lock, (self.folder / f"{name}.out").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return subprocess.Popen(  # noqa: S603 - the commands are what the user wants to run
-                ["/bin/sh", "-c", _KEEPER, str(path), *command],
+                ["/bin/sh", "-c", _KEEPER, "sh", *command],
                 env={**os.environ, **environment},
                 cwd=self._working,
-                stdin=subprocess.DEVNULL,
+                stdin=lock,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
+                **extra,
             )
 
     def begun(self, name: str) -> bool:
         """Return True if a try has begun, whatever has become of it."""
-        return self._path(name, "try").exists()
+        return self._path(name).exists()
 
     def outcome(self, name: str) -> Outcome | None:
         """Return the end of a try, None while it still runs; one that never began has died, too."""
         alive = self._alive(name)
         lines = self._lines(name)
         if len(lines) > 1:
-            return Outcome(self._path(name, "try").stat().st_mtime, int(lines[1]))
+            return Outcome(self._path(name).stat().st_mtime, int(lines[1]))
         return None if alive else Outcome(time.time(), None)
 
     def _lines(self, name: str) -> list[str]:
         """Return what a try has noted so far: the number of its group of processes, and its exit code."""
         try:
-            text = self._path(name, "try").read_text(encoding="ascii")
+            text = self._path(name).read_text(encoding="ascii")
         except FileNotFoundError:
             return []
         return text.split("\n")[:-1]  # of the last line not all has been written
 
     def _alive(self, name: str) -> bool:
         try:
-            with self._path(name, "try").open("r+") as lock:
+            with self._path(name).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
@@ -128,5 +171,4 @@ class Attempts:
 
     def clear(self) -> None:
         """Remove all files but the outputs."""
-        for path in self.folder.glob("*.try"):
-            path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder / _STATE, ignore_errors=True)

@@ -9,6 +9,7 @@ driver of a GPU does one operation at a time; of those that can be done, the one
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +23,6 @@ from mig_opt.gpu.model import Placement
 from mig_opt.operations.driver import MigInstance
 from mig_opt.operations.execute.attempts import Outcome, name_of_try
 from mig_opt.operations.execute.machines import Done, Machines
-from mig_opt.operations.execute.remote import CONNECTION
 
 State = Literal["planned", "creating", "live", "destroying", "gone", "refused"]
 """States of an instance. A refused one is not tried again before the execution is resumed."""
@@ -135,8 +135,7 @@ class Executor:
 
     def __init__(self, journal: JournalFile, machines: Machines, observe: Observer | None = None) -> None:
         self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
-        self._hosts, self._uuids = zip(*(gpu.rpartition("/")[::2] for gpu in self._journal.gpus), strict=True)
-        self._drivers = [machines.driver(host) for host in self._hosts]
+        self._uuids, self._driver = self._journal.gpus, machines.driver()
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
 
@@ -195,10 +194,10 @@ class Executor:
         self._note("stop")
 
     def _stop_tasks(self) -> None:
-        running = [(index, *self._try(lane, lane.running)) for index, lane in enumerate(self._lanes) if lane.running]
-        self._machines.stop((host, name) for _, host, name in running)
-        for index, host, name in running:
-            self._note_end(index, self._machines.outcome(host, name))
+        running = [(index, self._try(lane, lane.running)) for index, lane in enumerate(self._lanes) if lane.running]
+        self._machines.stop(name for _, name in running)
+        for index, name in running:
+            self._note_end(index, self._machines.outcome(name))
 
     def _note_end(self, index: int, outcome: Outcome | None) -> None:
         """Note the end of the try that runs on an instance; without an exit code it has died."""
@@ -224,7 +223,7 @@ class Executor:
                 self._note("destroy", index)
             try:
                 if mine is not None:
-                    self._drivers[lane.planned.gpu].destroy(self._uuids[lane.planned.gpu], mine.number)
+                    self._driver.destroy(self._uuids[lane.planned.gpu], mine.number)
                 self._note("lost" if lane.state == "creating" else "destroyed", index)
             except DriverError as error:
                 refusals.append(str(error))
@@ -265,26 +264,25 @@ class Executor:
             self._note("created", index, uuid=made.uuid, number=made.number)
             return
         if made is not None:
-            self._drivers[lane.planned.gpu].destroy(self._uuids[lane.planned.gpu], made.number)
+            self._driver.destroy(self._uuids[lane.planned.gpu], made.number)
         lane.state = "planned"
 
     def _settle_task(self, index: int, lane: Lane, task: str) -> None:
-        host, name = self._try(lane, task)
-        outcome = self._machines.outcome(host, name)
+        name = self._try(lane, task)
+        outcome = self._machines.outcome(name)
         if outcome is None:
-            self._machines.adopt(host, task, name)
+            self._machines.adopt(task, name)
         else:
             self._note_end(index, outcome)
 
     # Steps
 
     def _there(self, index: int) -> tuple[MigInstance, ...]:
-        gpu = self._lanes[index].planned.gpu
-        return self._drivers[gpu].instances(self._uuids[gpu])
+        return self._driver.instances(self._uuids[self._lanes[index].planned.gpu])
 
-    def _try(self, lane: Lane, task: str) -> tuple[str, str]:
-        """Return the machine of the last try at a task, and the name of its files."""
-        return self._hosts[lane.planned.gpu], name_of_try(self._journal.batch, task, lane.attempts[task])
+    def _try(self, lane: Lane, task: str) -> str:
+        """Return the name of the files of the last try at a task."""
+        return name_of_try(self._journal.batch, task, lane.attempts[task])
 
     def _dispatch(self) -> float | None:
         """Begin everything that can begin; return the second at which more will, if that is known."""
@@ -308,21 +306,20 @@ class Executor:
     def _run(self, index: int, lane: Lane, task: str) -> None:
         each = lane.planned
         self._note("run", index, task=task, attempt=lane.attempts.get(task, 0) + 1)
-        host, name = self._try(lane, task)
         environment = {
             "CUDA_VISIBLE_DEVICES": lane.uuid,
             "MIG_OPT_TASK": task,
-            "MIG_OPT_HOST": host,
+            "MIG_OPT_HOST": os.environ.get("MIG_OPT_HOST", ""),  # an engine says it
             "MIG_OPT_GPU": str(each.gpu),
             "MIG_OPT_PROFILE": each.profile,
             "MIG_OPT_START": str(each.start),
         }
-        self._machines.begin(host, task, name, self._journal.commands.tasks[task], environment)
+        self._machines.begin(task, self._try(lane, task), self._journal.commands.tasks[task], environment)
 
     def _operate(self, index: int) -> None:
         lane = self._lanes[index]
         gpu = lane.planned.gpu
-        driver, uuid = self._drivers[gpu], self._uuids[gpu]
+        driver, uuid = self._driver, self._uuids[gpu]
         if lane.state == "planned":
             try:
                 others = tuple(one.number for one in self._there(index))
@@ -347,15 +344,13 @@ class Executor:
         lane = self._lanes[index]
         creating = lane.state == "creating"
         self._note("refused", index, time, text=str(error))
-        if creating and self._made_nothing(index, error):
+        if creating and self._made_nothing(index):
             # What is at its place later was made by somebody else. Who watches has been told already.
             self._note("lost", index, told=False)
         lane.state = "refused"
 
-    def _made_nothing(self, index: int, error: DriverError) -> bool:
+    def _made_nothing(self, index: int) -> bool:
         """Return True if a creation that was refused has certainly left nothing."""
-        if error.cause == CONNECTION:
-            return False
         with contextlib.suppress(DriverError):
             return self._lanes[index].half_made(self._there(index)) is None
         return False

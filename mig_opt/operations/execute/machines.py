@@ -1,4 +1,4 @@
-"""The machines of an execution, this one and those that ssh reaches: their drivers, tries at tasks, and one clock.
+"""The machine of an execution: its driver, tries at tasks, and one clock.
 
 A thread waits for the driver of each GPU that has something to do, and one for each task that runs.
 """
@@ -6,6 +6,7 @@ A thread waits for the driver of each GPU that has something to do, and one for 
 from __future__ import annotations
 
 import contextlib
+import pwd
 import queue
 import threading
 import time
@@ -18,7 +19,6 @@ from typing import Any
 from mig_opt.errors import DriverError
 from mig_opt.operations.driver import Nvml, Patience
 from mig_opt.operations.execute.attempts import Attempts, Outcome
-from mig_opt.operations.execute.remote import Remote
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,17 @@ class Done:
 
 
 class Machines:
-    """Drivers and tries at tasks of an execution, by the host of a machine; this one is called by an empty text.
+    """The driver of this machine, and the tries at tasks.
 
-    Commands run in the folder ``working``; tries on this machine have their files in ``folder``.
+    Commands run in the folder ``working``, as the user with ``account``; tries have their files in ``folder``.
     """
 
-    def __init__(self, run: str, folder: Path, working: str, patience: Patience | None) -> None:
-        self._run, self._working, self._patience = run, working, patience or Patience()
-        self._attempts = Attempts(folder, Path(working))
-        self._local: Nvml | None = None
-        self._remote: dict[str, Remote] = {}
+    def __init__(
+        self, folder: Path, working: str, patience: Patience | None, account: pwd.struct_passwd | None = None
+    ) -> None:
+        self._patience = patience or Patience()
+        self._tries = Attempts(folder, Path(working), account)
+        self._driver: Nvml | None = None
         self._stack = contextlib.ExitStack()
         self._done: queue.Queue[Done] = queue.Queue()
 
@@ -52,22 +53,11 @@ class Machines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stack.__exit__(kind, error, at)
 
-    def driver(self, host: str) -> Nvml | Remote:
-        """Return the driver of a machine."""
-        if host:
-            return self._reached(host)
-        if self._local is None:
-            self._local = self._stack.enter_context(Nvml(self._patience))
-        return self._local
-
-    def _reached(self, host: str) -> Remote:
-        if host not in self._remote:
-            self._remote[host] = Remote(host, self._run, self._working, self._patience)
-            self._stack.callback(self._remote[host].close)
-        return self._remote[host]
-
-    def _tries(self, host: str) -> Attempts | Remote:
-        return self._reached(host) if host else self._attempts
+    def driver(self) -> Nvml:
+        """Return the driver."""
+        if self._driver is None:
+            self._driver = self._stack.enter_context(Nvml(self._patience))
+        return self._driver
 
     def now(self) -> float:
         """Return seconds since 1970."""
@@ -77,7 +67,7 @@ class Machines:
         """Have an operation of a GPU done; its driver does nothing else meanwhile."""
         self._later(f"driver of GPU {gpu}", action, instance=instance)
 
-    def begin(self, host: str, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a try, whose files have a name, at a task.
 
         Raises
@@ -85,17 +75,16 @@ class Machines:
         DriverError
             If the machine refuses to start it.
         """
-        tries = self._tries(host)
         try:
-            process = tries.begin(name, command, environment)
+            process = self._tries.begin(name, command, environment)
         except OSError as error:
             reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on"
             raise DriverError("start", reason) from error
-        self._later(f"task {task}", lambda: tries.wait(name, process), task=task)
+        self._later(f"task {task}", lambda: self._tries.wait(name, process), task=task)
 
-    def adopt(self, host: str, task: str, name: str) -> None:
+    def adopt(self, task: str, name: str) -> None:
         """Wait for a try that an earlier process has started."""
-        self._later(f"task {task}", lambda: self._tries(host).wait(name), task=task)
+        self._later(f"task {task}", lambda: self._tries.wait(name), task=task)
 
     def _later(
         self, thread: str, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None
@@ -120,13 +109,13 @@ class Machines:
         except queue.Empty:
             return None
 
-    def outcome(self, host: str, name: str) -> Outcome | None:
+    def outcome(self, name: str) -> Outcome | None:
         """Return the end of a try, None while it runs."""
-        return self._tries(host).outcome(name)
+        return self._tries.outcome(name)
 
-    def stop(self, tries: Iterable[tuple[str, str]]) -> None:
-        """End some tries, each by its machine and name, all at the same time."""
-        threads = [threading.Thread(target=self._tries(host).stop, args=(name,), daemon=True) for host, name in tries]
+    def stop(self, names: Iterable[str]) -> None:
+        """End some tries, all at the same time."""
+        threads = [threading.Thread(target=self._tries.stop, args=(name,), daemon=True) for name in names]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -134,5 +123,4 @@ class Machines:
 
     def clear(self) -> None:
         """Remove what helps to find tries again, but not their outputs."""
-        for host in ("", *self._remote):
-            self._tries(host).clear()
+        self._tries.clear()

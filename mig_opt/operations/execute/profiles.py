@@ -25,11 +25,12 @@ from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.operations.driver import Patience
-from mig_opt.operations.execute.attempts import name_of_try
+from mig_opt.operations.execute.attempts import account_of, name_of_try
+from mig_opt.operations.execute.checks import check_machines, missing_program
 from mig_opt.operations.execute.executor import Observer
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.execute.report import Execution
-from mig_opt.operations.execute.schedules import check_machines, missing_program, resume_schedule, tasks_folder
+from mig_opt.operations.execute.schedules import resume_schedule, tasks_folder
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -144,6 +145,7 @@ def profile_tasks(
     *,
     journal: str | os.PathLike[str],
     device: str = "0",
+    user: str = "",
     patience: Patience | None = None,
     observe: Observer | None = None,
 ) -> ProfileOutcome:
@@ -162,7 +164,7 @@ def profile_tasks(
         The file for everything that happens.
     device : str
         Index, UUID or PCI address of the GPU.
-    patience, observe
+    user, patience, observe
         As for :func:`mig_opt.run_schedule`.
 
     Returns
@@ -182,17 +184,18 @@ def profile_tasks(
     batch, schedule, words = _planned(commands, plan, ways)
     if "/" in device:
         raise InputError([Problem("device", "is in another machine; measure there")])
-    run = secrets.token_hex(8)
-    with Machines(run, tasks_folder(path), str(Path.cwd()), patience) as machines:
+    account = account_of(user)
+    with Machines(tasks_folder(path), str(Path.cwd()), patience, account) as machines:
         if not path.exists():
             gpus, refused = check_machines(machines, batch, schedule, [device])
             programs = {**commands.tasks, **commands.models}.items()
             missing = [problem for name, words in programs for problem in missing_program(name, words)]
             if missing or refused:
                 raise InputError([*missing, *refused])
-            driver = machines.driver("")
+            driver = machines.driver()
             source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
-            head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run)
+            own, run = account.pw_name if account else "", secrets.token_hex(8)
+            head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run, own)
             file = JournalFile(path, head)
         else:
             file = JournalFile(path)
@@ -201,7 +204,7 @@ def profile_tasks(
                 message = "is the journal of other measurements; name another file, or remove it"
                 raise InputError([Problem("", message)], str(path))
     if not file.journal.ended:
-        resume_schedule(path, patience=patience, observe=observe)
+        resume_schedule(path, user=user, patience=patience, observe=observe)
     return _outcome(path, plan, ways)
 
 

@@ -94,13 +94,15 @@ class Execution:
 
     @property
     def refusals(self) -> list[str]:
-        """Messages about instances that could not be created or destroyed, each once."""
-        last: dict[int | None, str] = {}
+        """Messages about instances that could not be created or destroyed, and about nodes, each once."""
+        last: dict[int | str, str] = {}
         for event in self.journal.events:
             if event.kind == "refused":
-                last[event.instance] = event.text
+                last[event.text if event.instance is None else event.instance] = event.text
+            elif event.kind == "resume":
+                last = {key: text for key, text in last.items() if isinstance(key, int)}
             elif event.kind in ("created", "destroyed"):
-                last.pop(event.instance, None)
+                last.pop(event.instance or 0, None)
         return list(dict.fromkeys(last.values()))
 
     @property

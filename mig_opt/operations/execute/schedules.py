@@ -1,27 +1,28 @@
-"""The entry points: run a schedule on the GPUs of this machine, go on after a crash, take back what was made."""
+"""The entry points: run a schedule on GPUs, go on after a crash, take back what was made."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-import shutil
-import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import DriverError, InputError, Problem
+from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.gpu.model import Placement
-from mig_opt.operations.driver import Nvml, Patience, owner_of_partitions
+from mig_opt.operations.driver import Patience
+from mig_opt.operations.execute.attempts import account_of
+from mig_opt.operations.execute.checks import ELSEWHERE, check_machines, check_plan
+from mig_opt.operations.execute.conductor import Conductor, checked_engine
+from mig_opt.operations.execute.engines import Engine
 from mig_opt.operations.execute.executor import Executor, Observer
 from mig_opt.operations.execute.machines import Machines
-from mig_opt.operations.execute.remote import Remote
+from mig_opt.operations.execute.parts import cut
 from mig_opt.operations.execute.report import Execution
-from mig_opt.operations.rollout.layouts import address_of, addresses
-from mig_opt.validation import validate
+from mig_opt.operations.rollout.layouts import addresses
 
 
 def run_schedule(
@@ -31,16 +32,21 @@ def run_schedule(
     *,
     journal: str | os.PathLike[str],
     devices: Sequence[str] | None = None,
+    user: str = "",
+    engine: str | Engine = "",
     patience: Patience | None = None,
     observe: Observer | None = None,
 ) -> Execution:
-    """Run a schedule on the GPUs of this machine: create instances, run the tasks on them, destroy instances.
+    """Run a schedule on GPUs: create instances, run the tasks on them, destroy instances.
 
     Everything is checked before anything is changed. Instances are created at the places of the plan. Each task runs
     with ``CUDA_VISIBLE_DEVICES`` set to the UUID of its instance; ``MIG_OPT_TASK``, ``MIG_OPT_HOST``,
     ``MIG_OPT_GPU``, ``MIG_OPT_PROFILE`` and ``MIG_OPT_START`` say where it is. Steps do not wait for the times of the
     plan, only for what they depend on. What a task prints is in the folder with the name of the journal and
-    ``.tasks``, or in another machine in ``~/.mig-opt``.
+    ``.tasks``.
+
+    GPUs of other machines need an ``engine``: it carries out a part of the plan on each node, which goes on whatever
+    becomes of this process. The journal is then told what those of the nodes are.
 
     Parameters
     ----------
@@ -53,8 +59,12 @@ def run_schedule(
     journal : path-like
         The file that is told everything; it must not exist.
     devices : sequence of str, optional
-        Index, UUID or PCI address of each GPU, after ``host/`` if it is in another machine. By default they are the
-        batch's ``devices``; without them GPU 3 of the plan is number 3 of this machine.
+        Index, UUID or PCI address of each GPU, after ``host/`` for an engine. By default they are the batch's
+        ``devices``; without them GPU 3 of the plan is number 3 of this machine.
+    user : str
+        The user as whom the tasks run, where this process (or that of a node) is root's; ``root`` is one.
+    engine : str or Engine
+        What carries out the parts of the nodes, such as ``dask://HOST:PORT``. By default the GPUs are in this machine.
     patience : Patience, optional
         How long to wait for what the driver refuses for a while; by default a minute for each operation.
     observe : callable, optional
@@ -74,13 +84,20 @@ def run_schedule(
     KeyboardInterrupt
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
-    schedule, problems = check_plan(batch, schedule, commands, devices)
-    path, folder, name = Path(journal), str(Path.cwd()), secrets.token_hex(8)
-    with Machines(name, tasks_folder(path), folder, patience) as machines:
+    path = Path(journal)
+    if engine:
+        return _begin_by_engine(
+            plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine), engine, path, observe
+        )
+    schedule, problems = check_plan(batch, schedule, commands, devices, user)
+    folder = str(Path.cwd())
+    account = None if problems else account_of(user)
+    with Machines(tasks_folder(path), folder, patience, account) as machines:
         gpus, refused = check_machines(machines, batch, schedule, devices)
         if problems or refused:
             raise InputError([*problems, *refused])
-        plan = Journal(batch, schedule, commands, gpus, folder, name)
+        own = account.pw_name if account else ""
+        plan = Journal(batch, schedule, commands, gpus, folder, secrets.token_hex(8), own)
         with JournalFile(path, plan) as file:
             Executor(file, machines, observe).execute()
     return Execution(plan)
@@ -91,6 +108,8 @@ def resume_schedule(
     *,
     patience: Patience | None = None,
     observe: Observer | None = None,
+    user: str = "",
+    engine: str | Engine = "",
     ended: bool = False,
 ) -> Execution:
     """Go on with an execution that was interrupted, killed, or could not be completed.
@@ -104,6 +123,8 @@ def resume_schedule(
         The journal.
     patience, observe
         As for :func:`run_schedule`.
+    user, engine
+        In place of those with which it was begun.
     ended : bool
         True if the execution may have come to its end already; nothing is done then.
 
@@ -127,13 +148,17 @@ def resume_schedule(
         if file.journal.ended:
             message = "this execution has come to its end; there is nothing to go on with"
             raise InputError([Problem("", message)], str(journal))
-        with _machines(file, patience) as machines:
-            Executor(file, machines, observe).execute()
+        with _executor(file, engine, patience, observe, user=user, checked=True) as executor:
+            executor.execute()
         return Execution(file.journal)
 
 
 def undo_schedule(
-    journal: str | os.PathLike[str], *, patience: Patience | None = None, observe: Observer | None = None
+    journal: str | os.PathLike[str],
+    *,
+    patience: Patience | None = None,
+    observe: Observer | None = None,
+    engine: str | Engine = "",
 ) -> list[str]:
     """End the tasks of an execution that still run, and destroy the instances that it has made, and no others.
 
@@ -143,6 +168,8 @@ def undo_schedule(
         The journal.
     patience, observe
         As for :func:`run_schedule`.
+    engine : str or Engine
+        In place of the one with which it was begun.
 
     Returns
     -------
@@ -156,8 +183,8 @@ def undo_schedule(
     DriverError
         If the driver does not answer.
     """
-    with JournalFile(Path(journal)) as file, _machines(file, patience) as machines:
-        return Executor(file, machines, observe).undo()
+    with JournalFile(Path(journal)) as file, _executor(file, engine, patience, observe) as executor:
+        return executor.undo()
 
 
 def tasks_folder(journal: Path) -> Path:
@@ -165,30 +192,47 @@ def tasks_folder(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.tasks")
 
 
-def _machines(file: JournalFile, patience: Patience | None) -> Machines:
-    return Machines(file.journal.run, tasks_folder(file.path), file.journal.folder, patience)
+def _begin_by_engine(plan: Journal, engine: str | Engine, path: Path, observe: Observer | None) -> Execution:
+    with checked_engine(engine, cut(plan), begun=False) as known, JournalFile(path, plan) as file:
+        Conductor(file, known, observe).execute()
+    return Execution(plan)
 
 
-def check_plan(
-    batch: Batch, schedule: Schedule, commands: Commands, devices: Sequence[str] | None
-) -> tuple[Schedule, list[Problem]]:
-    """Return a schedule with operations, and everything that is wrong with the plan and its commands.
-
-    Programs are looked for if all GPUs are in this machine.
-    """
-    problems = list(wrong_batch(batch))
+@contextlib.contextmanager
+def _executor(
+    file: JournalFile,
+    engine: str | Engine,
+    patience: Patience | None,
+    observe: Observer | None,
+    *,
+    user: str = "",
+    checked: bool = False,
+) -> Iterator[Executor | Conductor]:
+    """Give what goes on with an execution that has begun; with ``checked``, as the user of its tasks."""
+    journal = file.journal
+    chosen = engine or journal.engine
+    if chosen:
+        with checked_engine(chosen, cut(journal), begun=True) as known:
+            yield Conductor(file, known, observe)
+        return
+    places = enumerate(addresses(journal.batch.gpus, journal.gpus))
+    problems = [Problem(f"gpus[{index}]", ELSEWHERE.format(place.host)) for index, place in places if place.host]
     if problems:
-        raise InputError(problems)
-    found = validate(batch, schedule)
-    problems = [violation.problem() for violation in found.violations]
-    problems += commands.missing(batch)
-    for task in batch.tasks:
-        if task.name in commands.tasks and not any("/" in name for name in device_names(batch, devices)):
-            problems += missing_program(task.name, commands.tasks[task.name])
-    return found.schedule, problems
+        raise InputError(problems, str(file.path))
+    account = account_of(user or journal.user) if checked else None
+    with Machines(tasks_folder(file.path), journal.folder, patience, account) as machines:
+        yield Executor(file, machines, observe)
 
 
-def plan_of_nodes(batch: Batch, schedule: Schedule, commands: Commands, devices: Sequence[str] | None) -> Journal:
+def plan_of_nodes(
+    batch: Batch,
+    schedule: Schedule,
+    commands: Commands,
+    devices: Sequence[str] | None,
+    *,
+    user: str = "",
+    engine: str | Engine = "",
+) -> Journal:
     """Return a plan for GPUs of other machines as a journal in which nothing has happened.
 
     Raises
@@ -200,70 +244,5 @@ def plan_of_nodes(batch: Batch, schedule: Schedule, commands: Commands, devices:
     if problems:
         raise InputError(problems)
     gpus = tuple(map(str, addresses(batch.gpus, devices, batch.devices)))
-    return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8))
-
-
-def device_names(batch: Batch, devices: Sequence[str] | None) -> list[str]:
-    """Return what finds the GPUs of a batch, as far as that is given or known."""
-    return [address_of(device) for device in batch.devices] if devices is None else list(devices)
-
-
-def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem if the program of a command does not exist, or no program can be given its arguments."""
-    if any("\0" in word for word in words):
-        yield Problem(f"commands.{name}", "has the character \\0, which no program can be given; remove it")
-        return
-    if shutil.which(words[0]) is None:
-        message = f"there is no program {words[0]!r}, or it may not be run; give its path, or chmod +x"
-        yield Problem(f"commands.{name}", message)
-
-
-def check_machines(
-    machines: Machines, batch: Batch, schedule: Schedule, devices: Sequence[str] | None
-) -> tuple[tuple[str, ...], list[Problem]]:
-    """Return the UUIDs of the GPUs of a plan, and everything on their machines that keeps it from being executed."""
-    problems: list[Problem] = []
-    gpus: list[str] = []
-    owners: dict[str, str] = {}
-    here = socket.gethostname()
-    for index, address in enumerate(addresses(batch.gpus, devices, batch.devices)):
-        path = f"devices[{index}]"
-        host = "" if address.host in (here, here.partition(".")[0]) else address.host
-        try:
-            driver = machines.driver(host)
-            if host not in owners:
-                owners[host] = driver.owner() if isinstance(driver, Remote) else owner_of_partitions()
-            made = (each for each in schedule.operations or () if each.kind == "create")
-            wanted, initial = (
-                [batch.gpu.placement(each.profile, each.start) for each in those if each.gpu == index]
-                for those in (made, batch.initial)
-            )
-            gpu = _check_gpu(driver, address.identifier, wanted, initial)
-            gpus.append(f"{host}/{gpu}" if host else gpu)
-        except InputError as error:
-            problems += [problem.below(path) for problem in error.problems]
-        except DriverError as error:
-            problems.append(Problem(path, str(error)))
-    problems += [Problem(host, owner) for host, owner in owners.items() if owner]
-    if len(set(gpus)) < len(gpus):
-        problems.append(Problem("devices", "name the same GPU twice"))
-    return tuple(gpus), problems
-
-
-def _check_gpu(
-    driver: Nvml | Remote, identifier: str, wanted: Sequence[Placement], initial: Sequence[Placement]
-) -> str:
-    device = driver.device(identifier)
-    if device.trouble():
-        raise DriverError("no mig", device.trouble())
-    messages = driver.check(device.uuid, wanted)
-    there = driver.instances(device.uuid)
-    for placement in initial:
-        if not any(one.at(placement) and one.uuid for one in there):
-            messages.append(f"the batch begins with an instance {placement}, which does not exist")
-    for one in there:
-        if any(map(one.overlaps, wanted)) and not any(map(one.at, initial)):
-            messages.append(f"an instance is in the way, and is left alone: {one}; destroy it, or choose another GPU")
-    if messages:
-        raise InputError(Problem("", message) for message in dict.fromkeys(messages))
-    return device.uuid
+    name = engine if isinstance(engine, str) else ""
+    return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8), user, name)

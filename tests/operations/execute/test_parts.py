@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import random
 import shutil
@@ -104,6 +105,7 @@ def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
     assert {run.task for run in alone_.runs()} == {run.task for run in plans[first].schedule.runs}
 
 
+USER = getpass.getuser()
 TWO = Batch((Task("a", {4: 0.1}), Task("b", {4: 0.2})), get_gpu("A30"), 2)
 
 
@@ -140,7 +142,9 @@ def test_parts_are_carried_out_by_what_stands_beside_them(files: list[str], tmp_
         for _ in range(2):  # the second time there is nothing to do
             script = folder / "nodes" / host / "run.sh"
             environment = {**machine.environment, "PATH": path}
-            done = subprocess.run([script], check=False, env=environment, capture_output=True, text=True)
+            done = subprocess.run(
+                [script, "--user", USER], check=False, env=environment, capture_output=True, text=True
+            )
             assert done.returncode == 0, done.stderr
         if host == "n1":
             assert run("--gather", str(folder), "--quiet") == 1

@@ -25,11 +25,6 @@ LARGE = ("sh", "-c", 'case $MIG_OPT_PROFILE in 1g*) echo "CUDA out of memory"; e
 COMMANDS = Commands({"even": EVEN, "large": LARGE})
 
 
-@pytest.fixture(autouse=True)
-def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
-
-
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     with Machine(tmp_path, "A30").loaded() as found:

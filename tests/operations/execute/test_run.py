@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import getpass
 import json
 import os
 import signal
@@ -46,11 +47,6 @@ PLAN = Schedule(
 )
 END = {("2g.12gb", 0), ("1g.6gb", 3)}
 SOON = Patience(first=0.01, limit=0.05)
-
-
-@pytest.fixture(autouse=True)
-def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
 
 
 @pytest.fixture
@@ -121,7 +117,7 @@ def test_what_speaks_against_it_is_told_before_anything_is_changed(
 
 
 def test_all_problems_at_once(machine: Machine, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "HAMi owns the partitions")
+    monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "HAMi owns the partitions")
     commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
     with pytest.raises(InputError) as error:
         run_schedule(BATCH, PLAN, commands, journal=journal, devices=["7"])
@@ -321,7 +317,7 @@ def command(machine: Machine, journal: Path, tmp_path: Path) -> list[str]:
 
 
 def started(machine: Machine, *arguments: str) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments]
+    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments, "--user", getpass.getuser()]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, env=machine.environment, stdout=pipe, stderr=pipe, text=True)
 

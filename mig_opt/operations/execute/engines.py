@@ -1,0 +1,68 @@
+"""Engines: starters of the part of each node there.
+
+An engine only has to start one job for each node that may be started again: ``mig-opt run`` with ``--restartable``. Its
+restart is ``--resume``, and a second start waits for the first. So engines try nothing again by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from mig_opt.batch.journal import Journal
+from mig_opt.errors import Problem
+
+SILENT_S = 8.0
+"""Seconds after which it is told that nothing has been heard of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The state of the job of a node, and what its journal has more than was known.
+
+    Attributes
+    ----------
+    state : str
+        ``waiting`` (it has not begun), ``running`` or ``ended``. With ``ended``, nothing is to come of the journal.
+    journal : bytes
+        The journal from the byte on that was asked for; its last line may be torn.
+    code : int or None
+        The exit code of a job that has ended; None if it died without one.
+    text : str
+        What it said last; of one that waits, what for.
+    """
+
+    state: Literal["waiting", "running", "ended"]
+    journal: bytes = b""
+    code: int | None = None
+    text: str = ""
+
+
+class Engine(Protocol):
+    """Starter of jobs on nodes: each carries out the part of its node, a journal in which nothing has happened.
+
+    A job is known by the ``run`` of its part and its host, so that another process finds it. Each call may come twice,
+    and after the engine, its nodes or this process have been restarted. No call waits for longer than a second or so,
+    but ``check``. Jobs run the words of :func:`mig_opt.operations.execute.parts.arguments_of` in the folder
+    ``part.folder`` if the node has it, with ``MIG_OPT_HOST`` set to the host; no text passes a shell unquoted.
+    """
+
+    def check(self, parts: Mapping[str, Journal], *, begun: bool) -> list[Problem]:
+        """Return what keeps parts from being carried out, all of it, before anything is touched.
+
+        Versions of mig_opt are compared; unless the execution has ``begun``, nodes are checked for GPUs and the
+        like, as far as the engine can do that without waiting for them.
+        """
+
+    def submit(self, host: str, part: Journal, *, undo: bool = False) -> None:
+        """Start the job of a node, unless it is there: it goes on if it has a journal. ``undo`` takes back instead."""
+
+    def progress(self, host: str, part: Journal, seen: int) -> Progress | None:
+        """Return what has become of the job, with its journal from byte ``seen`` on; None if that is not known now."""
+
+    def cancel(self, host: str, part: Journal) -> None:
+        """Do to the job what Ctrl-C does (SIGTERM): tasks end, instances stay; no harm if there is no job."""
+
+    def close(self) -> None:
+        """Let go of what the engine needs here; jobs go on."""

@@ -1,0 +1,125 @@
+"""Deeds of an engine on a node: begin a part there, look at it, interrupt it. Each may be done twice.
+
+The files of a part are in a folder that only its user may enter. Its process outlives whatever has started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mig_opt.batch.journal import Journal
+from mig_opt.errors import DriverError, InputError, Problem
+from mig_opt.operations.execute.attempts import Attempts
+from mig_opt.operations.execute.checks import check_plan, check_this_machine
+from mig_opt.operations.execute.engines import Progress
+from mig_opt.operations.execute.parts import JOURNAL, arguments_of, lock_of, write_part
+
+_RUN = re.compile(r"[0-9a-f]{1,64}")
+_MOST_TEXT = 4000
+"""Bytes of what a process has said last."""
+
+
+def state_folder() -> Path:
+    """Return the folder for parts of executions, which only the user of this process may enter.
+
+    It is ``MIG_OPT_STATE``, or ``/var/lib/mig-opt`` of root and ``~/.local/state/mig-opt`` of others.
+
+    Raises
+    ------
+    InputError
+        If it is another user's, a link, or open to others.
+    """
+    home = Path("/var/lib/mig-opt") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "mig-opt"
+    folder = Path(os.environ.get("MIG_OPT_STATE") or home)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise InputError([Problem(str(folder), f"cannot be made: {error.strerror}")]) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        message = (
+            "must be a folder of this user that nobody else may enter (mode 0700); mend that, or set MIG_OPT_STATE"
+        )
+        raise InputError([Problem(str(folder), message)])
+    return folder
+
+
+def folder_of(run: str, host: str) -> Path:
+    """Return the folder of a part."""
+    if not _RUN.fullmatch(run):
+        raise InputError([Problem("run", f"must be the name of an execution, is {run!r:.60}")])
+    folder = state_folder() / run / host
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def begin(host: str, part: Journal, undo: bool) -> None:
+    """Begin or go on with a part, or take it back, in a process of its own, unless one does so already."""
+    folder = folder_of(part.run, host)
+    working = Path(part.folder) if Path(part.folder).is_dir() else Path.home()
+    attempts, name = Attempts(folder, working), "undo" if undo else "run"
+    words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
+    with _locked(folder / "begin.lock"):
+        if attempts.begun(name) and attempts.outcome(name) is None:
+            return
+        if not (folder / JOURNAL).exists():
+            write_part(part, folder)
+        environment = {"MIG_OPT_HOST": host}
+        attempts.begin(name, [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"], environment)
+
+
+def look(host: str, run: str, seen: int, undo: bool) -> Progress:
+    """Return what has become of a part, with its journal from byte ``seen`` on."""
+    folder = folder_of(run, host)
+    attempts, name = Attempts(folder, folder), "undo" if undo else "run"
+    outcome = attempts.outcome(name)  # before the journal, so that nothing comes after it
+    journal = b""
+    with contextlib.suppress(FileNotFoundError), (folder / JOURNAL).open("rb") as file:
+        file.seek(seen)
+        journal = file.read()
+    if outcome is None:
+        return Progress("running", journal)
+    text = ""
+    with contextlib.suppress(FileNotFoundError):
+        data = (folder / f"{name}.out").read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace")
+        text = data[max(data.rfind("error: "), 0) :]
+    return Progress("ended", journal, outcome.code, text)
+
+
+def interrupt(host: str, run: str) -> None:
+    """Do to the process of a part what Ctrl-C does, if there is one."""
+    lock = lock_of(folder_of(run, host) / JOURNAL)
+    with contextlib.suppress(FileNotFoundError), lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with contextlib.suppress(ValueError, ProcessLookupError):
+                os.kill(int(file.read()), signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def trouble_on(part: Journal) -> list[str]:
+    """Return what keeps a part from being carried out on this node; nothing is changed."""
+    try:
+        state_folder()
+        schedule, problems = check_plan(part.batch, part.schedule, part.commands, part.gpus, part.user)
+        problems += check_this_machine(part.batch, schedule, part.gpus)
+    except DriverError as error:
+        return [str(error)]
+    except InputError as error:
+        problems = list(error.problems)
+    return list(map(str, problems))

@@ -1,0 +1,139 @@
+"""A Dask cluster on this machine: a scheduler, and a worker with a nanny for each node, which has GPUs of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from nvml_machine import Machine
+
+USER = getpass.getuser()
+
+
+class Nodes:
+    """The processes of a cluster, started one by one; each can be killed, and started again."""
+
+    def __init__(self, folder: Path, *hosts: str) -> None:
+        self.folder = folder
+        self.machines = {host: Machine(self._made(host), "A30") for host in hosts}
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "MIG_OPT_STATE": str(folder / "state"),
+            "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
+            "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "spawn",
+        }
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self.start_scheduler("0")
+        self.port = self._port()
+        self.workers = {host: self.start_worker(host) for host in hosts}
+
+    def _made(self, host: str) -> Path:
+        path = self.folder / host
+        path.mkdir()
+        return path
+
+    @property
+    def engine(self) -> str:
+        """The name of the cluster as an engine."""
+        return f"dask://127.0.0.1:{self.port}"
+
+    def _start(self, name: str, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            program = [sys.executable, "-m", *words]
+            process = subprocess.Popen(program, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        return process
+
+    def start_scheduler(self, port: str) -> subprocess.Popen[bytes]:
+        """Start the scheduler."""
+        words = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+        return self._start("scheduler", words, self.environment)
+
+    def _port(self) -> str:
+        address = re.compile(r"Scheduler at:\s+tcp://127.0.0.1:(\d+)")
+        until(lambda: address.search(self.log("scheduler")))
+        return address.findall(self.log("scheduler"))[-1]
+
+    def log(self, name: str) -> str:
+        """The output of a process."""
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start_worker(self, host: str) -> subprocess.Popen[bytes]:
+        """Start the nanny and the worker of a node."""
+        words = ["distributed.cli.dask_worker", f"tcp://127.0.0.1:{self.port}", "--resources", f"mig-{host}=1"]
+        words += ["--nthreads", "1", "--no-dashboard", "--local-directory", str(self.folder / host)]
+        return self._start(host, words, {**self.environment, **self.machines[host].environment, **self._own()})
+
+    def _own(self) -> dict[str, str]:
+        return {key: self.environment[key] for key in ("PYTHONPATH", "MIG_OPT_STATE")}
+
+    def worker_of(self, host: str) -> int:
+        """The process of the worker that the nanny of a node keeps."""
+        nanny = self.workers[host].pid
+        return next(pid for pid in children(nanny) if b"spawn_main" in command_of(pid))
+
+    def executor_of(self, host: str) -> int:
+        """The process that carries out the part of a node."""
+        (lock,) = self.folder.glob(f"state/*/{host}/run.journal.lock")
+        return int(lock.read_text())
+
+    def close(self) -> None:
+        """End the cluster, and what it has begun."""
+        for lock in self.folder.glob("state/*/*/run.journal.lock"):
+            with contextlib.suppress(ValueError, ProcessLookupError):
+                if b"mig_opt" in command_of(int(lock.read_text())):
+                    os.kill(int(lock.read_text()), signal.SIGKILL)
+        for process in reversed(self._started):
+            for pid in (*children(process.pid), process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def dask_nodes(folder: Path, *hosts: str) -> Iterator[Nodes]:
+    """Give a cluster, which is ended afterwards."""
+    nodes = Nodes(folder, *hosts)
+    try:
+        for host in hosts:
+            until(lambda host=host: "Registered to" in nodes.log(host))
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until something holds."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited for too long"
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, path.read_text().split()):
+                found += [child, *children(child)]
+    return found
+
+
+def command_of(pid: int) -> bytes:
+    """The words with which a process was started; nothing if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
