@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,9 +127,11 @@ class Call(Checks):
 
     def progress(self, method: str = "") -> AbstractContextManager[list[Callbacks]]:
         """Show the progress of a method; of one that reports nothing the name is given, and its time is shown."""
+        if self.quiet or not sys.stderr.isatty():
+            return nullcontext([])
         from mig_opt.cli.progress import shown_progress
 
-        return shown_progress(method, quiet=self.quiet)
+        return shown_progress(method)
 
     def bar(self, text: str, total: int | None = None) -> AbstractContextManager[Bar | None]:
         """Show a bar of the work that is done."""

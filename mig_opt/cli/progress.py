@@ -63,12 +63,12 @@ class LiveLine(Callbacks):
 
 
 @contextlib.contextmanager
-def shown_progress(method: str = "", *, quiet: bool) -> Iterator[list[Callbacks]]:
-    """Show the progress of a method on standard error, if that is wanted and a terminal; gone at the end.
+def shown_progress(method: str = "") -> Iterator[list[Callbacks]]:
+    """Show the progress of a method on standard error, if that is a terminal; gone at the end.
 
     Yields what the method has to tell. Of one that reports nothing, the name is given and its time is shown.
     """
-    if quiet or not can_take_lines_back():
+    if not can_take_lines_back():
         yield []
         return
     line = LiveLine()
