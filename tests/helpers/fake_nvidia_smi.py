@@ -158,6 +158,10 @@ def answer(state: State, arguments: list[str]) -> None:
                 print(state[index]["mode"])
             case ["--query-gpu=index", "--format=csv,noheader"]:
                 print(index)
+            case ["--query-gpu=name", "--format=csv,noheader"]:
+                print(f"NVIDIA {state[index]['kind']}")
+            case ["-q"]:
+                print(f"    Minor Number                          : {index}")
             case _:
                 fail(f"not known: {arguments}")
 

@@ -24,7 +24,7 @@ WANTED = "MIG_OPT_SLURM"
 """Name of the variable that is set where Slurm has to be there; else tests without it are skipped."""
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd")
-_SYSTEM = ("/usr/sbin", "/usr/local/sbin", "/sbin")
+SYSTEM = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 _WAIT = 60.0
 
 CONF = """\
@@ -59,8 +59,10 @@ CGROUP = "CgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainDevices=no\n"
 SERVICE = """\
 export SLURM_CONF={root}/etc/slurm.conf PATH={path}
 pid={root}/run/$2.pid
-if [[ $1 != start ]] && [[ -s $pid ]] && kill "$(<"$pid")" 2>{root}/log/stop; then
-  for ((left = 200; left > 0; left--)); do [[ -e /proc/$(<"$pid")/exe ]] || break; sleep 0.1; done
+if [[ $1 != start && -s $pid ]]; then
+  was=$(<"$pid")
+  kill "$was" 2>{root}/log/stop
+  for ((left = 200; left > 0; left--)); do [[ -e /proc/$was/exe ]] || break; sleep 0.1; done
 fi
 if [[ $1 == stop ]]; then exit; fi
 case $2 in
@@ -101,13 +103,13 @@ class Cluster:
         for name in names:
             (root / "dev" / name).symlink_to("/dev/null")  # Slurm wants a character device
         (root / "mig-minors").write_text("".join(f"{name} {number}\n" for name, number in minors.items()))
-        path = os.pathsep.join([os.environ["PATH"], *_SYSTEM])
-        self._program("service", SERVICE.format(root=root, path=path))
+        path = os.pathsep.join([os.environ["PATH"], *SYSTEM])
+        self.program("service", SERVICE.format(root=root, path=path))
         # In the place of ssh: the node is another environment of this machine.
         variables = f"FAKE_GPUS={root}/$node/gpus.json PATH={root}/$node/bin:$PATH MIG_MINORS={root}/mig-minors"
         variables += f' STOP_SLURMD="{root}/bin/service stop slurmd-$node"'
         variables += f' START_SLURMD="{root}/bin/service start slurmd-$node"'
-        self._program("on-node", f'node=$1\nshift\nexec env {variables} "$@"')
+        self.program("on-node", f'node=$1\nshift\nexec env {variables} "$@"')
         self.environment = os.environ | {
             "PATH": path,
             "SLURM_CONF": str(root / "etc" / "slurm.conf"),
@@ -116,18 +118,22 @@ class Cluster:
             "NVIDIA_DEVICES": str(root / "dev"),
         }
 
-    def _program(self, name: str, text: str) -> None:
+    def program(self, name: str, text: str) -> None:
+        """Write a program in the folder ``bin``."""
         path = self.root / "bin" / name
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
 
     def describe(self, gres: Mapping[str, str], lines: str, kinds: str = "gpu") -> None:
-        """Write ``slurm.conf`` with the ``Gres`` of each node, and ``gres.conf``, in which ``DEV`` is ``/dev``."""
+        """Write ``slurm.conf`` with an included ``nodes.conf``, and ``gres.conf``, in which ``DEV`` is ``/dev``."""
         host = socket.gethostname().partition(".")[0]
         conf = CONF.format(root=self.root, host=host, user=getpass.getuser(), port=_port(), kinds=kinds)
+        nodes = ""
         for name, value in gres.items():
-            conf += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={_port()} CPUs=4 RealMemory=1000"
-            conf += f" Gres={value}\n"
+            nodes += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={_port()} CPUs=4 RealMemory=1000"
+            nodes += f" Gres={value}\n"
+        (self.root / "etc" / "nodes.conf").write_text(nodes)
+        conf += "Include nodes.conf\n"
         conf += f"PartitionName=main Nodes={','.join(gres)} Default=YES MaxTime=INFINITE State=UP\n"
         (self.root / "etc" / "slurm.conf").write_text(conf)
         (self.root / "etc" / "cgroup.conf").write_text(CGROUP)
@@ -141,7 +147,9 @@ class Cluster:
     def service(self, verb: str, name: str) -> None:
         """Start, stop or restart ``munged``, ``slurmctld`` or ``slurmd-NODE``."""
         with (self.root / "log" / "service").open("a") as log:
-            subprocess.run([self.root / "bin" / "service", verb, name], check=True, stdout=log, stderr=log, timeout=60)
+            words = [str(self.root / "bin" / "service"), verb, name]
+            ended = subprocess.run(words, check=False, stdout=log, stderr=log, timeout=60)
+        assert ended.returncode == 0, Path(log.name).read_text()
 
     def start(self) -> None:
         """Start everything, and wait until every node is idle."""
@@ -228,7 +236,7 @@ def _port() -> int:
 @contextlib.contextmanager
 def cluster(root: Path, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[Cluster]:
     """Give a cluster that is still to be described and started; the test is skipped where there is no Slurm."""
-    path = os.pathsep.join([os.environ["PATH"], *_SYSTEM])
+    path = os.pathsep.join([os.environ["PATH"], *SYSTEM])
     lacking = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
     if lacking and not os.environ.get(WANTED):
         pytest.skip(f"needs Slurm ({', '.join(lacking)}): apt-get install slurm-wlm munge")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -44,7 +44,7 @@ def defragment(
     output: Annotated[Path | None, "Write the state afterwards as JSON."] = None,
     script: Annotated[Path | None, "Write the migrations as a script for bash."] = None,
     devices: options.Devices = None,
-    slurm: Annotated[Path | None, "Write Slurm's gres.conf lines before and after, with drain and resume."] = None,
+    slurm: Annotated[Path | None, "DIR", "Write scripts for Slurm's controller and nodes that make it so."] = None,
 ) -> Answer:
     """Move instances to make room, with the fewest migrations.
 
@@ -86,7 +86,10 @@ def defragment(
             refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
     seconds = None if costs is None or found is None else call.attempt(load_costs, costs, found.gpu)
-    call.begin(state=output, script=script, lines=slurm)
+    if slurm is not None:
+        call.require(not slurm.is_file(), str(slurm), "is a file; --slurm names a folder")
+        call.require(slurm.absolute().parent.is_dir(), str(slurm), "its folder does not exist; make it first")
+    call.begin(state=output, script=script)
     with call.progress("defragment"):
         result = plan(
             found,
@@ -149,19 +152,33 @@ def _files(
 ) -> list[File]:
     """Return the files of a plan, if there is one."""
     from mig_opt.operations.rollout.changes import migration_script
-    from mig_opt.operations.rollout.slurm import slurm_change
+    from mig_opt.operations.rollout.slurm import slurm_scripts
 
-    after = moves = lines = None
+    after = moves = scripts = None
     if result.plan is not None and result.migrations is not None:
         cleared = state.without_idle_in_the_way(result.migrations, result.plan.room)
         after = cleared.after(result.migrations) if output else None
         moves = migration_script(result.state, result.migrations, devices=devices) if script else None
-        lines = slurm_change(state, result.migrations, room=result.plan.room) if slurm else None
+        scripts = slurm_scripts(state, result.migrations, room=result.plan.room) if slurm else None
     return [
         File("state afterwards", output, after, absent=NO_PLAN),
         script_of(script, moves, "HOOKS"),
-        File("lines for Slurm", slurm, lines, absent=NO_PLAN),
+        File(
+            *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {slurm}/controller.sh check"),
+            absent=NO_PLAN if scripts is None else "Nothing changes for Slurm: nothing written to",
+            writer=_write_scripts,
+        ),
     ]
+
+
+def _write_scripts(files: Mapping[str, str], folder: Path) -> None:
+    from mig_opt.files.documents import make_folder, write_text
+
+    make_folder(folder)
+    for name, text in files.items():
+        write_text(folder / name, text)
+        if name.endswith(".sh"):
+            (folder / name).chmod(0o755)
 
 
 def _why_not(result: DefragmentationResult) -> str:

@@ -85,18 +85,46 @@ def segment_words(segment: Segment) -> str:
     return f"{segment.profile} {segment.batch} {segment.processes} {shell_word(segment.service)}"
 
 
-def script(
-    title: Sequence[str], usage: Sequence[str], places: Sequence[Address], parts: Sequence[str], body: Iterable[str]
-) -> str:
-    """Return a script: its title, usage and GPUs, the functions in the files ``parts``, and its own lines."""
+_HOOKS = """\
+# A hook cannot take the place of one of these functions by chance.
+mapfile -t own < <(compgen -A function)
+readonly -f "${own[@]}"
+if (($#)); then
+  if [[ $1 != */* ]]; then set -- "./$1"; fi
+  # shellcheck source=/dev/null
+  source "$1"
+fi
+"""
+
+
+def functions_of(*parts: str) -> list[str]:
+    """Return the texts of files with functions of bash."""
     package = resources.files("mig_opt.operations.rollout")
-    functions = [package.joinpath(part).read_text(encoding="utf-8") for part in parts]
+    return [package.joinpath(part).read_text(encoding="utf-8") for part in parts]
+
+
+def head(*lines: str) -> list[str]:
+    """Return the first lines of a script: its title, and its usage after an empty line."""
+    at = lines.index("")
+    said = [*lines[:at], f"Written by mig-opt {__version__}.", *lines[at:]]
+    return ["#!/usr/bin/env bash", *map(comment, said), "", "set -euo pipefail", ""]
+
+
+def script(
+    title: Sequence[str],
+    usage: Sequence[str],
+    places: Sequence[Address],
+    parts: Sequence[str],
+    body: Iterable[str],
+    *,
+    hooks: bool = True,
+) -> str:
+    """Return a script: its title, usage and GPUs, the functions in the files ``parts``, and its own lines.
+
+    Its argument is a file with ``hooks``, unless it says itself what it takes.
+    """
     lines = [
-        "#!/usr/bin/env bash",
-        *map(comment, (*title, f"Written by mig-opt {__version__}.", "", *usage)),
-        "",
-        "set -euo pipefail",
-        "",
+        *head(*title, "", *usage),
         "# What nvidia-smi -i takes for each GPU of the plan, after HOST/ if ssh has to be used to get there.",
         f"GPUS=({' '.join(shlex.quote(str(address)) for address in places)})",
         "# What messages call each of them.",
@@ -104,16 +132,8 @@ def script(
         "# Set NVIDIA_SMI='sudo nvidia-smi' if that is what it takes to create instances.",
         'read -ra SMI <<<"${NVIDIA_SMI:-nvidia-smi}"',
         "",
-        *functions,
-        "# A hook cannot take the place of one of these functions by chance.",
-        "mapfile -t own < <(compgen -A function)",
-        'readonly -f "${own[@]}"',
-        "if (($#)); then",
-        '  if [[ $1 != */* ]]; then set -- "./$1"; fi',
-        "  # shellcheck source=/dev/null",
-        '  source "$1"',
-        "fi",
-        "",
+        *functions_of(*parts),
+        *([_HOOKS] if hooks else []),
         *body,
     ]
     return "\n".join(lines) + "\n"

@@ -1,29 +1,45 @@
-"""Slurm's lines for the instances of a fleet, and the change of nodes with drain and resume around it.
+"""Changes of instances under Slurm: a script for the controller and one for each node.
 
-Slurm does not change partitions itself: the lines in ``gres.conf`` and ``slurm.conf`` have to say what is there, and a
-node has to be drained before their number changes.
+Slurm does not change partitions itself: a node has to be drained, and the lines in ``gres.conf`` and ``slurm.conf``
+have to say what is there. Jobs are not moved: those of a node end before it changes.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.state import FleetState, Migration
-from mig_opt.operations.rollout.shell import shell_word
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.operations.rollout.kubernetes import mig_parted_config
+from mig_opt.operations.rollout.layouts import Address, creation_order
+from mig_opt.operations.rollout.shell import check_line, comment, functions_of, head, place, script
+from mig_opt.serving.deployment import Deployment, Segment
 
-_REASON = "MIG instances change"
+_NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_USAGE = (
+    "Usage: bash controller.sh [check|undo], on the machine of slurmctld, beside the scripts of the nodes. With check",
+    "it says what it would do; undo takes back what an interrupted run has begun. What a site has elsewhere is set in",
+    "the environment: SLURM_CONF, GRES_CONF, ON_NODE='ssh -o BatchMode=yes' (NODE and a command follow), STOP_SLURMD,",
+    "START_SLURMD, RESTART_SLURMCTLD, SHARE_CONF (a command that copies both files to the nodes), NVIDIA_SMI.",
+)
+_NODE_USAGE = ("Usage: bash SCRIPT check|change|restore|files|stop|start, on the node. controller.sh calls it.",)
+
+Layouts = Mapping[int, tuple[Placement, ...]]
 
 
-def slurm_change(
+def slurm_scripts(
     state: FleetState, migrations: Sequence[Migration], *, room: Sequence[tuple[int, str, int]] = ()
-) -> str:
-    r"""Return what an administrator does for migrations: lines before and after, drain and resume, node by node.
+) -> dict[str, str]:
+    """Return the files with which an administrator makes a fleet as it is after migrations, by their names.
 
-    Jobs are not moved while they run: each node that loses or gets an instance is drained first. The instances
-    themselves are changed by the steps that are named, for example by ``nvidia-smi``. Idle instances stay, except those
-    in the way.
+    ``controller.sh`` changes one node after the other, by the script of the node: those that gain instances come
+    first. It drains a node, waits for its jobs, stops its slurmd, changes the instances, writes ``gres.conf`` and the
+    line of the node, restarts, verifies, and gives the node back; what fails is taken back. A configuration of
+    ``nvidia-mig-parted`` for each node makes its layout again after a reboot. Idle instances stay, except those in the
+    way.
 
     Parameters
     ----------
@@ -32,7 +48,12 @@ def slurm_change(
     migrations : sequence of Migration
         What moves, in this order.
     room : sequence of (int, str, int)
-        GPU, profile name and start slice of each instance that room is made for.
+        GPU, profile name and start slice of each instance that is to be created besides.
+
+    Returns
+    -------
+    dict of str to str
+        Text by name of file; empty if nothing changes.
 
     Raises
     ------
@@ -42,76 +63,122 @@ def slurm_change(
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> from mig_opt.fleet.state import HeldInstance
     >>> state = FleetState(get_gpu("A100"), 2, (HeldInstance(0, "1g.5gb", 0, "job 7"),), nodes=("a", "b"))
-    >>> text = slurm_change(state, [Migration(0, "1g.5gb", 0, 1, 6, "job 7")])
-    >>> print("\n".join(line for line in text.splitlines() if line.startswith("scontrol")))
-    scontrol update NodeName=a,b State=DRAIN Reason='MIG instances change'
-    scontrol reconfigure
-    scontrol update NodeName=a,b State=RESUME
+    >>> list(slurm_scripts(state, [Migration(0, "1g.5gb", 0, 1, 6, "job 7")]))
+    ['controller.sh', 'node-b.sh', 'node-b.mig-parted.yaml', 'node-a.sh', 'node-a.mig-parted.yaml']
     """
-    cleared = state.without_idle_in_the_way(migrations, room)
-    old, new = _counts(state), _counts(cleared.after(migrations))
-    ended = [held for held in state.idle if held not in cleared.instances]
-    touched = {gpu for m in migrations for gpu in (m.gpu, m.to_gpu)} | {held.gpu for held in ended}
-    changed = list(dict.fromkeys(node for gpu, node in enumerate(state.nodes) if gpu in touched))
-    steps = [f"destroy the idle {held.profile}@{held.start} of GPU {state.devices[held.gpu]}" for held in ended]
-    steps += [_step(state, migration) for migration in migrations]
+    _check_nodes(state)
+    after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
+    made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
+    old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])
+    changed = {node: gpus for node, gpus in _gpus(state).items() if any(old[gpu] != new[gpu] for gpu in gpus)}
     if not changed:
-        return "# Nothing changes.\n"
-    names = shell_word(",".join(changed))
-    lines = [
-        "# 1. Let the jobs of these nodes end, and begin no others.",
-        f"scontrol update NodeName={names} State=DRAIN Reason='{_REASON}'",
-        "# Wait until no node of these is in use (the list is empty):",
-        f"squeue --noheader --nodelist={names}",
-        "",
-        "# 2. Change the instances on the drained nodes: destroy the old ones, create the new ones.",
-        *(f"#    {number}. {step}" for number, step in enumerate(steps, 1)),
-        "",
-        "# 3. gres.conf: replace these lines ...",
-        *(f"# - {line}" for node in changed for line in _gres_lines(node, old[node])),
-        "#    ... by these:",
-        *(f"# + {line}" for node in changed for line in _gres_lines(node, new[node])),
-        "#    slurm.conf: Gres= of the lines of these nodes, before and after:",
-        *(
-            f"# {sign} {_node_line(node, counts[node])}"
-            for node in changed
-            for sign, counts in (("-", old), ("+", new))
-        ),
-        "",
-        "# 4. Let Slurm read them, and give the nodes back.",
-        "scontrol reconfigure",
-        f"scontrol update NodeName={names} State=RESUME",
-    ]
-    return "\n".join(lines) + "\n"
+        return {}
+    slices = {
+        node: sum(each.profile.memory_slices for gpu in gpus for each in new[gpu])
+        - sum(each.profile.memory_slices for gpu in gpus for each in old[gpu])
+        for node, gpus in changed.items()
+    }
+    order = sorted(changed, key=lambda node: -slices[node])
+    files = {"controller.sh": _controller(state.gpu, {node: changed[node] for node in order}, old, new, state)}
+    for node in order:
+        files[f"node-{node}.sh"] = _node_script(state, node, changed[node], old, new)
+        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(state, changed[node], new))
+    return files
 
 
-def _counts(state: FleetState) -> dict[str, Counter[str]]:
-    """Return how many instances of each type a node has."""
+def _check_nodes(state: FleetState) -> None:
     if not state.nodes:
         raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
-    family = state.gpu.name.partition("-")[0].lower()
-    counts: dict[str, Counter[str]] = {node: Counter() for node in state.nodes}
-    for held in state.instances:
-        counts[state.nodes[held.gpu]][f"{family}_{held.profile}"] += 1
-    return counts
+    wrong = [at for at, node in enumerate(state.nodes) if not _NODE.fullmatch(node)]
+    if wrong:
+        message = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens"
+        raise InputError([Problem(f"nodes[{at}]", f"{message}, is {state.nodes[at]!r:.80}") for at in wrong])
 
 
-def _gres_lines(node: str, counts: Counter[str]) -> Iterator[str]:
-    """Yield the lines of ``gres.conf`` for a node; with ``AutoDetect`` they need no device files."""
-    for kind, count in sorted(counts.items()):
-        yield f"NodeName={node} AutoDetect=nvml Name=gpu Type={kind} Count={count}"
+def _gpus(state: FleetState) -> dict[str, list[int]]:
+    gpus: dict[str, list[int]] = {}
+    for gpu, node in enumerate(state.nodes):
+        gpus.setdefault(node, []).append(gpu)
+    return gpus
 
 
-def _node_line(node: str, counts: Counter[str]) -> str:
-    """Return what the line of a node in ``slurm.conf`` says of instances."""
-    return (
-        f"NodeName={node} Gres={','.join(f'gpu:{kind}:{count}' for kind, count in sorted(counts.items())) or '(null)'}"
-    )
+def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
+    """Return the placements on each GPU, in the order in which they are created."""
+    found: dict[int, list[Placement]] = {gpu: [] for gpu in range(state.gpus)}
+    for held in instances:
+        found[held.gpu].append(state.gpu.placement(held.profile, held.start))
+    return {
+        gpu: tuple(sorted(layout, key=lambda one: (*creation_order(one.profile), one.start)))
+        for gpu, layout in found.items()
+    }
 
 
-def _step(state: FleetState, migration: Migration) -> str:
-    first, second = (f"GPU {state.devices[gpu]}" for gpu in (migration.gpu, migration.to_gpu))
-    who = f" ({migration.name})" if migration.name else ""
-    return f"{migration.profile}@{migration.start} of {first} to {migration.to_start} of {second}{who}"
+def _controller(
+    gpu: GpuModel, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts, state: FleetState
+) -> str:
+    title = f"Change of the instances of {', '.join(nodes)}, one after the other."
+    lines = [*head(title, "", *_USAGE), f"NODES=({' '.join(nodes)})"]
+    lines += [
+        "# Of each node PROFILE:AS-AUTODETECT-CALLS-IT:BEFORE:AFTER, and the GPUs that are left without instances."
+    ]
+    lines += [
+        "declare -A COUNTS=(",
+        *(f"  [{n}]='{' '.join(_counts(gpu, g, old, new))}'" for n, g in nodes.items()),
+        ")",
+    ]
+    empty = {node: [state.devices[gpu].index for gpu in gpus if not new[gpu]] for node, gpus in nodes.items()}
+    lines += ["declare -A EMPTY=(", *(f"  [{node}]='{', '.join(map(str, gpus))}'" for node, gpus in empty.items()), ")"]
+    return "\n".join([*lines, "", *functions_of("slurm.sh"), 'main "$@"', ""])
+
+
+def _counts(gpu: GpuModel, gpus: Sequence[int], old: Layouts, new: Layouts) -> Iterator[str]:
+    """Yield how many of each profile a node has before and after."""
+    before, after = (Counter(each.profile for at in gpus for each in layouts[at]) for layouts in (old, new))
+    for profile in gpu.profiles:
+        if before[profile] or after[profile]:
+            yield f"{profile.name}:{_detected(profile)}:{before[profile]}:{after[profile]}"
+
+
+def _detected(profile: Profile) -> str:
+    """Return the name of a profile in the types that AutoDetect finds: its memory is what the driver reports."""
+    memory = round(profile.usable_mib / 1024) if profile.usable_mib else round(profile.memory_gb)
+    return f"{profile.compute_slices}g.{memory}gb"
+
+
+def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts, new: Layouts) -> str:
+    """Return the script of a node, which knows all of its GPUs."""
+    devices = [state.devices[gpu] for gpu in gpus]
+    places = [Address("", each.uuid or str(each.index), f"{each.index} of {node}") for each in devices]
+    profiles = {each.profile for gpu in gpus for each in (*old[gpu], *new[gpu])}
+    body = [
+        f"declare -A PROFILES=({' '.join(f'[{one.id}]={one.name}' for one in sorted(profiles, key=creation_order))})"
+    ]
+    body += [
+        f"{name}=({' '.join(_words(layouts[gpu]) for gpu in gpus)})" for name, layouts in (("OLD", old), ("NEW", new))
+    ]
+    body += ["checks() {"]
+    body += [f"  {check_line(at, must=old[gpu], wanted=new[gpu])}" for at, gpu in enumerate(gpus)]
+    body += ["}", ""]
+    for each, gpu in zip(devices, gpus, strict=True):
+        for sign, lost in (("-", old[gpu]), ("+", new[gpu])):
+            other = new[gpu] if sign == "-" else old[gpu]
+            body += [comment(f"{sign} GPU {each.index}: {one}") for one in lost if one not in other]
+    body += ["", 'act "${1:-}" </dev/null']
+    title = f"Change of the instances of {node}."
+    return script([title], _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
+
+
+def _words(layout: Sequence[Placement]) -> str:
+    return f"'{' '.join(map(place, layout))}'"
+
+
+def _after_reboot(state: FleetState, gpus: Sequence[int], new: Layouts) -> object:
+    """Return the configuration of nvidia-mig-parted for a node."""
+    segments = [
+        Segment("instance", at, each.profile.name, each.start, 1, 1, 1.0, 0.0)
+        for at, gpu in enumerate(gpus)
+        for each in new[gpu]
+    ]
+    deployment = Deployment((state.gpu.name,) * len(gpus), tuple(segments))
+    return mig_parted_config(deployment, devices=[str(state.devices[gpu].index) for gpu in gpus])

@@ -1,15 +1,20 @@
-"""Lines for Slurm before and after a change, with drain and resume around it."""
+"""Scripts for Slurm: which nodes they change, and how they edit its files."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import Command
+from slurm_cluster import SYSTEM
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
 from mig_opt.files.fleet.states import STATE as STATE_FILE
-from mig_opt.operations.rollout.slurm import slurm_change
+from mig_opt.operations.rollout.shell import functions_of
+from mig_opt.operations.rollout.slurm import slurm_scripts
 
 A100 = get_gpu("A100")
 NODES = ("n1", "n1", "n2")
@@ -23,59 +28,99 @@ STATE = FleetState(A100, 3, HELD, nodes=NODES)
 MOVE = Migration(0, "1g.5gb", 1, 2, 6, "job 2")
 
 
+def counts(files: dict[str, str]) -> list[str]:
+    lines = files["controller.sh"].splitlines()
+    begin = lines.index("declare -A COUNTS=(")
+    return [line.strip() for line in lines[begin + 1 : lines.index(")", begin)]]
+
+
 def test_states_name_their_nodes() -> None:
     with pytest.raises(InputError, match="add its nodes"):
-        slurm_change(FleetState(A100, 3, HELD), [MOVE])
+        slurm_scripts(FleetState(A100, 3, HELD), [MOVE])
+    with pytest.raises(InputError, match=r"nodes\[0\]: is no name of a node in Slurm: .*, is 'n1;touch x'"):
+        slurm_scripts(FleetState(A100, 3, HELD, nodes=("n1;touch x", "n1", "n2")), [MOVE])
 
 
-def test_a_change_drains_before_and_resumes_after() -> None:
-    text = slurm_change(STATE, [MOVE])
-    lines = text.splitlines()
-    drain, resume = (next(at for at, line in enumerate(lines) if word in line) for word in ("DRAIN", "RESUME"))
-    before = [line[4:] for line in lines[drain:resume] if line.startswith("# - NodeName") and "Name=gpu" in line]
-    after = [line[4:] for line in lines[drain:resume] if line.startswith("# + NodeName") and "Name=gpu" in line]
-    assert before == [
-        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=2",
-        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1",
-        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_2g.10gb Count=1",
+def test_only_nodes_that_change_have_scripts_those_that_gain_first() -> None:
+    files = slurm_scripts(STATE, [MOVE])
+    assert list(files) == [
+        *("controller.sh", "node-n2.sh", "node-n2.mig-parted.yaml", "node-n1.sh", "node-n1.mig-parted.yaml")
     ]
-    assert after == [
-        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=1",
-        "NodeName=n1 AutoDetect=nvml Name=gpu Type=a100_3g.20gb Count=1",
-        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=1",
-        "NodeName=n2 AutoDetect=nvml Name=gpu Type=a100_2g.10gb Count=1",
+    assert counts(files) == [
+        "[n2]='1g.5gb:1g.5gb:0:1 2g.10gb:2g.10gb:1:1'",
+        "[n1]='1g.5gb:1g.5gb:2:1 3g.20gb:3g.20gb:1:1'",
     ]
-    assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1" in lines
-    assert "#    1. 1g.5gb@1 of GPU 0 of n1 to 6 of GPU 0 of n2 (job 2)" in lines
-    # All that is to be executed are commands; the rest are comments.
-    commands = [line.split()[0] for line in lines if line and not line.startswith("#")]
-    assert commands == ["scontrol", "squeue", "scontrol", "scontrol"]
+    assert "# + GPU 0: 1g.5gb@6\n" in files["node-n2.sh"]
+    assert "# - GPU 0: 1g.5gb@1\n" in files["node-n1.sh"]
+    assert '"1g.5gb": 1\n        "2g.10gb": 1' not in files["node-n2.mig-parted.yaml"]
+    assert '"2g.10gb": 1\n        "1g.5gb": 1' in files["node-n2.mig-parted.yaml"]
+    assert "node-n2.sh" not in slurm_scripts(STATE, [Migration(0, "1g.5gb", 1, 1, 0, "job 2")])
+    assert slurm_scripts(STATE, []) == {}
 
 
-def test_only_nodes_that_change_are_drained() -> None:
-    within = Migration(0, "1g.5gb", 1, 1, 0, "job 2")
-    assert "NodeName=n1 State=DRAIN" in slurm_change(STATE, [within])
-    assert "n2" not in slurm_change(STATE, [within])
-    assert slurm_change(STATE, []) == "# Nothing changes.\n"
+def test_types_of_autodetect_have_the_memory_that_the_driver_tells() -> None:
+    state = FleetState(get_gpu("A100-80GB"), 1, (HeldInstance(0, "3g.40gb", 0),), nodes=("n1",))
+    assert counts(slurm_scripts(state, [], room=[(0, "1g.10gb", 4)])) == [
+        "[n1]='1g.10gb:1g.10gb:0:1 3g.40gb:3g.39gb:1:1'"
+    ]
 
 
-def test_idle_instances_stay_unless_they_are_in_the_way() -> None:
+def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_way() -> None:
     idle = (HeldInstance(0, "1g.5gb", 5, idle=True), HeldInstance(2, "2g.10gb", 4, idle=True))
     state = FleetState(A100, 3, (*HELD, *idle), nodes=NODES)
-    assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:2" in slurm_change(state, [MOVE])
-    text = slurm_change(state, [MOVE], room=[(2, "1g.5gb", 5)])
-    assert (
-        "#    1. destroy the idle 2g.10gb@4 of GPU 0 of n2\n#    2. 1g.5gb@1 of GPU 0 of n1 to 6 of GPU 0 of n2" in text
+    assert counts(slurm_scripts(state, [MOVE]))[0] == "[n2]='1g.5gb:1g.5gb:0:1 2g.10gb:2g.10gb:2:2'"
+    assert counts(slurm_scripts(state, [MOVE], room=[(2, "1g.5gb", 5)])) == [
+        "[n2]='1g.5gb:1g.5gb:0:2 2g.10gb:2g.10gb:2:1'",
+        "[n1]='1g.5gb:1g.5gb:3:2 3g.20gb:3g.20gb:1:1'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        ("NodeName=n2 CPUs=4 Gres=gpu:1", "NodeName=n2 CPUs=4 Gres=new"),
+        ("nodename=n2 gres=gpu:1 CPUs=4 # a comment", "nodename=n2 Gres=new CPUs=4 "),
+        ("NodeName=n2 CPUs=4", "NodeName=n2 CPUs=4 Gres=new"),
+        ("NodeName=n2 \\\n  CPUs=4 \\\n  Gres=gpu:1", "NodeName=n2    CPUs=4    Gres=new"),
+        ("NodeName=n[1-4] Gres=gpu:1", "NodeName=n[1,3-4] Gres=gpu:1\nNodeName=n2 Gres=new"),
+        ("NodeName=n[1-4] Gres=gpu:1 Port=[1-4]", ""),
+        ("NodeName=n[3-12] Gres=gpu:1", None),
+        ("NodeName=DEFAULT Gres=gpu:1", None),
+        ("# NodeName=n2 Gres=gpu:1\n\nGresTypes=gpu \\\n # n2", None),
+    ],
+)
+def test_lines_of_other_nodes_stay_as_they_are(tmp_path: Path, line: str, changed: str | None) -> None:
+    path = os.pathsep.join([os.environ["PATH"], *SYSTEM])
+    if shutil.which("scontrol", path=path) is None:
+        pytest.skip("needs Slurm: apt-get install slurm-wlm")
+    (tmp_path / "conf").write_text(f"First=1\n{line}\nLast=1\n")
+    (tmp_path / "slurm.conf").write_text("ClusterName=test\nSlurmctldHost=localhost\n")
+    script = ["set -eu", *functions_of("slurm.sh"), "gres=new", f"edited {tmp_path}/conf n2 with_gres"]
+    (tmp_path / "script").write_text("\n".join(script))
+    ended = subprocess.run(
+        ["bash", tmp_path / "script"],
+        env={"PATH": path, "SLURM_CONF": str(tmp_path / "slurm.conf")},
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
     )
-    assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1" in text
-    assert "State=DRAIN" in slurm_change(state, [], room=[(0, "1g.5gb", 5)])
+    if changed == "":
+        assert ended.returncode == 1
+        assert "n2 shares its line with n1,n3,n4, with a list in Port; give it a line of its own" in ended.stderr
+    else:
+        assert ended.stdout == f"First=1\n{line if changed is None else changed}\nLast=1\n"
 
 
-def test_the_command_writes_them(run: Command, tmp_path: Path) -> None:
-    path, out = tmp_path / "state.json", tmp_path / "change.txt"
+def test_the_command_writes_a_folder(run: Command, tmp_path: Path) -> None:
+    path, out = tmp_path / "state.json", tmp_path / "change"
     STATE_FILE.write(STATE, path)
     ended = run("defragment", path, "--free", "nodes", "--slurm", out)
-    assert (ended.code, f"Lines for Slurm written to {out}." in ended.out) == (0, True)
-    assert "State=RESUME" in out.read_text()
+    assert (ended.code, f"Scripts for Slurm written to {out}. Usage: bash {out}/controller.sh check" in ended.out) == (
+        0,
+        True,
+    )
+    assert os.access(out / "controller.sh", os.X_OK)
+    assert run("defragment", path, "--slurm", path).code == 2
     STATE_FILE.write(FleetState(A100, 3, HELD), path)
     assert "--slurm: the state does not say which GPUs are on which node" in run("defragment", path, "--slurm", out).err

@@ -1,0 +1,380 @@
+say() { printf '%s\n' "$*" >&2; }
+
+problems=0
+problem() {
+  say "error: $*"
+  problems=$((problems + 1))
+}
+
+read -ra ON <<<"${ON_NODE:-ssh -o BatchMode=yes}"
+read -ra RESTART <<<"${RESTART_SLURMCTLD:-systemctl restart slurmctld}"
+read -ra SHARE <<<"${SHARE_CONF:-true}"
+SLURM_CONF=${SLURM_CONF:-/etc/slurm/slurm.conf}
+GRES_CONF=${GRES_CONF:-${SLURM_CONF%/*}/gres.conf}
+export SLURM_CONF
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+REASON='MIG instances change'
+declare -A NEW_GRES STATE FILE
+
+# on NODE ACTION: runs the script of a node there, with the settings of this one
+on() {
+  {
+    for name in SLURM_CONF GRES_CONF STOP_SLURMD START_SLURMD NVIDIA_SMI MIG_MINORS; do
+      if [[ -v $name ]]; then printf '%s=%q\n' "$name" "${!name}"; fi
+    done
+    cat "$here/node-$1.sh"
+  } | "${ON[@]}" "$1" bash -s -- "$2"
+}
+
+# of NODE KEY: prints what Slurm says of a node
+of() { scontrol -o show node "$1" | tr ' ' '\n' | sed -n "s/^$2=//;T;s/([^)]*)//g;p"; }
+
+# gpus NODE: prints the GPUs and instances of a node; Slurm adds to them, and to what is beside them
+gpus() { of "$1" Gres | tr , '\n' | grep '^gpu' | sort | paste -sd,; }
+
+# edited FILE NODE FUNCTION: prints a file of Slurm, with what the function makes of each line about a node in its place;
+# lines that are about other nodes, too, are divided
+edited() {
+  local raw='' line text own list names others put
+  local key='(^|[[:space:]])[Nn][Oo][Dd][Ee][Nn][Aa][Mm][Ee]=([^[:space:]]+)'
+  while IFS= read -r line || [[ -n $line ]]; do
+    raw+=$line
+    if [[ $line == *\\ ]]; then
+      raw+=$'\n'
+      continue
+    fi
+    text=${raw//\\$'\n'/ }
+    text=${text%%#*}
+    if [[ $text =~ $key && ${BASH_REMATCH[2]} != DEFAULT ]]; then
+      list=${BASH_REMATCH[2]}
+      names=$(scontrol show hostnames "$list")
+      if [[ $'\n'$names$'\n' == *$'\n'"$2"$'\n'* ]]; then
+        own=${text/"=$list"/"=$2"}
+        put=$("$3" "$own")
+        if [[ $put != "$own" ]]; then
+          others=$(grep -vxF -- "$2" <<<"$names" | paste -sd, || true)
+          raw=$put
+          if [[ -n $others ]]; then
+            if [[ $text =~ (NodeAddr|NodeHostName|NodeHostname|Port|BcastAddr)=[^[:space:]]*[],] ]]; then
+              say "error: $1: $2 shares its line with $others, with a list in ${BASH_REMATCH[1]}; give it a line of its own"
+              return 1
+            fi
+            raw=${text/"=$list"/"=$(scontrol show hostlist "$others")"}$'\n'$put
+          fi
+        fi
+      fi
+    fi
+    if [[ -n $raw || -z $line ]]; then printf '%s\n' "$raw"; fi
+    raw=''
+  done <"$1"
+}
+
+tell() { printf '%s\n' "$1" >&3; printf '%s' "$1"; }
+lines_of() { edited "$1" "$2" tell 3>&1 >/dev/null; }
+
+# The line of a node in slurm.conf with $gres; nothing in place of a line of gres.conf for an instance on $changed
+with_gres() {
+  local value=${gres:+Gres=$gres}
+  if [[ $1 =~ ^(.*[[:space:]])[Gg][Rr][Ee][Ss]=[^[:space:]]*(.*)$ ]]; then
+    printf '%s' "${BASH_REMATCH[1]}$value${BASH_REMATCH[2]}"
+  else
+    printf '%s' "${1%"${1##*[![:space:]]}"} $value"
+  fi
+}
+FILES='[Mm]ultiple[Ff]iles=([^[:space:]]*/)nvidia([0-9]+),'
+without_instances() { if ! [[ $1 =~ $FILES && " $changed " == *" ${BASH_REMATCH[2]} "* ]]; then printf '%s' "$1"; fi; }
+
+# plan NODE COLUMN: sets $now, $gres, $style and TYPES for a node, which has the instances of before (3) or after (4) the change
+declare -A TYPES
+plan() {
+  local node=$1 token entry name spelled key prefix='' types=' ' sum=0 result='' own kind
+  local -a columns tokens
+  local -A now_of=() next=() known=()
+  local shape='^gpu:(([^:]*_)?([0-9]+g\.[0-9]+gb[^:]*))(:([0-9]+))?$'
+  TYPES=()
+  own=$(lines_of "$GRES_CONF" "$node")
+  style=files
+  if ! [[ $own =~ $FILES ]] && grep -iqE '^[^#]*AutoDetect=(nvml|nvidia)' <<<"$own"$'\n'"$(grep -iv NodeName= "$GRES_CONF")"; then
+    style=detected
+  fi
+  if grep -iqE '^[^#]*AutoDetect=nvml.*Count=' <<<"$own"; then
+    say "error: gres.conf has Count beside AutoDetect for $node, which Slurm does not support for instances; leave it out"
+    return 1
+  fi
+  if [[ $style == detected && -n ${EMPTY[$node]} ]]; then
+    say "error: $node: GPU ${EMPTY[$node]} would have no instance, where slurmd with AutoDetect does not start; keep one on it"
+    return 1
+  fi
+  if grep -iE '^[^#]*MultipleFiles=' "$GRES_CONF" | grep -ivq NodeName=; then
+    say "error: $GRES_CONF has instances without the NodeName of their node; write it in front"
+    return 1
+  fi
+  # As the file has it: what Slurm shows has more.
+  now=$(lines_of "${FILE[$node]}" "$node")
+  if [[ $now =~ (^|[[:space:]])[Gg][Rr][Ee][Ss]=([^[:space:]]*) ]]; then now=${BASH_REMATCH[2]}; else now=$(of "$node" Gres); fi
+  IFS=, read -ra tokens <<<"$now"
+  for token in "${tokens[@]}"; do
+    if [[ $token =~ $shape ]]; then types+="${BASH_REMATCH[3]} " prefix=${BASH_REMATCH[2]}; fi
+  done
+  if [[ $types == ' ' && $now != *gpu:[0-9]* ]]; then
+    kind=$(on "$node" name)
+    kind=${kind,,}
+    if [[ $style == detected ]]; then kind=${kind%%-*}; fi
+    prefix=${kind// /_}_
+  fi
+  for entry in ${COUNTS[$node]}; do
+    IFS=: read -ra columns <<<"$entry"
+    name=${columns[0]} spelled=${columns[1]} key=$name
+    if [[ $types != *" $name "* && ($types == *" $spelled "* || $style == detected) ]]; then key=$spelled; fi
+    now_of[$key]=$((${now_of[$key]:-0} + columns[$2 - 1]))
+    next[$key]=$((${next[$key]:-0} + columns[3]))
+    sum=$((sum + columns[3] - columns[$2 - 1]))
+    TYPES[$name]=$prefix$key
+  done
+  for token in "${tokens[@]}"; do
+    if [[ $token =~ $shape ]]; then
+      key=${BASH_REMATCH[3]}
+      if ((${BASH_REMATCH[5]:-1} != ${now_of[$key]:-0})); then
+        say "error: $node has ${BASH_REMATCH[5]:-1} of ${BASH_REMATCH[1]} in Slurm, and ${now_of[$key]:-0} in the plan"
+        return 1
+      fi
+      known[$key]=1
+      if ((next[$key])); then result+=",gpu:${BASH_REMATCH[1]}:${next[$key]}"; fi
+    elif [[ $types == ' ' && $token =~ ^gpu:([0-9]+)$ ]]; then
+      TYPES=()
+      now_of=() next=()
+      if ((BASH_REMATCH[1] + sum)); then result+=",gpu:$((BASH_REMATCH[1] + sum))"; fi
+    else
+      result+=",$token"
+    fi
+  done
+  for key in $(printf '%s\n' "${!next[@]}" | sort); do
+    if [[ -n ${known[$key]:-} ]]; then continue; fi
+    if ((now_of[$key])); then
+      say "error: no type of $node in Slurm names ${key}: $now"
+      return 1
+    fi
+    if ((next[$key])); then result+=",gpu:$prefix$key:${next[$key]}"; fi
+  done
+  gres=${result#,}
+}
+
+# file_of NODE: prints the file with the line of a node: slurm.conf, or one that it includes
+file_of() {
+  local file
+  while read -r file; do
+    if [[ $file != /* ]]; then file=${SLURM_CONF%/*}/$file; fi
+    if [[ -n $(lines_of "$file" "$1") ]]; then
+      printf '%s\n' "$file"
+      return
+    fi
+  done < <(printf '%s\n' "$SLURM_CONF" && sed -nE 's/^[[:space:]]*[Ii]nclude[[:space:]]+([^#[:space:]]+).*/\1/p' "$SLURM_CONF")
+  say "error: neither $SLURM_CONF nor a file that it includes has a line of $1"
+  return 1
+}
+
+survey() {
+  local node=$1 at state gres style now
+  if [[ -d $here/$node.before ]]; then
+    problem "$node: a change has begun and not ended; take it back with: $0 undo"
+  elif ! at=$(on "$node" check) || ! FILE[$node]=$(file_of "$node") || ! state=$(of "$node" State); then
+    problem "$node: see above"
+  elif [[ $state =~ DOWN|INVAL|NOT_RESPONDING|FAIL|\* ]]; then
+    problem "$node is $state in Slurm; see to that first"
+  elif [[ $at == new ]] && plan "$node" 4 2>/dev/null && [[ $gres == "$now" ]]; then
+    STATE[$node]=done
+    NEW_GRES[$node]=$gres
+  elif ! plan "$node" 3; then
+    problem "$node: see above"
+  else
+    # A drain of an earlier run of this script is no reason to leave the node drained.
+    if scontrol show node "$node" | grep -q "Reason=$REASON"; then state=IDLE; fi
+    STATE[$node]=$state
+    NEW_GRES[$node]=$gres
+  fi
+}
+
+# stranded: tells the pending jobs whose GPUs some node has now, and none will have
+stranded() {
+  local line node value token job word count key
+  local -A now=() next=()
+  while read -r line; do
+    node=${line%% *} value=${line#* }
+    for key in now next; do
+      local -n most=$key
+      if [[ $key == next && -v "NEW_GRES[$node]" ]]; then value=${NEW_GRES[$node]}; fi
+      for token in ${value//,/ }; do
+        if [[ $token =~ ^gpu:([^:]+):([0-9]+)$ ]] && ((BASH_REMATCH[2] > ${most[${BASH_REMATCH[1]}]:-0})); then
+          most[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+        fi
+      done
+    done
+  done < <(scontrol -o show node | sed -nE 's/^NodeName=([^ ]+) .* Gres=([^ ]*) .*/\1 \2/; s/\([^)]*\)//g; p')
+  while read -r line; do
+    if ! [[ $line =~ JobState=PENDING ]]; then continue; fi
+    job=${line%% *} job=${job#JobId=}
+    for word in $line; do
+      if ! [[ $word =~ ^TresPer(Node|Job|Task|Socket)=(.*)$ ]]; then continue; fi
+      for token in ${BASH_REMATCH[2]//,/ }; do
+        if [[ $token =~ gpu:([^:=]*[^0-9:=][^:=]*)([:=]([0-9]+))?$ ]]; then
+          key=${BASH_REMATCH[1]} count=${BASH_REMATCH[3]:-1}
+          if [[ $word != TresPerNode* ]]; then count=1; fi
+          if ((${next[$key]:-0} < count && count <= ${now[$key]:-0})); then
+            printf 'Job %s, which is pending, wants %s of %s: no node will have them any more.\n' "$job" "$count" "$key"
+          fi
+        fi
+      done
+    done
+  done < <(scontrol -o show job)
+}
+
+# drain NODE: waits until no job is on a node
+drain() {
+  local jobs='' before=''
+  scontrol update NodeName="$1" State=DRAIN Reason="$REASON"
+  while jobs=$(squeue -h -w "$1" -t R,CG,CF,S,ST -o %i | xargs) && [[ -n $jobs || $(of "$1" State) =~ ALLOC|MIXED|COMPLETING ]]; do
+    if [[ $jobs != "$before" ]]; then say "$1: waiting for the jobs ${jobs}"; fi
+    before=$jobs
+    sleep "${POLL_SECONDS:-5}"
+  done
+}
+
+# restarted NODE GPUS BEFORE: waits until a node has registered anew with these instances (and not as it did BEFORE)
+restarted() {
+  local left state began
+  for ((left = ${START_SECONDS:-60}; left > 0; left--)); do
+    state=$(of "$1" State 2>/dev/null || true)
+    began=$(of "$1" SlurmdStartTime 2>/dev/null || true)
+    if [[ $state == *INVAL* ]]; then
+      say "error: Slurm takes $1 for invalid; the log of slurmctld says why"
+      return 1
+    fi
+    if [[ -n $began && $began != "$3" && ! $state =~ NOT_RESPONDING|\* ]]; then
+      if [[ $(gpus "$1") == "$2" ]]; then return; fi
+    fi
+    sleep 1
+  done
+  say "error: $1 has not come back within ${START_SECONDS:-60} s as wanted: $state, Gres=$(gpus "$1")"
+  return 1
+}
+
+# bring_up NODE GPUS: lets Slurm read its files, and starts the node
+bring_up() {
+  local began
+  began=$(of "$1" SlurmdStartTime)
+  "${SHARE[@]}"
+  if ! on "$1" same | paste -sd' ' | grep -qxF -- "$({ cksum <"$SLURM_CONF" && cksum <"$GRES_CONF"; } | paste -sd' ')" &&
+    [[ -n $(on "$1" same | tr -d '\n') ]]; then
+    say "error: $1 has other files of Slurm than this machine; let SHARE_CONF be a command that copies them to all nodes"
+    return 1
+  fi
+  "${RESTART[@]}"
+  for ((left = 60; left > 0; left--)); do
+    if scontrol ping 2>/dev/null | grep -q ' UP'; then break; fi
+    sleep 1
+  done
+  on "$1" start
+  restarted "$1" "$2" "$began"
+}
+
+# change NODE: all steps, of which each ends the change if it fails
+change() {
+  local node=$1 gres style now changed lines minor profile first second cores own
+  drain "$node"
+  if [[ $(on "$node" check) != old ]]; then say "$node: its instances are there already"; fi
+  plan "$node" 3
+  mkdir "$here/$node.before"
+  cp -p "${FILE[$node]}" "$here/$node.before/slurm"
+  cp -p "$GRES_CONF" "$here/$node.before/gres"
+  gpus "$node" >"$here/$node.before/gpus"
+  printf '%s\n' "${FILE[$node]}" >"$here/$node.before/file"
+  on "$node" stop
+  on "$node" change
+  edited "${FILE[$node]}" "$node" with_gres >"$here/$node.before/new"
+  cat "$here/$node.before/new" >"${FILE[$node]}"
+  if [[ $style == files ]]; then
+    lines=$(on "$node" files)
+    changed=$(cut -d ' ' -f 1 <<<"$lines" | sort -u | xargs)
+    own=$(lines_of "$GRES_CONF" "$node")
+    edited "$GRES_CONF" "$node" without_instances >"$here/$node.before/new"
+    while read -r minor profile first second; do
+      if [[ -z $profile ]]; then continue; fi
+      cores=$(grep -iE "MultipleFiles=[^ ]*/nvidia$minor," <<<"$own" | grep -ioE '\b(Cores|Flags)=[^ ]+' | sort -u | xargs || true)
+      printf 'NodeName=%s Name=gpu %sMultipleFiles=%s/nvidia%s,%s,%s%s\n' "$node" \
+        "${TYPES[$profile]:+Type=${TYPES[$profile]} }" "${NVIDIA_DEVICES:-/dev}" "$minor" \
+        "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$first" "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$second" \
+        "${cores:+ $cores}"
+    done <<<"$lines" >>"$here/$node.before/new"
+    cat "$here/$node.before/new" >"$GRES_CONF"
+  fi
+  bring_up "$node" "$(tr , '\n' <<<"$gres" | grep '^gpu' | sort | paste -sd,)"
+  rm -r "$here/$node.before"
+}
+
+# undo NODE: makes a node as it was before a change that has not ended
+undo() {
+  local before=$here/$1.before
+  if [[ ! -d $before ]]; then return; fi
+  say "$1: back to what it was"
+  on "$1" stop || true
+  on "$1" restore
+  cat "$before/slurm" >"$(<"$before/file")"
+  cat "$before/gres" >"$GRES_CONF"
+  bring_up "$1" "$(<"$before/gpus")"
+  rm -r "$before"
+}
+
+# resume NODE: gives a node back, unless somebody else had drained it before
+resume() {
+  if [[ ${STATE[$1]} == *DRAIN* ]]; then
+    say "$1 stays drained, as it was"
+  else
+    scontrol update NodeName="$1" State=RESUME
+  fi
+}
+
+main() {
+  local node code stopped=''
+  if [[ ${1:-} != '' && $1 != check && $1 != undo ]] || (($# > 1)); then
+    say "usage: bash $0 [check|undo]"
+    exit 2
+  fi
+  if [[ ${1:-} == undo ]]; then
+    for node in "${NODES[@]}"; do
+      if [[ -d $here/$node.before ]]; then
+        undo "$node"
+        scontrol update NodeName="$node" State=RESUME
+      fi
+    done
+    exit
+  fi
+  for node in "${NODES[@]}"; do survey "$node"; done
+  if ((problems)); then
+    say "Nothing has been changed."
+    exit 1
+  fi
+  stranded
+  for node in "${NODES[@]}"; do
+    printf '%s: Gres=%s%s\n' "$node" "${NEW_GRES[$node]}" "$([[ ${STATE[$node]} != "done" ]] || echo ', as it is')"
+  done
+  if [[ ${1:-} == check ]]; then exit; fi
+  trap 'stopped=1' INT TERM
+  for node in "${NODES[@]}"; do
+    if [[ ${STATE[$node]} == "done" ]]; then continue; fi
+    set +e
+    (
+      set -e
+      change "$node"
+    )
+    code=$?
+    set -e
+    if ((code)); then undo "$node"; fi
+    resume "$node"
+    if ((code)); then
+      say "$node: the change failed and was taken back; the nodes after it have not been touched."
+      exit 1
+    fi
+    printf '%s: done\n' "$node"
+    if [[ -n $stopped ]]; then exit 130; fi
+  done
+}
