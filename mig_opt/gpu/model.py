@@ -230,7 +230,7 @@ class GpuModel:
     Raises
     ------
     InputError
-        If a value is wrong, or does not go with the others: see :mod:`mig_opt.gpu.problems`.
+        If a value is wrong, or does not go with the others.
 
     Examples
     --------

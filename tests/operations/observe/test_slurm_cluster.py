@@ -33,7 +33,7 @@ def slurm(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def texts(slurm: Cluster, folder: Path, *, gres: bool, listing: tuple[str, ...]) -> list[Path]:
-    """What the administrator writes to files: Slurm's on the controller, and of each node its own."""
+    """Files that the administrator writes: those of Slurm on the controller, and of each node its own."""
     shown = slurm.run("scontrol", "show", "node", "-d") + slurm.run("scontrol", "show", "job", "-d")
     lines = (slurm.root / "etc" / "gres.conf").read_text().replace(str(slurm.root / "dev"), "/dev")
     (folder / "slurm.txt").write_text((lines if gres else "AutoDetect=nvml\n") + shown)
