@@ -17,6 +17,7 @@ from mig_opt.files.serving.profiles import PROFILES
 @pytest.fixture(autouse=True)
 def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.driver.surroundings._processes", lambda root: iter(()))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root is a user like any other
 
 

@@ -154,5 +154,7 @@ def machine(folder: Path) -> Iterator[None]:
     with (
         Machine(folder, "A30").loaded(),
         mock.patch("mig_opt.operations.execute.checks.owner_of_partitions", return_value=""),
+        mock.patch("mig_opt.operations.execute.checks.slurm_in_the_way", return_value=""),
+        mock.patch("mig_opt.operations.execute.schedules.slurm_in_the_way", return_value=""),
     ):
         yield

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from nvml_machine import Machine
+from nvml_machine import ALONE, Machine
 
 USER = getpass.getuser()
 
@@ -21,15 +21,15 @@ USER = getpass.getuser()
 class Nodes:
     """The processes of a cluster, started one by one; each can be killed, and started again."""
 
-    def __init__(self, folder: Path, *hosts: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *hosts: str, security: Mapping[str, str] | None = None) -> None:
+        self.folder, self.protocol = folder, "tls" if security else "tcp"
         self.machines = {host: Machine(self._made(host), "A30") for host in hosts}
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ALONE), *sys.path])),
             "MIG_OPT_STATE": str(folder / "state"),
             "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
-            "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "spawn",
+            **(security or {}),
         }
         self._started: list[subprocess.Popen[bytes]] = []
         self.scheduler = self.start_scheduler("0")
@@ -56,10 +56,11 @@ class Nodes:
     def start_scheduler(self, port: str) -> subprocess.Popen[bytes]:
         """Start the scheduler."""
         words = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+        words += ["--protocol", self.protocol]
         return self._start("scheduler", words, self.environment)
 
     def _port(self) -> str:
-        address = re.compile(r"Scheduler at:\s+tcp://127.0.0.1:(\d+)")
+        address = re.compile(rf"Scheduler at:\s+{self.protocol}://127.0.0.1:(\d+)")
         until(lambda: address.search(self.log("scheduler")))
         return address.findall(self.log("scheduler"))[-1]
 
@@ -68,14 +69,16 @@ class Nodes:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def start_worker(self, host: str) -> subprocess.Popen[bytes]:
-        """Start the nanny and the worker of a node."""
-        words = ["distributed.cli.dask_worker", f"tcp://127.0.0.1:{self.port}", "--resources", f"mig-{host}=1"]
-        words += ["--nthreads", "1", "--no-dashboard", "--local-directory", str(self.folder / host)]
-        return self._start(host, words, {**self.environment, **self.machines[host].environment, **self._own()})
+    def start_worker(self, host: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start the nanny and the worker of a node, with more in their environment."""
+        address = f"{self.protocol}://127.0.0.1:{self.port}"
+        words = ["distributed.cli.dask_worker", address, "--resources", f"mig-{host}=1", "--nthreads", "1"]
+        words += ["--no-dashboard", "--local-directory", str(self.folder / host)]
+        return self._start(host, words, {**self.environment, **self._gpus(host), **more})
 
-    def _own(self) -> dict[str, str]:
-        return {key: self.environment[key] for key in ("PYTHONPATH", "MIG_OPT_STATE")}
+    def _gpus(self, host: str) -> dict[str, str]:
+        own = self.machines[host].environment
+        return {key: own[key] for key in ("LD_LIBRARY_PATH", "FAKE_NVML")}
 
     def worker_of(self, host: str) -> int:
         """The process of the worker that the nanny of a node keeps."""
@@ -102,9 +105,9 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def dask_nodes(folder: Path, *hosts: str) -> Iterator[Nodes]:
-    """Give a cluster, which is ended afterwards."""
-    nodes = Nodes(folder, *hosts)
+def dask_nodes(folder: Path, *hosts: str, security: Mapping[str, str] | None = None) -> Iterator[Nodes]:
+    """Give a cluster, which is ended afterwards; with TLS if its certificates are given, as Dask finds them."""
+    nodes = Nodes(folder, *hosts, security=security)
     try:
         for host in hosts:
             until(lambda host=host: "Registered to" in nodes.log(host))

@@ -27,6 +27,8 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Profile
 
 SOURCE = Path(__file__).with_name("nvml.c")
+ALONE = Path(__file__).with_name("alone")
+"""The folder of a module that each Python loads when it starts, if it is in the path."""
 _KINDS = {"": {1: 0, 2: 1, 3: 2, 4: 3, 7: 4}, "me": {1: 7, 2: 8}, "gfx": {1: 10, 2: 11, 4: 12}}
 _KINDS |= {"-me": {1: 13, 2: 14}, "me.all": {1: 15, 2: 16}}
 
@@ -96,10 +98,11 @@ class Machine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a program that is to see these GPUs."""
+        """The environment of a program that is to see these GPUs, and no program of others."""
         paths = [str(self.library), os.environ.get("LD_LIBRARY_PATH", "")]
-        path = os.pathsep.join(filter(None, paths))
-        return {**os.environ, "LD_LIBRARY_PATH": path, "FAKE_NVML": str(self.path)}
+        own = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)), "FAKE_NVML": str(self.path)}
+        modules = os.pathsep.join(filter(None, [str(ALONE), os.environ.get("PYTHONPATH", "")]))
+        return {**os.environ, **own, "PYTHONPATH": modules}
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Machine]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import socket
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 _MONITORS = {
@@ -90,3 +93,58 @@ def _answers(path: Path) -> bool:
         except OSError:
             return True
     return True
+
+
+_BY_SLURM = (
+    "slurmd runs on this node, and Slurm does not notice when partitions change: {}; do it in a job that has the whole "
+    "node (salloc --exclusive -w {}), or drain the node first, and wait until nothing runs there "
+    "(scontrol update NodeName={} State=DRAIN Reason=mig-opt)"
+)
+
+
+def slurm_in_the_way(root: Path = Path("/")) -> str:
+    """Return why partitions of this node must not be changed under Slurm, and what to do; empty if they may.
+
+    They may where no slurmd runs, within a job of one's own that has the whole node, and on a node that is drained.
+    """
+    if not any(name == "slurmd" for _, name in _processes(root)):
+        return ""
+    here, own = socket.gethostname(), os.environ.get("SLURMD_NODENAME", "")
+    hosts = (here, here.partition(".")[0])
+    try:
+        nodes = [each for each in _slurm("node") if each.get("NodeHostName") in hosts]
+        nodes = [each for each in nodes if each["NodeName"] == own] or nodes
+        names = ",".join(each["NodeName"] for each in nodes) or hosts[1]
+        job = os.environ.get("SLURM_JOB_ID", "")
+        if job.isdecimal():
+            why = _job_trouble(_slurm("job", job)[0], [each["NodeName"] for each in nodes])
+        else:
+            states = {each["NodeName"]: each["State"] for each in nodes}
+            drained = states and all(re.match(r"(IDLE|DOWN)\W.*DRAIN", state) for state in states.values())
+            shown = ", ".join(f"{name} is {state}" for name, state in states.items()) or "it does not know the node"
+            why = "" if drained else shown
+    except (OSError, subprocess.SubprocessError, LookupError) as error:
+        names, why = hosts[1], f"scontrol gives no answer ({error})"
+    return _BY_SLURM.format(why, names, names) if why else ""
+
+
+def _job_trouble(job: Mapping[str, str], nodes: Sequence[str]) -> str:
+    """Return why a job does not let its owner change the partitions of nodes."""
+    name = f"job {job['JobId']}"
+    if job["JobState"] not in ("RUNNING", "COMPLETING"):
+        return f"{name} is {job['JobState']}"
+    if os.geteuid() not in (0, int(job["UserId"].partition("(")[2].rstrip(")"))):
+        return f"{name} is of {job['UserId']}"
+    if not set(nodes) & set(_scontrol("show", "hostnames", job["NodeList"]).split()):
+        return f"{name} is on {job['NodeList']}"
+    return "" if job["OverSubscribe"] == "NO" else f"{name} shares its node with others"
+
+
+def _slurm(*words: str) -> list[dict[str, str]]:
+    """Return what ``scontrol show`` tells, by key, of each thing."""
+    return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in _scontrol("-o", "show", *words).splitlines()]
+
+
+def _scontrol(*words: str) -> str:
+    program = ["scontrol", *words]
+    return subprocess.run(program, capture_output=True, text=True, timeout=10, check=True).stdout  # noqa: S603 - fixed

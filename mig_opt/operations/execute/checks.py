@@ -12,7 +12,7 @@ from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import DriverError, InputError, Problem, problems_of
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.driver import Nvml, Patience, owner_of_partitions
+from mig_opt.operations.driver import Nvml, Patience, owner_of_partitions, slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.rollout.layouts import address_of, addresses
@@ -79,7 +79,7 @@ def check_machines(
             problems += [problem.below(path) for problem in error.problems]
         except DriverError as error:
             problems.append(Problem(path, str(error)))
-    problems += [Problem("", owner) for owner in [owner_of_partitions()] if owner]
+    problems += [Problem("", text) for text in (owner_of_partitions(), slurm_in_the_way()) if text]
     if len(set(gpus)) < len(gpus):
         problems.append(Problem("devices", "name the same GPU twice"))
     return tuple(gpus), problems

@@ -17,6 +17,9 @@ from mig_opt.operations.execute.parts import Gathering, common_ends, cut
 _STOPPING_S = 30.0
 """Seconds for which the nodes may take to stop after Ctrl-C."""
 
+_AGAIN_S = 3.0
+"""Seconds after which a job that has not stopped is told to again: it may just have begun."""
+
 _POLL_S = 0.2
 """Seconds between questions about the nodes."""
 
@@ -96,9 +99,6 @@ class Conductor:
             self._start(undo=False)
             self._follow(undo=False)
         except KeyboardInterrupt:
-            for host, node in self._nodes.items():
-                if not node.done:
-                    self._engine.cancel(host, self._plans[host])
             self._follow(undo=False, limit=time.monotonic() + _STOPPING_S)
             self._say("stop")
             raise
@@ -128,10 +128,18 @@ class Conductor:
             self._engine.submit(host, self._plans[host], undo=undo)
 
     def _follow(self, *, undo: bool, limit: float | None = None) -> list[str]:
-        """Follow the jobs until all have ended, or until a second; return what those said that could not do all."""
+        """Follow the jobs until all have ended; return what those said that could not do all.
+
+        With a second up to which that is done, the jobs are to stop.
+        """
         refusals: list[str] = []
+        again = 0.0
         while not all(node.done for node in self._nodes.values()):
+            stop = limit is not None and time.monotonic() >= again
+            again = time.monotonic() + _AGAIN_S if stop else again
             for host, node in self._nodes.items():
+                if stop and not node.done:
+                    self._engine.cancel(host, self._plans[host])
                 if not node.done:
                     refusals += self._look(host, node, undo=undo, restart=limit is None)
             if limit is not None and time.monotonic() > limit:

@@ -271,6 +271,7 @@ def alone(journal: Path) -> Iterator[None]:
     """
 
     def interrupt(*_: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
         raise KeyboardInterrupt
 
     try:

@@ -13,7 +13,7 @@ from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.operations.driver import Patience
+from mig_opt.operations.driver import Patience, slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of
 from mig_opt.operations.execute.checks import ELSEWHERE, check_machines, check_plan
 from mig_opt.operations.execute.conductor import Conductor, checked_engine
@@ -217,6 +217,7 @@ def _executor(
         return
     places = enumerate(addresses(journal.batch.gpus, journal.gpus))
     problems = [Problem(f"gpus[{index}]", ELSEWHERE.format(place.host)) for index, place in places if place.host]
+    problems += [Problem("", text) for text in [slurm_in_the_way()] if text]
     if problems:
         raise InputError(problems, str(file.path))
     account = account_of(user or journal.user) if checked else None

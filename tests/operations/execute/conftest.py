@@ -10,4 +10,5 @@ import pytest
 @pytest.fixture(autouse=True)
 def _like_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.driver.surroundings._processes", lambda root: iter(()))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

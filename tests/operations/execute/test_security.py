@@ -1,0 +1,220 @@
+"""Who may do what: no text becomes code, nobody else has the locks, tasks are not root's, and versions agree."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from dask_nodes import USER, dask_nodes, until
+from nvml_machine import Machine
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.journal import Commands, Journal
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError
+from mig_opt.files.batch.journals import read_journal, write_journal
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.execute.node import folder_of, state_folder
+from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
+
+BATCH = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
+PLAN = Schedule((Run("a", 0, "2g.12gb", 0, 0.12, 0.22),), (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),))
+EVIL = "x;touch pwned; $(touch pwned) `touch pwned` '"
+
+
+def told(folder: Path) -> Commands:
+    """A command that tells its user, its folder, and whether it may enter the folder of the locks."""
+    script = f'(id -un; pwd; ls "{folder}/j.tasks/state" >/dev/null 2>&1 && echo in || echo out) >{folder}/told'
+    return Commands({"a": ("sh", "-c", script)})
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Machine(tmp_path, "A30").loaded() as found:
+        yield found
+
+
+# Hosts and folders
+
+
+@pytest.mark.parametrize("gpu", ["-oProxyCommand=touch pwned/0", "n1;touch pwned/0", "n1 x/0", "../n1/0", "$(x)/0"])
+@pytest.mark.parametrize("engine", ["", "dask://127.0.0.1:1"])
+def test_hosts_in_journals_are_checked(tmp_path: Path, gpu: str, engine: str) -> None:
+    plan = Journal(BATCH, PLAN, Commands({"a": ("true",)}), (gpu,), run="ab", engine=engine)
+    write_journal(plan, tmp_path / "j")
+    for go_on in (resume_schedule, undo_schedule):
+        with pytest.raises(InputError, match=r"devices\[0\]: must be index, UUID or PCI address"):
+            go_on(tmp_path / "j")
+
+
+def test_a_journal_of_another_machine_needs_an_engine(tmp_path: Path) -> None:
+    write_journal(Journal(BATCH, PLAN, Commands({"a": ("true",)}), ("n1/GPU-1",)), tmp_path / "j")
+    with pytest.raises(InputError, match=r"gpus\[0\]: is on n1, which is another machine: .* --engine"):
+        resume_schedule(tmp_path / "j")
+
+
+@pytest.mark.parametrize("run", ["", "../x", "a b", "x;y"])
+def test_names_of_executions_are_no_paths(run: str) -> None:
+    with pytest.raises(InputError, match="run: must be the name of an execution"):
+        folder_of(run, "n1")
+
+
+# The state on nodes
+
+
+@pytest.mark.parametrize("wrong", ["open", "link", "foreign"])
+def test_state_is_kept_in_no_folder_that_others_may_enter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.undo()  # of the user
+    monkeypatch.setenv("MIG_OPT_STATE", str(tmp_path / "state"))
+    (tmp_path / "other").mkdir(mode=0o700)
+    if wrong == "link":
+        (tmp_path / "state").symlink_to(tmp_path / "other")
+    else:
+        assert state_folder() == tmp_path / "state"
+        assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    if wrong == "open":
+        (tmp_path / "state").chmod(0o750)
+    if wrong == "foreign":
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(
+        InputError, match=r"state: must be a folder of this user that nobody else may enter \(mode 0700\)"
+    ):
+        state_folder()
+
+
+# Users
+
+
+def test_root_runs_tasks_as_somebody_who_is_named(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    for caller in (None, "root"):
+        if caller:
+            monkeypatch.setenv("SUDO_USER", caller)
+        with pytest.raises(InputError, match=r"user: tasks would run as root; name the user .* --user NAME"):
+            run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j")
+    with pytest.raises(InputError, match="user: there is no user 'nobody-at-all' on this machine"):
+        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="nobody-at-all")
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(InputError, match="user: only root can run tasks as root; use sudo"):
+        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="root")
+    assert machine.log == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run tasks as others")
+@pytest.mark.parametrize("way", ["named", "sudo", "root"])
+def test_tasks_of_root_run_as_others(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    user = "root" if way == "root" else "nobody"
+    monkeypatch.setenv("SUDO_USER", "nobody")
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o777)
+    found = run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="" if way == "sudo" else user)
+    assert found.complete
+    assert not found.failed
+    assert (tmp_path / "told").read_text().split()[0] == user
+    assert (tmp_path / "told").read_text().split()[-1] == ("in" if way == "root" else "out")
+    assert pwd.getpwuid((tmp_path / "told").stat().st_uid).pw_name == user
+    assert read_journal(tmp_path / "j").user == user
+
+
+# On a cluster
+
+
+@pytest.mark.deep
+def test_no_folder_becomes_code_and_versions_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / EVIL).mkdir()
+    monkeypatch.chdir(tmp_path / EVIL)
+    batch = BATCH.replace(gpus=1)
+    with dask_nodes(tmp_path, "n1", "n2") as nodes:
+        options = {"devices": ["n1/0"], "engine": nodes.engine, "user": USER}
+        assert run_schedule(batch, PLAN, told(tmp_path), journal=tmp_path / EVIL / "j", **options).complete
+        assert (tmp_path / "told").read_text().splitlines()[1] == str(tmp_path / EVIL)
+        assert not list(tmp_path.rglob("pwned"))
+        old = tmp_path / "old" / "mig_opt-0.0.1.dist-info"
+        old.mkdir(parents=True)
+        (old / "METADATA").write_text("Metadata-Version: 2.1\nName: mig-opt\nVersion: 0.0.1\n")
+        nodes.workers["n2"].kill()
+        nodes.workers["n2"].wait()
+        path = f"{old.parent}{os.pathsep}{nodes.environment['PYTHONPATH']}"
+        nodes.workers["n2"] = nodes.start_worker("n2", PYTHONPATH=path)
+        until(lambda: nodes.log("n2").count("Registered to") == 2)
+        options["devices"] = ["n2/0"]
+        with pytest.raises(InputError, match=r"n2: has mig_opt 0.0.1, and here is .*: pip install mig-opt=="):
+            run_schedule(batch, PLAN, told(tmp_path), journal=tmp_path / "k", **options)
+        assert nodes.machines["n2"].log == []
+        assert not (tmp_path / "k").exists()
+
+
+def made_certificates(folder: Path) -> dict[str, str]:
+    """An authority and a certificate of it, as Dask finds them."""
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-newkey", "rsa:2048", "-nodes")
+    openssl(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority")
+    openssl(*new, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=node")
+    openssl("x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "own.pem")
+    names = {"CA_FILE": "ca.pem"}
+    for who in ("SCHEDULER", "WORKER", "CLIENT"):
+        names |= {f"{who}__CERT": "own.pem", f"{who}__KEY": "own.key"}
+    return {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / name) for key, name in names.items()}
+
+
+@pytest.mark.deep
+def test_a_cluster_with_tls_takes_no_stranger(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "strange").mkdir()
+    own, strange = made_certificates(tmp_path / "own"), made_certificates(tmp_path / "strange")
+    write_journal(replace(Journal(BATCH, PLAN, told(tmp_path), ("n1/0",), str(tmp_path), "ab", USER)), tmp_path / "j")
+    with dask_nodes(tmp_path, "n1", security=own) as nodes:
+        program = [
+            sys.executable,
+            "-m",
+            "mig_opt.cli",
+            "run",
+            "--resume",
+            str(tmp_path / "j"),
+            "--engine",
+            nodes.engine,
+        ]
+        for certificates, code in ((strange, 2), (own, 0)):
+            environment = {**nodes.environment, **certificates}
+            done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=60)
+            assert done.returncode == code, done.stderr
+            assert ("no Dask scheduler answers at tls://" in done.stderr) == (code == 2)
+    assert (tmp_path / "told").read_text().split()[0] == USER
+
+
+@pytest.mark.deep
+def test_a_full_disk_of_a_node_is_told_and_gone_on_with(tmp_path: Path) -> None:
+    padded = Commands({"a": ("sh", "-c", f"echo ran >>{tmp_path}/ran", "sh", "x" * 40_000)})
+    with dask_nodes(tmp_path, "n1") as nodes:
+        options = {"devices": ["n1/0"], "engine": nodes.engine, "user": USER}
+        journal = Journal(BATCH, PLAN, padded, (Machine.uuid(0),), str(Path.cwd()), "a" * 16, USER, nodes.engine)
+        write_journal(journal, tmp_path / "size")
+        limit = (tmp_path / "size").stat().st_size + 150
+        resource.prlimit(nodes.worker_of("n1"), resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        found = run_schedule(BATCH, PLAN, padded, journal=tmp_path / "j", **options)
+        assert not found.complete
+        assert "n1: error: " in found.refusals[0]
+        assert "File too large; mend that, and then go on" in found.refusals[0]
+        resource.prlimit(nodes.worker_of("n1"), resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert resume_schedule(tmp_path / "j").complete
+        assert (tmp_path / "ran").read_text() == "ran\n"
+        assert undo_schedule(tmp_path / "j") == []
+        assert nodes.machines["n1"].instances(0) == []
