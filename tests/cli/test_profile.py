@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +12,7 @@ from nvml_machine import Machine
 
 from mig_opt.files.serving.profiles import PROFILES
 
-
-@pytest.fixture(autouse=True)
-def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "")
-    monkeypatch.setattr("mig_opt.operations.driver.surroundings._processes", lambda root: iter(()))
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root is a user like any other
+pytestmark = pytest.mark.usefixtures("nobody_else")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import mig_opt
 from mig_opt.api.explain.explanation import Explanation
 from mig_opt.cli import main
 from mig_opt.gpu.model import KNOWN
+from mig_opt.operations.driver import surroundings
 from mig_opt.operations.execute.report import Execution
 
 
@@ -69,6 +70,7 @@ def run(
         contextlib.nullcontext() if nvml else _hidden("pynvml"),
         _timeless(),
         mock.patch.object(os, "geteuid", return_value=1000),
+        mock.patch.object(surroundings, "_processes", return_value=()),  # a slurmd of another test, say
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -154,7 +156,5 @@ def machine(folder: Path) -> Iterator[None]:
     with (
         Machine(folder, "A30").loaded(),
         mock.patch("mig_opt.operations.execute.checks.owner_of_partitions", return_value=""),
-        mock.patch("mig_opt.operations.execute.checks.slurm_in_the_way", return_value=""),
-        mock.patch("mig_opt.operations.execute.schedules.slurm_in_the_way", return_value=""),
     ):
         yield

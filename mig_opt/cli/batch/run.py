@@ -92,11 +92,12 @@ def run(
         call.finish()
         return _gathered(gather, journal, measured, measured_costs, chart, quiet=quiet)
     with alone(path) if restartable else contextlib.nullcontext():
-        if resume or undo:
+        if resume or (undo and (batch or schedule)):
             call.attempt(_check_same, path, batch, given, schedule)
             call.finish()
         if undo is not None:
-            return _undone(undo_schedule(undo, engine=engine), undo)
+            begun = not restartable or undo.exists()
+            return _undone(undo_schedule(undo, engine=engine) if begun else [], undo)
         if resume or (restartable and path.exists()):
             with shown_execution(quiet=call.quiet) as observe:
                 execution = resume_schedule(path, observe=observe, user=user, engine=engine, ended=restartable)
@@ -222,7 +223,8 @@ def _answer(
     troubles += execution.refusals
     parts: list[Part] = [] if quiet else [_steps(execution)]
     parts += [Points(troubles)] if troubles else []
-    remarks = [f"Everything that happened is in {journal}; what the tasks printed is in {journal}.tasks."]
+    printed = f"in {journal}.tasks" if not execution.journal.engine else f"on the nodes (run {execution.journal.run})"
+    remarks = [f"Everything that happened is in {journal}; what the tasks printed is {printed}."]
     if parts_in is not None:
         remarks = [f"Everything that happened is in {journal}."]
         if not execution.complete:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import logging
+import queue
 import secrets
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -80,7 +82,8 @@ class DaskEngine:
 
     def _connect(self, timeout: float) -> None:
         security = self._dask.security.Security(require_encryption=True) if self._encrypted else None
-        self._client = self._dask.Client(self._address, timeout=timeout, set_as_default=False, security=security)
+        options = {"timeout": timeout, "set_as_default": False, "security": security}
+        self._client = _timely(lambda: self._dask.Client(self._address, **options), timeout)
 
     def _connected(self) -> bool:
         """Return True if there is a scheduler; a connection that was lost is made again."""
@@ -145,7 +148,7 @@ class DaskEngine:
 
     def _version_of_scheduler(self) -> str:
         try:
-            return str(self._client.run_on_scheduler(metadata.version, "mig-opt"))
+            return str(_timely(lambda: self._client.run_on_scheduler(metadata.version, "mig-opt"), SILENT_S))
         except metadata.PackageNotFoundError:
             return "not at all"
 
@@ -201,6 +204,26 @@ class DaskEngine:
                 return True, Progress("ended", code=2, text=str(error))
             self._drop()  # the scheduler was lost, or has forgotten
             return False, None
+
+
+def _timely(call: Callable[[], Any], seconds: float) -> Any:
+    """Return the value of a call that Dask may let wait for ever; raise a TimeoutError after some seconds."""
+    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+
+    def work() -> None:
+        try:
+            answers.put((call(), None))
+        except Exception as error:
+            answers.put((None, error))
+
+    threading.Thread(target=work, name="Dask", daemon=True).start()
+    try:
+        value, error = answers.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"nothing heard for {seconds:g} s") from None
+    if error is not None:
+        raise error
+    return value
 
 
 def _workers(dask_scheduler: Any) -> dict[str, dict[str, float]]:

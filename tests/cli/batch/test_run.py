@@ -14,10 +14,7 @@ from nvml_machine import Machine
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.costs import COSTS
 
-
-@pytest.fixture(autouse=True)
-def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.operations.execute.schedules.owner_of_partitions", lambda: "")
+pytestmark = pytest.mark.usefixtures("nobody_else")
 
 
 @pytest.fixture

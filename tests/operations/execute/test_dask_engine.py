@@ -15,11 +15,11 @@ import pytest
 from dask_nodes import USER, Nodes, dask_nodes, until
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands
+from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
-from mig_opt.files.batch.journals import COMMANDS, read_journal
+from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
@@ -310,5 +310,23 @@ def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(
         InputError, match=r"n3: has no worker; start there: dask worker tcp://127.0.0.1:\d+ --resources"
     ):
         run_schedule(BATCH, PLAN, commands(tmp_path, 0), devices=["n1/0", "n3/0"], user=USER, **options)
+    os.kill(nodes.worker_of("n2"), signal.SIGSTOP)
+    begin = time.monotonic()
+    with pytest.raises(InputError, match=r"n2: its worker has not answered for 8 s"):
+        run_schedule(BATCH, PLAN, commands(tmp_path, 0), devices=DEVICES, user=USER, **options)
+    assert time.monotonic() - begin < 10
     assert not (tmp_path / "j").exists()
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
+
+
+@pytest.mark.deep
+def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes: Nodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path)
+    words = commands(tmp_path, 0)
+    write_journal(Journal(BATCH, PLAN, words, tuple(DEVICES), str(tmp_path), "ab", USER, nodes.engine), client.journal)
+    assert undo_schedule(client.journal) == []
+    assert places(nodes) == NOTHING
+    os.kill(nodes.scheduler.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
+    assert time.monotonic() - begin < 12
