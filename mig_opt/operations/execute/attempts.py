@@ -59,12 +59,8 @@ def name_of_try(batch: Batch, task: str, attempt: int) -> str:
 def account_of(user: str) -> pwd.struct_passwd | None:
     """Return the account as which commands are to run; None if nobody is named, and this process is not root's.
 
-    Where root names nobody, it is who has called it by sudo.
-
-    Raises
-    ------
-    InputError
-        If there is no such user, this process may not run anything as that one, or it is root's and nobody is named.
+    Where root names nobody, it is who has called it by sudo. A user is refused that there is not, or as whom this
+    process may not run anything; so is root that names nobody.
     """
     own, caller = os.geteuid(), os.environ.get("SUDO_USER", "")
     if not user and own != 0:

@@ -103,13 +103,7 @@ def _check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initi
 
 
 def check_this_machine(batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> list[Problem]:
-    """Return everything on this machine that keeps a plan from being executed, as :func:`check_machines`.
-
-    Raises
-    ------
-    DriverError
-        If GPUs of this machine are meant, and there is no driver to ask.
-    """
+    """Return everything on this machine that keeps a plan from being executed; raise if it cannot be asked."""
     with Machines(Path(), ".", Patience(limit=0)) as machines:
         if any("/" not in name for name in device_names(batch, devices) or [""]):
             machines.driver()

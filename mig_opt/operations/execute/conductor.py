@@ -28,13 +28,7 @@ _MOST_STARTS = 3
 
 
 def engine_of(name: str) -> Engine:
-    """Return the engine that a name stands for: ``dask://HOST:PORT``.
-
-    Raises
-    ------
-    InputError
-        If there is no such engine, or it cannot be reached.
-    """
+    """Return the engine that a name stands for: ``dask://HOST:PORT``."""
     kind, _, address = name.partition("://")
     if kind == "dask" and address:
         from mig_opt.operations.execute.dask_engine import DaskEngine
@@ -45,13 +39,7 @@ def engine_of(name: str) -> Engine:
 
 @contextlib.contextmanager
 def checked_engine(engine: str | Engine, parts: Mapping[str, Journal], *, begun: bool) -> Iterator[Engine]:
-    """Give an engine that finds nothing that keeps parts from being carried out; at the end it is closed.
-
-    Raises
-    ------
-    InputError
-        With everything that it finds.
-    """
+    """Give an engine that finds nothing that keeps parts from being carried out; at the end it is closed."""
     with contextlib.closing(engine_of(engine) if isinstance(engine, str) else engine) as known:
         problems = known.check(parts, begun=begun)
         if problems:

@@ -6,6 +6,7 @@ worker is found by its resource ``mig-HOST``; work that is pinned by the name of
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import itertools
 import logging
@@ -37,18 +38,7 @@ _INSECURE = (
 
 
 class DaskEngine:
-    """The engine ``dask://HOST:PORT``.
-
-    Parameters
-    ----------
-    address : str
-        Host and port of the scheduler.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, no scheduler answers, or the way to it is neither encrypted nor within this machine.
-    """
+    """The engine ``dask://HOST:PORT``; refused if the way to it is neither encrypted nor within this machine."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -147,10 +137,9 @@ class DaskEngine:
                     yield Problem(host, f"its worker {address} has no TLS; {_INSECURE}")
 
     def _version_of_scheduler(self) -> str:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             return str(_timely(lambda: self._client.run_on_scheduler(metadata.version, "mig-opt"), SILENT_S))
-        except metadata.PackageNotFoundError:
-            return "not at all"
+        return "not at all"
 
     def _answers(self, calls: Mapping[str, tuple[Any, ...]]) -> Iterator[tuple[str, Any]]:
         """Yield the answer of each node, an exception where it is one, or does not come."""

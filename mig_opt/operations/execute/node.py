@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,9 @@ from mig_opt.operations.execute.engines import Progress
 from mig_opt.operations.execute.parts import JOURNAL, arguments_of, lock_of, write_part
 
 _RUN = re.compile(r"[0-9a-f]{1,64}")
+_STARTED: list[subprocess.Popen[bytes]] = []
+"""Processes that this one has started, and that are asked for their ends."""
+
 _MOST_TEXT = 4000
 """Bytes of what a process has said last."""
 
@@ -30,12 +34,8 @@ _MOST_TEXT = 4000
 def state_folder() -> Path:
     """Return the folder for parts of executions, which only the user of this process may enter.
 
-    It is ``MIG_OPT_STATE``, or ``/var/lib/mig-opt`` of root and ``~/.local/state/mig-opt`` of others.
-
-    Raises
-    ------
-    InputError
-        If it is another user's, a link, or open to others.
+    It is ``MIG_OPT_STATE``, or ``/var/lib/mig-opt`` of root and ``~/.local/state/mig-opt`` of others. One that is
+    another user's, a link or open to others is refused.
     """
     home = Path("/var/lib/mig-opt") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "mig-opt"
     folder = Path(os.environ.get("MIG_OPT_STATE") or home)
@@ -72,8 +72,9 @@ def begin(host: str, part: Journal, undo: bool) -> None:
             return
         if not (folder / JOURNAL).exists():
             write_part(part, folder)
-        environment = {"MIG_OPT_HOST": host}
-        attempts.begin(name, [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"], environment)
+        program = [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]
+        _STARTED[:] = [process for process in _STARTED if process.poll() is None]
+        _STARTED.append(attempts.begin(name, program, {"MIG_OPT_HOST": host}))
 
 
 def look(host: str, run: str, seen: int, undo: bool) -> Progress:

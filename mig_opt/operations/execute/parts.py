@@ -47,15 +47,8 @@ exec mig-opt run {words} "$@"
 def cut(whole: Journal) -> dict[str, Journal]:
     """Return the plan of each node, as a journal in which nothing has happened, by the name of the node.
 
-    Parameters
-    ----------
-    whole : Journal
-        A plan whose GPUs are ``host/index``, ``host/UUID`` or ``host/address``.
-
-    Raises
-    ------
-    InputError
-        If a GPU has no host, a name is none of a host, or a node has operations but no task.
+    The GPUs of the whole are ``host/index``, ``host/UUID`` or ``host/address``. One without a host is refused, and a
+    node with operations but without a task.
 
     Examples
     --------
@@ -133,19 +126,9 @@ class Gathering:
 
 
 def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
-    """Return the journal of the whole from those of its nodes, as if all of them had begun together.
+    """Return the journal of the whole from those of the nodes that have begun, as if they had begun together.
 
-    Parameters
-    ----------
-    whole : Journal
-        The plan.
-    parts : mapping of str to Journal
-        The journals of the nodes that have begun.
-
-    Raises
-    ------
-    InputError
-        If a journal is not the one of the plan.
+    A journal of another plan is refused.
     """
     plans = cut(whole)
     wrong = [
@@ -194,19 +177,8 @@ def split(whole: Journal, folder: Path) -> list[str]:
     """Write a plan as one plain part for each node; return the names of the nodes.
 
     The folder ``nodes/NAME`` has the batch, the schedule and the commands of a node, and ``run.sh``, which carries them
-    out there by ``mig-opt run``. :func:`gather` reads the journals that these leave.
-
-    Parameters
-    ----------
-    whole : Journal
-        The plan.
-    folder : Path
-        A folder that does not exist, or is empty.
-
-    Raises
-    ------
-    InputError
-        As :func:`cut`, or if the folder cannot be written.
+    out there by ``mig-opt run``. :func:`gather` reads the journals that these leave. A folder with something in it is
+    refused.
     """
     plans = cut(whole)
     try:
@@ -232,18 +204,7 @@ def split(whole: Journal, folder: Path) -> list[str]:
 
 
 def gather(folder: Path) -> Journal:
-    """Return the journal of a plan that :func:`split` has written, from those of its nodes as far as they are there.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        If it is no such folder, no node has a journal, or one is damaged or of another plan.
-    """
+    """Return the journal of a plan that :func:`split` has written, from those of its nodes as far as they are there."""
     whole = read_journal(folder / _PLAN)
     paths = {host: folder / _NODES / host / JOURNAL for host in cut(whole)}
     parts = {host: read_journal(path) for host, path in paths.items() if path.exists()}

@@ -105,6 +105,8 @@ class Client:
         """Check that everything has been done once, measured rightly, and is taken back by ``--undo``."""
         whole = read_journal(self.journal)
         assert whole.ended
+        steps = [event for event in whole.events if event.instance is not None or event.task is not None]
+        assert len(set(steps)) == len(steps), "an event is told twice"
         assert Counter(line[0] for line in ran(self.folder, "end")) == Counter("abc")
         assert Counter(line[0] for line in ran(self.folder, "begin")) == Counter("abc") + Counter(again)
         assert sorted(run.task for run in whole.runs()) == ["a", "b", "c"]
@@ -217,6 +219,7 @@ def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> No
     client = Client(nodes, tmp_path)
     process = client.start()
     until(lambda: client.begun("a"))
+    until(lambda: "run" in [event.kind for event in read_journal(client.journal).events])
     process.kill()
     process.communicate()
     time.sleep(2)  # meanwhile the nodes go on

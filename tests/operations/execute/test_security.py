@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.execute import node
 from mig_opt.operations.execute.node import folder_of, state_folder
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
@@ -89,6 +91,32 @@ def test_state_is_kept_in_no_folder_that_others_may_enter(
         InputError, match=r"state: must be a folder of this user that nobody else may enter \(mode 0700\)"
     ):
         state_folder()
+
+
+@pytest.mark.deep
+def test_each_deed_on_a_node_may_be_done_twice(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # of the user
+    for key, value in (machine.environment | {"MIG_OPT_STATE": str(tmp_path / "state")}).items():
+        monkeypatch.setenv(key, value)
+    words = Commands({"a": ("sh", "-c", f"echo ran >>{tmp_path}/ran; sleep 0.5")})
+    part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path), "ab", USER)
+    node.interrupt("n1", "ab")
+    for _ in range(2):
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda _: node.begin("n1", part, undo=False), range(3)))
+        until(lambda: node.look("n1", "ab", 0, undo=False).state == "ended")
+        found = node.look("n1", "ab", 0, undo=False)
+        assert found.code == 0, found.text
+        assert (tmp_path / "ran").read_text() == "ran\n"
+    assert node.look("n1", "ab", len(found.journal), undo=False).journal == b""
+    assert len(machine.instances(0)) == 1
+    for _ in range(2):
+        node.begin("n1", part, undo=True)
+        until(lambda: node.look("n1", "ab", 0, undo=True).state == "ended")
+        assert node.look("n1", "ab", 0, undo=True).code == 0
+        assert machine.instances(0) == []
 
 
 # Users
