@@ -17,7 +17,15 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Lifetime, Operation, OperationKind, Run, Schedule, lifetimes_with_runs
+from mig_opt.batch.schedule import (
+    Lifetime,
+    Operation,
+    OperationKind,
+    Run,
+    Schedule,
+    lifetimes_with_runs,
+    replanned,
+)
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.rules.checks import check_values
@@ -37,6 +45,7 @@ EventKind = Literal[
     "ran",
     "died",
     "refused",
+    "replan",
     "stop",
     "silent",
     "heard",
@@ -49,7 +58,7 @@ EventKind = Literal[
 heard of it for a while) and ``heard`` are of a node; ``found`` (it exists from the beginning), ``create``,
 ``created``, ``destroy``, ``destroyed`` and ``lost`` (it was gone) are of an instance; ``run``,
 ``ran`` and ``died`` (without an end of its own) are of a try at a task; ``refused`` says why an instance could not be
-created or destroyed.
+created or destroyed; ``replan`` is a new plan for what has not begun on some GPUs, from then on.
 """
 
 _Spans = Mapping[tuple[OperationKind, int], Sequence[float]]
@@ -143,11 +152,13 @@ class Event:
     number : int or None
         Of the same: the driver's number.
     others : tuple of int
-        Of an intention to create: the numbers of the instances that exist on the GPU.
+        Of an intention to create: the numbers of the instances that exist on the GPU. Of a new plan: its GPUs.
     code : int or None
         Of a task that has ended: its exit code.
     text : str
-        Why something was refused, or which node is silent.
+        Why something was refused, which node is silent, or what a new plan gains.
+    schedule : Schedule or None
+        Of a new plan: when what had not begun is to be done, in seconds since the execution began.
     """
 
     time: float
@@ -160,6 +171,7 @@ class Event:
     others: tuple[int, ...] = ()
     code: int | None = None
     text: str = ""
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(EventKind):
@@ -207,6 +219,8 @@ class Journal:
         The user as whom the commands run; empty for the one who carries out the plan.
     engine : str
         What carries it out on other machines, as ``--engine`` has it; empty if it is carried out on this machine.
+    replan : float or None
+        Share of its time by which a task may deviate before what has not begun is planned anew; None for never.
     events : list of Event
         Everything so far, in order.
     """
@@ -219,16 +233,43 @@ class Journal:
     run: str = ""
     user: str = ""
     engine: str = ""
+    replan: float | None = None
     events: list[Event] = field(default_factory=list)
 
     @cached_property
+    def stages(self) -> list[list[Lifetime]]:
+        """The planned lifetimes at first, and after each new plan: those known, and new ones behind."""
+        stages = [lifetimes_with_runs(self.batch, self.schedule)]
+        alive: set[int] = set()
+        for event in self.events:
+            if event.kind == "replan" and event.schedule is not None:
+                stages.append(replanned(self.batch, stages[-1], alive, event.schedule, event.others))
+            elif event.instance is not None and event.kind in ("created", "found"):
+                alive.add(event.instance)
+            elif event.instance is not None and event.kind in ("destroyed", "lost"):
+                alive.discard(event.instance)
+        return stages
+
+    @property
     def lifetimes(self) -> list[Lifetime]:
-        """The planned lifetimes of all instances, with their runs."""
-        return lifetimes_with_runs(self.batch, self.schedule)
+        """The lifetimes of all instances as the last plan has them, with their runs."""
+        return self.stages[-1]
+
+    @cached_property
+    def planned_runs(self) -> dict[str, Run]:
+        """The run of each task as the last plan in which it had not begun has it."""
+        return {run.task: run for each in self.lifetimes for run in each.runs}
+
+    def append(self, event: Event) -> None:
+        """Add what has happened."""
+        self.events.append(event)
+        if event.kind == "replan":
+            for known in ("stages", "instance_of", "planned_runs"):
+                self.__dict__.pop(known, None)
 
     @cached_property
     def instance_of(self) -> dict[str, int]:
-        """The instance of each task in the plan."""
+        """The instance of each task in the last plan."""
         return {run.task: index for index, each in enumerate(self.lifetimes) for run in each.runs}
 
     @property

@@ -9,7 +9,7 @@ import bisect
 import dataclasses
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
@@ -272,6 +272,27 @@ def lifetimes_with_runs(batch: Batch, schedule: Schedule) -> list[Lifetime]:
         (lifetime for there in found.values() for lifetime in there),
         key=lambda lifetime: (lifetime.gpu, lifetime.begin, lifetime.start),
     )
+
+
+def replanned(
+    batch: Batch, known: Sequence[Lifetime], alive: Collection[int], schedule: Schedule, gpus: Collection[int]
+) -> list[Lifetime]:
+    """Return the lifetimes of an execution after a new plan for what has not begun on some GPUs.
+
+    Those known stay in their order: one that is alive, by index, goes on as the new plan has it, one that was to come
+    has no runs any more. New ones are behind them.
+    """
+    place = {known[index].location: index for index in alive if known[index].gpu in gpus}
+    initial = tuple(LiveInstance(*location, 0.0) for location in place)
+    following = lifetimes_with_runs(batch.replace(initial=initial), schedule)
+    moved = {run.task for run in schedule.runs}
+    found = [dataclasses.replace(each, runs=[run for run in each.runs if run.task not in moved]) for each in known]
+    for each in following:
+        if each.initial:
+            going_on = found[place[each.location]]
+            going_on.destroyed, going_on.close, going_on.end = each.destroyed, each.close, each.end
+            going_on.runs += each.runs
+    return found + [each for each in following if not each.initial]
 
 
 @dataclass(frozen=True, slots=True)

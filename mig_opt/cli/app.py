@@ -20,6 +20,7 @@ from mig_opt.cli.answers import Answer, Call
 from mig_opt.cli.commands import COMMANDS, GROUPS, heading
 from mig_opt.cli.errors import begin_log, report
 from mig_opt.cli.gpus import named_gpu
+from mig_opt.cli.options import BARE
 from mig_opt.cli.streams import prepare_streams
 from mig_opt.texts import number_in
 
@@ -58,6 +59,7 @@ class Sections(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command of the first two words if there is one, else that of the first."""
+        args = [BARE.get(argument, argument) for argument in args]
         name = " ".join(args[:2])
         return (name, self.commands[name], args[2:]) if name in self.commands else super().resolve_command(ctx, args)
 

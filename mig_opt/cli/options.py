@@ -60,6 +60,9 @@ Costs = Annotated[
 ]
 Start = Annotated[str | None, "STATE", "--from", "Instances that there are: a file of mig-opt state import."]
 
+BARE = {"--replan": "--replan=20%"}
+"""Options whose value may be left out, with the one that is meant then."""
+
 Method = Annotated[
     str, Option(metavar="NAME", help="One of: mig-opt methods.", autocompletion=completion.methods_of_command)
 ]

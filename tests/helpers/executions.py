@@ -12,6 +12,7 @@ from typing import Any
 
 from nvml_machine import Machine
 
+from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
@@ -48,7 +49,7 @@ class World:
 
     machine: Machine
     batch: Batch
-    seconds: Mapping[str, float]  # that each task takes in truth
+    seconds: Mapping[str, float | Mapping[int, float]]  # that each task takes in truth, perhaps by compute slices
     codes: Mapping[str, int] = field(default_factory=dict)  # exit codes other than 0
     now: float = BEGINNING
     attempts: dict[str, Attempt] = field(default_factory=dict)
@@ -130,6 +131,7 @@ class Simulated(Machines):
         self.world, self._driver = world, driver
         self._operations: list[tuple[float, int, Any, Exception | None]] = []
         self._watched: dict[str, str] = {}
+        self._planned: list[Done] = []
 
     def driver(self) -> Nvml:
         return self._driver
@@ -156,9 +158,15 @@ class Simulated(Machines):
             environment["MIG_OPT_PROFILE"],
             environment["MIG_OPT_START"],
         )
-        world.attempts[name] = Attempt(task, world.now + world.seconds[task], world.codes.get(task, 0))
+        seconds = world.seconds[task]
+        if not isinstance(seconds, float):
+            seconds = seconds[int(environment["MIG_OPT_PROFILE"].partition("g")[0])]
+        world.attempts[name] = Attempt(task, world.now + seconds, world.codes.get(task, 0))
         self._watched[name] = task
         world.point()
+
+    def work_out(self, action: Callable[[], Any]) -> None:
+        self._planned = [*self._planned, Done(None, None, self.world.now, action())]
 
     def adopt(self, task: str, name: str) -> None:
         self._watched[name] = task
@@ -171,6 +179,8 @@ class Simulated(Machines):
 
     def next(self, until: float | None) -> Done | None:
         world = self.world
+        if self._planned:
+            return self._planned.pop()
         ends = [(world.attempts[name].end, 1, name) for name in self._watched]
         ends += [(entry[0], 0, str(index)) for index, entry in enumerate(self._operations)]
         first = min(ends, default=None)
@@ -195,21 +205,26 @@ class Simulated(Machines):
         self.world.point()
 
 
+def far_rest(batch: Batch, schedule: Schedule, _: float) -> Schedule | None:
+    """Plan anew by the quickest method."""
+    return solve(batch, "far", initial=schedule).schedule
+
+
 class Execution:
     """An execution in a world, from a file that survives deaths."""
 
-    def __init__(self, world: World, schedule: Schedule, path: Path) -> None:
+    def __init__(self, world: World, schedule: Schedule, path: Path, *, replan: float | None = None) -> None:
         commands = Commands({task.name: ("true",) for task in world.batch.tasks})
         gpus = tuple(map(Machine.uuid, range(world.batch.gpus)))
         self.world, self.path = world, path
-        JournalFile(path, Journal(world.batch, schedule, commands, gpus)).close()
+        JournalFile(path, Journal(world.batch, schedule, commands, gpus, replan=replan)).close()
 
     def go(self, *, undo: bool = False, patience: Patience | None = None) -> Any:
         """Execute until the end or until death; return what the executor returns."""
         with Nvml(patience or Patience(limit=120), sleep=self.world.sleep) as driver, _File(self.path) as file:
             driver._nvml = _Bindings(driver._nvml, self.world)
             file.world = self.world
-            executor = Executor(file, Simulated(self.world, driver))
+            executor = Executor(file, Simulated(self.world, driver), planner=far_rest)
             return executor.undo() if undo else executor.execute()
 
 

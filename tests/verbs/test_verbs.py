@@ -52,7 +52,7 @@ def test_the_face_is_small() -> None:
 
 def test_choices_are_those_of_what_is_called() -> None:
     assert set(plans.OPTIMA) == {*get_args(TraceGoal), *get_args(AdmissionGoal)}
-    assert {*FORMATS, "state"} == {form for form, entry in files.IMPORTERS.items() if "observe" in entry}
+    assert {*FORMATS, "state"} == {form for form, entry in files.IMPORTERS.items() if entry == files._STATE}
     assert set(get_args(BatchName)) == set(mig_opt.instance_names())
     assert set(get_args(DemandName)) == set(mig_opt.instance_names("demand"))
 

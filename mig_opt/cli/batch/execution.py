@@ -36,8 +36,7 @@ class _View:
         elif event.kind in ("ran", "died") and event.task is not None:
             self._running = {task: begun for task, begun in self._running.items() if task != event.task}
             self._ended += event.kind == "ran"
-            (planned,) = (one.end for one in journal.schedule.runs if one.task == event.task)
-            self._late = event.time - journal.began - planned
+            self._late = event.time - journal.began - journal.planned_runs[event.task].end
         elif event.kind in ("create", "destroy") and event.instance is not None:
             place = journal.lifetimes[event.instance]
             name = gpu_name(journal.batch.devices, place.gpu)
@@ -59,8 +58,9 @@ class _View:
         now = time.time() - journal.began
         total, late = len(journal.batch.tasks), self._late
         behind = f"{abs(late):.1f} s {'behind' if late > 0 else 'ahead of'} the plan"
-        lines = [f"{now:.1f} s of {journal.schedule.makespan:.1f} s   {self._ended} of {total} tasks   {behind}"]
-        planned = {one.task: one for one in journal.schedule.runs}
+        planned = journal.planned_runs
+        end = max(one.end for one in planned.values())
+        lines = [f"{now:.1f} s of {end:.1f} s   {self._ended} of {total} tasks   {behind}"]
         for task, begun in list(self._running.items())[:8]:
             one = planned[task]
             begin = begun - journal.began
@@ -97,4 +97,4 @@ def _say_event(journal: Journal, event: Event) -> None:
     what = event.task or ("" if event.instance is None else str(journal.lifetimes[event.instance]))
     code = f", exit code {event.code}" if event.code else ""
     text = f": {event.text}" if event.text else ""
-    say(f"{event.time - journal.began:9.3f} s  {event.kind} {what}{code}{text}".rstrip())
+    say(f"{event.time - journal.began:9.3f} s  {f'{event.kind} {what}'.rstrip()}{code}{text}")

@@ -17,7 +17,7 @@ from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.checks import refuse
-from mig_opt.cli.inputs import load_batch, parsed_devices
+from mig_opt.cli.inputs import load_batch, parsed_devices, parsed_share
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Points, Report, Table, bad, good
 from mig_opt.texts import in_seconds, plural, seconds
@@ -50,6 +50,12 @@ def run(
     dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,
     resume: Annotated[Path | None, "JOURNAL", "Go on with an execution."] = None,
     undo: Annotated[Path | None, "JOURNAL", "End its tasks; destroy the instances that it made."] = None,
+    replan: Annotated[
+        str | None,
+        "SHARE",
+        "--replan",
+        "Plan anew what has not begun when a task deviates by more than a share of its time; alone: 20%.",
+    ] = None,
     restartable: Annotated[
         bool, "Go on if the journal exists; wait while another process has it; SIGTERM is Ctrl-C."
     ] = False,
@@ -83,6 +89,7 @@ def run(
     path = resume or undo or journal or Path(_JOURNAL)
     if resume or undo or gather:
         fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run or None, "--split": split}
+        fresh |= {"--replan": replan}
         fresh |= {"--resume": resume, "--undo": undo} if gather else {"--journal": journal}
         for name, value in fresh.items():
             call.require(
@@ -108,14 +115,21 @@ def run(
         problem = call.attempt(load_batch, str(batch), given)
         plan, words = call.attempt(read, Schedule, str(schedule)), call.attempt(read, Commands, str(commands))
         names = call.attempt(parsed_devices, devices, None if problem is None else problem.gpus)
+        share = None if replan is None else call.attempt(parsed_share, "--replan", replan)
         call.finish()
         if split is not None:
-            return _split(plan_of_nodes(problem, plan, words, names, user=user), split)
+            return _split(plan_of_nodes(problem, plan, words, names, user=user, replan=share), split)
         if dry_run:
             return Answer(_rehearsal(problem, plan, words, names, engine=engine, user=user))
         with shown_execution(quiet=call.quiet) as observe:
             execution = run_schedule(
-                problem, plan, words, journal=path, devices=names, user=user, engine=engine, observe=observe
+                *(problem, plan, words),
+                journal=path,
+                devices=names,
+                user=user,
+                engine=engine,
+                observe=observe,
+                replan=share,
             )
     return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
 
@@ -259,6 +273,7 @@ def _facts(execution: Execution) -> list[tuple[str, str | None]]:
         ("tasks", f"{done} of {plural(total, 'task')} ended"),
         ("planned", in_seconds(execution.planned_makespan)),
         ("measured", in_seconds(execution.makespan)),
+        ("planned anew", None if journal.replan is None else plural(len(journal.stages) - 1, "time")),
         ("difference", f"{late:+.3f} s{share}" if execution.complete else None),
         ("of that", because if execution.complete else None),
         ("create s", ", ".join(f"{size}g {cost:.3f}" for size, cost in costs.create.items())),

@@ -7,19 +7,21 @@ import fcntl
 import json
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Event, Journal
-from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import InputError, Problem
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, write_text, writing_to
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_object, read_value
+from mig_opt.rules.vocabulary import Share
 
 _SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"
@@ -38,6 +40,7 @@ class JournalHead:
     run: str = ""
     user: str = ""
     engine: str = ""
+    replan: Share | None = None
     name: str = ""
 
 
@@ -111,7 +114,7 @@ def take_lines(journal: Journal | None, data: bytes, source: str) -> tuple[Journ
         findings.check()
         _check_event(event, journal, number, findings)
         findings.check()
-        journal.events.append(event)
+        journal.append(event)
     return journal, end
 
 
@@ -153,7 +156,8 @@ def _head(raw: Raw, findings: Findings) -> Journal:
         findings.add("gpus", f"has {len(head.gpus)} entries for {head.batch.gpus} GPUs; give one for each GPU")
     findings.check()
     batch = head.batch.replace(name=head.name)
-    return Journal(batch, head.schedule, head.commands, head.gpus, head.folder, head.run, head.user, head.engine)
+    plan = batch, head.schedule, head.commands, head.gpus
+    return Journal(*plan, head.folder, head.run, head.user, head.engine, head.replan)
 
 
 def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:
@@ -163,6 +167,23 @@ def _check_event(event: Event, journal: Journal, number: int, findings: Findings
         findings.add(f"{where}.instance", f"must be from 0 to {most}, is {event.instance}")
     if event.task is not None and event.task not in journal.instance_of:
         findings.add(f"{where}.task", f"the plan has no task {event.task!r}")
+    if event.kind == "replan" and event.schedule is None:
+        findings.add(f"{where}.schedule", "is missing; the line is damaged")
+    if event.schedule is not None:
+        _check_schedule(event.schedule, journal, f"{where}.schedule", findings)
+
+
+def _check_schedule(schedule: Schedule, journal: Journal, where: str, findings: Findings) -> None:
+    """Note what a new plan names that there is not."""
+    lists: dict[str, Sequence[Run | Operation]] = {"runs": schedule.runs, "operations": schedule.operations or ()}
+    for key, parts in lists.items():
+        for index, part in enumerate(parts):
+            path = f"{where}.{key}[{index}]"
+            if isinstance(part, Run) and part.task not in journal.instance_of:
+                findings.add(f"{path}.task", f"the plan has no task {part.task!r}")
+            if not 0 <= part.gpu < journal.batch.gpus:
+                findings.add(f"{path}.gpu", f"must be from 0 to {journal.batch.gpus - 1}, is {part.gpu}")
+            findings.extend(problems_of(journal.batch.gpu.placement, part.profile, part.start), path)
 
 
 class JournalFile:
@@ -226,7 +247,7 @@ class JournalFile:
 
         A crash of this machine is survived by no instance and no task of it, so that nothing has to wait for the disk.
         """
-        self.journal.events.append(event)
+        self.journal.append(event)
         self._append(encoded(event))
         if not self._syncer.is_alive():
             self._syncer.start()
@@ -270,5 +291,5 @@ def _encoded_head(journal: Journal) -> dict[str, Any]:
         head["name"] = journal.batch.name
     head |= {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
     head |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus)}
-    known = {"run": journal.run, "user": journal.user, "engine": journal.engine}
-    return {**head, "folder": journal.folder, **{key: value for key, value in known.items() if value}}
+    known = {"run": journal.run, "user": journal.user, "engine": journal.engine, "replan": journal.replan}
+    return {**head, "folder": journal.folder, **{key: value for key, value in known.items() if value not in ("", None)}}

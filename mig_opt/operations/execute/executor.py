@@ -10,115 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
 
 from mig_opt.batch.journal import Event, EventKind, Journal
-from mig_opt.batch.schedule import Lifetime
+from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import DriverError
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.gpu.model import Placement
 from mig_opt.operations.driver import MigInstance
 from mig_opt.operations.execute.attempts import Outcome, name_of_try
+from mig_opt.operations.execute.lanes import Lane, follow_plan, lanes_of
 from mig_opt.operations.execute.machines import Done, Machines
-
-State = Literal["planned", "creating", "live", "destroying", "gone", "refused"]
-"""States of an instance. A refused one is not tried again before the execution is resumed."""
-
-
-@dataclass(slots=True)
-class Lane:
-    """An instance of the plan, and where it is on its way."""
-
-    planned: Lifetime
-    placement: Placement
-    before: frozenset[int]  # the instances that have to be gone before this one is created
-    waiting: deque[str]  # tasks that have not begun
-    state: State = "planned"
-    running: str | None = None
-    attempts: dict[str, int] = field(default_factory=dict)  # the number of tries at each task
-    # Of the instance that was made: the driver's names for it.
-    uuid: str = ""
-    number: int | None = None
-    # The instances that existed when a creation began.
-    others: tuple[int, ...] = ()
-
-    @property
-    def idle(self) -> bool:
-        """True if no task runs, and none waits."""
-        return not self.waiting and self.running is None
-
-    @property
-    def complete(self) -> bool:
-        """True if the instance is where the plan leaves it, and its tasks have ended."""
-        return self.idle and self.state == ("live" if self.planned.destroyed is None else "gone")
-
-    def own(self, there: tuple[MigInstance, ...]) -> MigInstance | None:
-        """Return the instance among those that exist, if it is still the one that was made."""
-        for one in there:
-            half_destroyed = self.state == "destroying" and not one.computes
-            if one.number == self.number and one.at(self.placement) and (one.uuid == self.uuid or half_destroyed):
-                return one
-        return None
-
-    def half_made(self, there: tuple[MigInstance, ...]) -> MigInstance | None:
-        """Return what a creation without an end has made: at its place, not there before, and used by nobody."""
-        found = (one for one in there if one.at(self.placement) and one.number not in self.others)
-        return next((one for one in found if not one.processes), None)
-
-    def forget(self) -> None:
-        """Forget an instance that is gone, so that it is made again if it is still needed."""
-        self.uuid, self.number = "", None
-        spare = self.idle and self.planned.destroyed is not None
-        self.state = "gone" if spare else "refused" if self.planned.initial else "planned"
-
-    def take(self, event: Event) -> None:
-        """Follow an event about the instance, or about one of its tasks."""
-        task = event.task
-        match event.kind:
-            case "create":
-                self.state, self.others = "creating", event.others
-            case "created" | "found":
-                self.state, self.uuid, self.number = "live", event.uuid, event.number
-            case "destroy":
-                self.state = "destroying"
-            case "destroyed":
-                self.state = "gone"
-            case "lost":
-                self.forget()
-            case "run" if task is not None:
-                self.attempts[task], self.running = event.attempt, task
-                with contextlib.suppress(ValueError):
-                    self.waiting.remove(task)
-            case "ran":
-                self.running = None
-            case "died" if task is not None:
-                self.running = None
-                self.waiting.appendleft(task)
-            case _:
-                pass
-
-
-def lanes_of(journal: Journal) -> list[Lane]:
-    """Return the lanes as a journal leaves them, in the order of its lifetimes."""
-    placements = [journal.batch.gpu.placement(each.profile, each.start) for each in journal.lifetimes]
-    lanes = []
-    for index, each in enumerate(journal.lifetimes):
-        before = frozenset(
-            other
-            for other in range(index)
-            if journal.lifetimes[other].gpu == each.gpu and placements[other].excludes(placements[index])
-        )
-        lanes.append(Lane(each, placements[index], before, deque(run.task for run in each.runs)))
-    for event in journal.events:
-        if event.instance is not None:
-            lanes[event.instance].take(event)
-        elif event.task is not None:
-            lanes[journal.instance_of[event.task]].take(event)
-    return lanes
-
+from mig_opt.operations.execute.replanning import Planner, Replanner, plan_rest
 
 Observer = Callable[[Journal, Event], object]
 """Is told each event, after it has been noted."""
@@ -133,11 +36,19 @@ _DIED = 137
 class Executor:
     """The execution of one plan, from wherever its journal ends."""
 
-    def __init__(self, journal: JournalFile, machines: Machines, observe: Observer | None = None) -> None:
+    def __init__(
+        self,
+        journal: JournalFile,
+        machines: Machines,
+        observe: Observer | None = None,
+        *,
+        planner: Planner = plan_rest,
+    ) -> None:
         self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
         self._uuids, self._driver = self._journal.gpus, machines.driver()
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
+        self._replanner = None if self._journal.replan is None else Replanner(self._journal, self._lanes, planner)
 
     def _note(
         self,
@@ -155,6 +66,8 @@ class Executor:
         self._file.append(event)
         if lane is not None:
             self._lanes[lane].take(event)
+        elif kind == "replan":
+            follow_plan(self._lanes, self._journal.batch, self._journal.lifetimes, event)
         if told and self._observe is not None:
             self._observe(self._journal, event)
 
@@ -170,6 +83,8 @@ class Executor:
             self._settle()
             while True:
                 until = self._dispatch()
+                if self._replanner is not None and not self._busy:
+                    until = self._replanner.consider(self._machines, until)
                 if not self._busy and until is None and all(lane.running is None for lane in self._lanes):
                     break
                 done = self._machines.next(until)
@@ -204,6 +119,8 @@ class Executor:
         task = self._lanes[index].running
         assert task is not None
         attempt = self._lanes[index].attempts[task]
+        if self._replanner is not None and outcome is not None:
+            self._replanner.ended(self._lanes[index], task, outcome.time)
         if outcome is None or outcome.code is None:
             self._note("died", index, task=task, attempt=attempt)
         else:
@@ -215,10 +132,12 @@ class Executor:
         self._stop_tasks()
         refusals = []
         for index, lane in enumerate(self._lanes):
-            if lane.planned.initial or lane.state in ("planned", "gone"):
+            if lane.state in ("planned", "gone") or (lane.planned.initial and lane.state != "destroying"):
                 continue
             there = self._there(index)
             mine = lane.half_made(there) if lane.state == "creating" else lane.own(there)
+            if lane.planned.initial and mine is not None and mine.computes:
+                continue  # its destruction has not begun: it is as it was before the execution
             if lane.state == "live":
                 self._note("destroy", index)
             try:
@@ -360,7 +279,9 @@ class Executor:
             self._take_task(done, done.task)
             return
         index = done.instance
-        assert index is not None
+        if index is None:
+            self._take_plan(done)
+            return
         lane = self._lanes[index]
         self._busy.discard(lane.planned.gpu)
         if isinstance(done.error, DriverError):
@@ -371,6 +292,28 @@ class Executor:
             self._note("created", index, done.time, uuid=done.value.uuid, number=done.value.number)
         else:
             self._note("destroyed", index, done.time)
+
+    def _take_plan(self, done: Done) -> None:
+        if done.error is not None:
+            raise done.error
+        assert self._replanner is not None
+        found = self._replanner.accepted(done.value, done.time)
+        if found is not None and self._possible(found[0]):
+            self._note("replan", others=tuple(range(self._journal.batch.gpus)), schedule=found[0], text=found[1])
+
+    def _possible(self, schedule: Schedule) -> bool:
+        """Return True if the driver can create what a new plan wants, since nothing of somebody else is in the way."""
+        own = {(lane.planned.gpu, lane.number) for lane in self._lanes}
+        for gpu, uuid in enumerate(self._uuids):
+            made = (each for each in schedule.operations or () if (each.kind, each.gpu) == ("create", gpu))
+            wanted = [self._journal.batch.gpu.placement(each.profile, each.start) for each in made]
+            try:
+                there = [one for one in self._driver.instances(uuid) if (gpu, one.number) not in own]
+                if self._driver.check(uuid, wanted) or any(one.overlaps(each) for one in there for each in wanted):
+                    return False
+            except DriverError:
+                return False
+        return True
 
     def _take_task(self, done: Done, task: str) -> None:
         if done.error is not None:

@@ -23,7 +23,7 @@ from mig_opt.operations.execute.attempts import Attempts, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Something has come to its end: an operation by its instance, or a try at a task by its name."""
+    """Something has come to its end: an operation by its instance, a try at a task by its name, or planning."""
 
     instance: int | None
     task: str | None
@@ -85,6 +85,10 @@ class Machines:
     def adopt(self, task: str, name: str) -> None:
         """Wait for a try that an earlier process has started."""
         self._later(f"task {task}", lambda: self._tries.wait(name), task=task)
+
+    def work_out(self, action: Callable[[], Any]) -> None:
+        """Have something worked out beside everything else; its end is about no instance and no task."""
+        self._later("planner", action)
 
     def _later(
         self, thread: str, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mig_opt.batch.batch import LiveInstance
 from mig_opt.batch.journal import Commands, Event, Journal
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
@@ -104,25 +104,39 @@ class Gathering:
         self._instances: dict[str, list[int]] = {host: [] for host in hosts}
         for index, each in enumerate(whole.lifetimes):
             self._instances[hosts[each.gpu]].append(index)
-        there = (at for event in whole.events if (at := self._at(event)) is not None)
-        self._taken = Counter(hosts[whole.lifetimes[at].gpu] for at in there)
+        self._gpus = {host: [gpu for gpu, own in enumerate(hosts) if own == host] for host in hosts}
+        self._count = len(whole.lifetimes)
+        self._taken = Counter(hosts[gpu] for event in whole.events if (gpu := self._gpu(event)) is not None)
 
-    def _at(self, event: Event) -> int | None:
-        return event.instance if event.task is None else self._whole.instance_of[event.task]
+    def _gpu(self, event: Event) -> int | None:
+        """Return a GPU that an event is about; None if it is about the whole."""
+        if event.kind == "replan":
+            return event.others[0]
+        at = event.instance if event.task is None else self._whole.instance_of[event.task]
+        return None if at is None else self._whole.lifetimes[at].gpu
 
     def news(self, host: str, part: Journal) -> list[Event]:
-        """Return the events of a node that are new, as those of the whole."""
-        indices = self._instances[host]
+        """Return the events of a node that are new, as those of the whole, which is told them in this order."""
+        return [self.of_whole(host, event) for event in self.raw_news(host, part)]
+
+    def raw_news(self, host: str, part: Journal) -> list[Event]:
+        """Return the events of a node that are new, at their times in the whole."""
         shift = self._whole.began - part.began
-        events = [event for event in part.events if event.instance is not None or event.task is not None]
+        events = [e for e in part.events if e.instance is not None or e.task is not None or e.kind == "replan"]
         new = events[self._taken[host] :]
         self._taken[host] = len(events)
-        return [
-            replace(
-                event, time=event.time + shift, instance=None if event.instance is None else indices[event.instance]
-            )
-            for event in new
-        ]
+        return [replace(event, time=event.time + shift) for event in new]
+
+    def of_whole(self, host: str, event: Event) -> Event:
+        """Return an event of a node as one of the whole; new plans add instances, so that the order counts."""
+        if event.schedule is None:
+            return replace(event, instance=None if event.instance is None else self._instances[host][event.instance])
+        gpus = self._gpus[host]
+        schedule = on_gpus(event.schedule, dict(enumerate(gpus)))
+        new = sum(each.kind == "create" for each in schedule.operations or ())
+        self._instances[host] += range(self._count, self._count + new)
+        self._count += new
+        return replace(event, others=tuple(gpus[gpu] for gpu in event.others), schedule=schedule)
 
 
 def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
@@ -144,8 +158,9 @@ def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
     began = min((part.began for part in parts.values() if part.began), default=0.0)
     found = replace(whole, gpus=tuple(gpus), events=[Event(began, "begin")] if began else [])
     gathering = Gathering(found)
-    events = [event for host, part in parts.items() for event in gathering.news(host, part)]
-    found.events += sorted(events, key=lambda event: event.time)
+    news = [(host, event) for host, part in parts.items() for event in gathering.raw_news(host, part)]
+    for host, event in sorted(news, key=lambda entry: entry[1].time):
+        found.append(gathering.of_whole(host, event))
     found.events += common_ends(found, plans, parts)
     return found
 
@@ -163,6 +178,7 @@ def arguments_of(part: Journal, folder: str) -> list[str]:
     user = ["--user", part.user] if part.user else []
     files = [f"{folder}/{name}" for name in ("batch.json", "schedule.json", "commands.json", JOURNAL)]
     options = ["--commands", files[2], "--devices", ",".join(part.gpus), *user, "--journal", files[3]]
+    options += [] if part.replan is None else [f"--replan={part.replan:g}"]
     return [*files[:2], *options, "--restartable"]
 
 

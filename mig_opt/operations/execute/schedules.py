@@ -23,6 +23,7 @@ from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.execute.parts import cut
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import addresses
+from mig_opt.rules.vocabulary import FROM_0_TO_1
 
 
 def run_schedule(
@@ -36,6 +37,7 @@ def run_schedule(
     engine: str | Engine = "",
     patience: Patience | None = None,
     observe: Observer | None = None,
+    replan: float | None = None,
 ) -> Execution:
     """Run a schedule on GPUs: create instances, run the tasks on them, destroy instances.
 
@@ -69,6 +71,10 @@ def run_schedule(
         How long to wait for what the driver refuses for a while; by default a minute for each operation.
     observe : callable, optional
         Is given the journal and each new event.
+    replan : float, optional
+        Share of its planned time by which a task has to deviate, or to be late, for what has not begun to be planned
+        anew, beside what goes on. A new plan is taken while no operation runs, if it ends earlier by more than the
+        seconds that planning took. By default the plan stays.
 
     Returns
     -------
@@ -85,11 +91,14 @@ def run_schedule(
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
     path = Path(journal)
+    wrong = [] if replan is None or FROM_0_TO_1.fine(replan) else [Problem("replan", FROM_0_TO_1.wrong(replan))]
     if engine:
-        return _begin_by_engine(
-            plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine), engine, path, observe
-        )
+        if wrong:
+            raise InputError(wrong)
+        plan = plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine, replan=replan)
+        return _begin_by_engine(plan, engine, path, observe)
     schedule, problems = check_plan(batch, schedule, commands, devices, user)
+    problems += wrong
     folder = str(Path.cwd())
     account = None if problems else account_of(user)
     with Machines(tasks_folder(path), folder, patience, account) as machines:
@@ -97,7 +106,7 @@ def run_schedule(
         if problems or refused:
             raise InputError([*problems, *refused])
         own = account.pw_name if account else ""
-        plan = Journal(batch, schedule, commands, gpus, folder, secrets.token_hex(8), own)
+        plan = Journal(batch, schedule, commands, gpus, folder, secrets.token_hex(8), own, replan=replan)
         with JournalFile(path, plan) as file:
             Executor(file, machines, observe).execute()
     return Execution(plan)
@@ -233,6 +242,7 @@ def plan_of_nodes(
     *,
     user: str = "",
     engine: str | Engine = "",
+    replan: float | None = None,
 ) -> Journal:
     """Return a plan for GPUs of other machines as a journal in which nothing has happened.
 
@@ -246,4 +256,4 @@ def plan_of_nodes(
         raise InputError(problems)
     gpus = tuple(map(str, addresses(batch.gpus, devices, batch.devices)))
     name = engine if isinstance(engine, str) else ""
-    return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8), user, name)
+    return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8), user, name, replan)

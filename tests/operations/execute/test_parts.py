@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +27,10 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import main
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH
-from mig_opt.files.batch.journals import COMMANDS, read_journal
+from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.execute.parts import alone, cut, gather, merged, split
+from mig_opt.operations.execute.parts import Gathering, alone, cut, gather, merged, split
 from mig_opt.validation import validate
 
 
@@ -50,16 +51,73 @@ def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
     return batch, schedule
 
 
-def carried_out(batch: Batch, schedule: Schedule, seconds: dict[str, float], folder: Path) -> Journal:
+def carried_out(
+    batch: Batch,
+    schedule: Schedule,
+    seconds: Mapping[str, float | Mapping[int, float]],
+    folder: Path,
+    *,
+    replan: float | None = None,
+) -> Journal:
     """The journal of a plan carried out in simulated time."""
     folder.mkdir()
     machine = Machine(folder, *[batch.gpu.name] * batch.gpus)
     with machine.loaded():
         for live in batch.initial:
             machine.add(live.gpu, live.profile, live.start)
-        execution = Execution(World(machine, batch, seconds), schedule, folder / "journal")
+        execution = Execution(World(machine, batch, seconds), schedule, folder / "journal", replan=replan)
         assert execution.go()
     return read_journal(execution.path)
+
+
+@settings(max_examples=25)
+@given(st.randoms(use_true_random=False))
+def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> None:
+    batch, schedule = random_plan(rng)
+    hosts = tuple(f"n{gpu}/0" for gpu in range(batch.gpus))
+    plan = Journal(batch, schedule, Commands({task.name: ("true",) for task in batch.tasks}), hosts, replan=0.1)
+    factors = {task.name: rng.uniform(0.2, 4) for task in batch.tasks}
+    seconds = {
+        task.name: {size: time * factors[task.name] for size, time in task.times.items()} for task in batch.tasks
+    }
+    busy = {run.gpu for run in schedule.runs}
+    if any(each.gpu not in busy for each in schedule.operations or ()):
+        return
+    with tempfile.TemporaryDirectory() as name:
+        plans = cut(plan)
+        assert {part.replan for part in plans.values()} == {0.1}
+        parts = {
+            host: carried_out(part.batch, part.schedule, seconds, Path(name, host), replan=0.1)
+            for host, part in plans.items()
+        }
+    found = merged(plan, parts)
+    told = Journal(batch, schedule, plan.commands, hosts)  # as an engine tells them, node by node
+    told.append(found.events[0])
+    gathering = Gathering(told)
+    for host, part in parts.items():
+        for event in gathering.news(host, part):
+            told.append(event)
+        assert gathering.news(host, part) == []
+    with tempfile.TemporaryDirectory() as name:
+        write_journal(found, Path(name, "journal"))
+        again = Gathering(read_journal(Path(name, "journal")))
+    assert [event for host, part in parts.items() for event in again.news(host, part)] == []
+    for whole in (found, told):
+        assert sum(event.kind == "replan" for event in whole.events) == sum(
+            event.kind == "replan" for part in parts.values() for event in part.events
+        )
+        for host, part in parts.items():
+            gpu = hosts.index(f"{host}/0")
+            own = {run.task: (run.begin, run.end, part.lifetimes[run.instance].location[1:]) for run in part.runs()}
+            there = {
+                run.task: (run.begin, run.end, whole.lifetimes[run.instance].location[1:])
+                for run in whole.runs()
+                if whole.lifetimes[run.instance].gpu == gpu
+            }
+            assert {task: place for task, (_, _, place) in own.items()} == {
+                task: place for task, (_, _, place) in there.items()
+            }
+        assert validate(*whole.measured()).valid
 
 
 @settings(max_examples=25)
