@@ -21,8 +21,7 @@ from mig_opt.gpu.model import (
 )
 from mig_opt.gpu.problems import operation_problems, wrong_size
 from mig_opt.method.shown import Shown
-from mig_opt.rules import wrong_type
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, wrong_type
 from mig_opt.rules.vocabulary import MOST_GPUS, Costs, Gigabytes, GpuCount, Index, Moment, Name, NotEmpty, Times
 
 LONGEST_TOTAL = 1e300

@@ -28,7 +28,7 @@ from mig_opt.batch.schedule import (
 )
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Rule
 from mig_opt.texts import plural
 

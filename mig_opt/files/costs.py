@@ -13,7 +13,7 @@ from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.gpu.problems import operation_problems
-from mig_opt.rules.checks import hints_of
+from mig_opt.rules import hints_of
 from mig_opt.rules.vocabulary import OperationSeconds
 
 

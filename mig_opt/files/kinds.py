@@ -28,7 +28,7 @@ from mig_opt.files.values import (
 )
 from mig_opt.gpu.catalogue import add_gpu, assumed_costs, catalogue, known_gpu, taken_names
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
-from mig_opt.rules.checks import hints_of
+from mig_opt.rules import hints_of
 from mig_opt.rules.vocabulary import Rule
 
 T = TypeVar("T")

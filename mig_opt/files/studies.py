@@ -25,7 +25,7 @@ from mig_opt.method.study import (
     TraceFromFile,
     TraceSource,
 )
-from mig_opt.rules.checks import hints_of, parts_of
+from mig_opt.rules import hints_of, parts_of
 
 _PAIRS = (("batches", "methods"), ("traces", "policies"))
 """Lists of a study that need each other."""

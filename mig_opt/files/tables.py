@@ -18,7 +18,7 @@ from mig_opt.files.values import Findings, Raw, defaults_of, read_value, with_pl
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules.checks import hints_of, parts_of
+from mig_opt.rules import hints_of, parts_of
 from mig_opt.texts import number_in
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")

@@ -23,7 +23,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
 from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.gpu.model import GpuModel
-from mig_opt.rules.checks import checked_value, hints_of, parts_of
+from mig_opt.rules import checked_value, hints_of, parts_of
 from mig_opt.rules.vocabulary import NullIs, Rule
 
 Raw = dict[str, Any]

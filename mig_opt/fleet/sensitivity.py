@@ -15,8 +15,7 @@ from typing import Annotated
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import PCIE_LIMIT
-from mig_opt.rules import wrong_number
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, wrong_number
 from mig_opt.rules.vocabulary import Number, Seconds, Whole
 
 _UNTOUCHED = 1e-9  # slowdowns up to this share count as none

@@ -15,7 +15,7 @@ from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import Placement
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Result
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Text, Whole
 from mig_opt.texts import plural
 

@@ -14,7 +14,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Gigabytes, GpuCount, Moment, Name, NotEmpty, Number, Times, Wanted, Whole
 from mig_opt.serving.profile_table import smallest_profile
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.problems import model_problems
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSeconds, Whole
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, TypedDict
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.method.registry import AUTO, Registry
 from mig_opt.method.result import TrajectoryPoint
-from mig_opt.rules import entries_of, wrong_type
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, entries_of, wrong_type
 from mig_opt.rules.vocabulary import Flag, Seconds, Share, Whole
 
 Stop = Callable[[TrajectoryPoint], bool]

@@ -1,22 +1,33 @@
-"""Checks of the arguments of functions: of the wrong type or out of range, each is one problem with its name as path.
+"""Checks of values, of the arguments of functions and of the fields of dataclasses, by the rules of the vocabulary.
 
-Any number that counts as one in Python is fine, those of NumPy included; ``True`` is no number, whatever Python says.
-They are the rules of :mod:`mig_opt.rules.vocabulary`, which fields of dataclasses have as annotations.
+What is of the wrong type or out of range is one problem with its name as path. Any number that counts as one in Python
+is fine, those of NumPy included; ``True`` is no number, whatever Python says. Fields have their rules
+(:mod:`mig_opt.rules.vocabulary`) in their annotations. What values have to do with each other is for the method
+``_problems`` of a class: it yields problems, and finds None in place of whatever is wrong by itself.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from numbers import Integral, Real
+from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as _type_hints
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.rules.vocabulary import FROM_0_TO_1, Number, Rule, TrueOrFalse, Whole, other_type
+from mig_opt.rules.vocabulary import FROM_0_TO_1, Number, Rule, TrueOrFalse, Wanted, Whole, other_type
 
 _Entry = TypeVar("_Entry")
 
 MOST_SEEDS = 1_000_000
 """Batches or traces of one kind in a study; more is taken for a slip of the pen."""
+
+
+# Arguments of functions
 
 
 def wrong_number(
@@ -84,3 +95,205 @@ def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tu
 def is_listed(values: object) -> TypeGuard[Iterable[Any]]:
     """Return True for what has entries, and is no text."""
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+
+
+# Fields of dataclasses
+
+
+class Hint(NamedTuple):
+    """Type of a field in parts."""
+
+    bare: Any
+    """The type without annotations, and without None."""
+    rules: tuple[Rule, ...]
+    optional: bool
+    """True if None is a value."""
+
+
+@cache
+def parts_of(hint: Any) -> Hint:
+    """Return the parts of the type of a field."""
+    rules: tuple[Rule, ...] = ()
+    optional = False
+    while True:
+        if get_origin(hint) is Annotated:
+            rules += tuple(entry for entry in hint.__metadata__ if isinstance(entry, Rule))
+            hint = hint.__origin__
+        elif get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
+            optional = True
+            hint = Union[tuple(kind for kind in get_args(hint) if kind is not type(None))]  # noqa: UP007  # made here
+        else:
+            return Hint(hint, rules, optional)
+
+
+@cache
+def hints_of(shape: type) -> Mapping[str, Any]:
+    """Return the types of the fields of a dataclass that its constructor takes, with their annotations."""
+    hints = _type_hints(shape, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(shape) if field.init}
+
+
+def checked_value(hint: Any, value: Any, path: str, problems: list[Problem]) -> Any:
+    """Return a value of a type as it has to be, None if it breaks a rule of the type; note what is wrong with it."""
+    check = _check_of(hint)
+    return check(value, path, problems) if check else value
+
+
+def check_values(instance: Any) -> None:
+    """Check an object of a dataclass that is being made: each value by its annotation, then all of them together.
+
+    Lists become tuples, and mappings by size are put in the order of the sizes.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong.
+    """
+    problems: list[Problem] = []
+    shape: Any = type(instance)
+    checks, together = _checks(shape)
+    for name, check in checks:
+        value = getattr(instance, name)
+        right = check(value, name, problems)
+        if right is not value:
+            object.__setattr__(instance, name, right)
+    if together:
+        problems += together(instance)
+    if problems:
+        raise InputError(problems)
+
+
+_Check = Callable[[Any, str, list[Problem]], Any]
+"""Returns a value as it has to be, None if it is wrong; notes what is wrong with it."""
+
+
+@cache
+def _checks(shape: type) -> tuple[tuple[tuple[str, _Check], ...], Callable[[Any], Iterator[Problem]] | None]:
+    """Return the check of each field that has one, and that of all together."""
+    checks = tuple((name, check) for name, hint in hints_of(shape).items() if (check := _check_of(hint)))
+    return checks, getattr(shape, "_problems", None)
+
+
+@cache
+def _check_of(hint: Any) -> _Check | None:
+    bare, rules, optional = parts_of(hint)
+    rules = tuple(rule for rule in rules if type(rule).fine is not Rule.fine)
+    inner = _entries_check(bare)
+    if not rules and not inner:
+        return None
+    if len(rules) == 1 and not inner:
+        fine, wrong = rules[0].fine, rules[0].wrong
+
+        def check_value(value: Any, path: str, problems: list[Problem]) -> Any:
+            if (optional and value is None) or fine(value):
+                return value
+            problems.append(Problem(path, wrong(value)))
+            return None
+
+        return check_value
+
+    def check(value: Any, path: str, problems: list[Problem]) -> Any:
+        if optional and value is None:
+            return None
+        if inner:
+            value = inner(value, path, problems)
+        for rule in rules:
+            if value is not None and not rule.fine(value):
+                problems.append(Problem(path, rule.wrong(value)))
+                return None
+        return value
+
+    return check
+
+
+def _entries_check(hint: Any) -> _Check | None:
+    """Return a check of the entries of a list or a mapping; None if there is nothing to check."""
+    if get_origin(hint) is tuple:
+        return _tuple_check(hint) if get_args(hint)[1:] == (...,) else _pair_check(hint)
+    return _mapping_check(hint) if get_origin(hint) is Mapping else None
+
+
+def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:
+    """Check an object that does not check itself when it is made."""
+    found: list[Problem] = []
+    shape: Any = type(value)
+    right = {name: check(getattr(value, name), name, found) for name, check in _checks(shape)[0]}
+    if found:
+        value = copy.copy(value)
+        for name, each in right.items():
+            object.__setattr__(value, name, each)
+        problems += (problem.below(path) for problem in found)
+    return value
+
+
+def _pair_check(hint: Any) -> _Check:
+    checks = [_check_of(inner) for inner in get_args(hint)]
+
+    def check(values: Any, path: str, problems: list[Problem]) -> Any:
+        if not is_listed(values) or len(values := tuple(values)) != len(checks):
+            problems.append(wrong_type(path, values, f"a tuple with {len(checks)} entries"))
+            return None
+        pairs = enumerate(zip(values, checks, strict=True))
+        return tuple(each(value, f"{path}[{i}]", problems) if each else value for i, (value, each) in pairs)
+
+    return check
+
+
+def _tuple_check(hint: Any) -> _Check:
+    inner = get_args(hint)[0]
+    bare, rules, optional = parts_of(inner)
+    kind, wanted = _ENTRIES.get(bare, (bare, "")) if isinstance(bare, type) else (object, "something")
+    wanted = wanted or f"a{'n' * (kind.__name__[0] in 'AEIO')} {kind.__name__}"
+    wanted = next((rule.words for rule in rules if isinstance(rule, Wanted)), wanted)
+    kind = object if optional or bare is Any else kind
+    each = _check_of(inner)
+    shape: Any = bare
+    unchecked = dataclasses.is_dataclass(bare) and not hasattr(bare, "__post_init__")
+    each = _part_check if unchecked and _checks(shape)[0] else each
+
+    def check(values: Any, path: str, problems: list[Problem]) -> Any:
+        values = tuple(values) if is_listed(values) else values
+        try:
+            values = entries_of(path, values, kind, wanted)
+        except InputError as error:
+            problems += error.problems
+            if not isinstance(values, tuple):
+                return None
+            values = tuple(entry if isinstance(entry, kind) else None for entry in values)
+        if each is None:
+            return values
+        return tuple(
+            None if entry is None else each(entry, f"{path}[{index}]", problems) for index, entry in enumerate(values)
+        )
+
+    return check
+
+
+_ENTRIES: Mapping[type, tuple[type, str]] = {
+    str: (str, "a text"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+}
+"""Kinds of entries that a tuple may have, as types and in words."""
+
+
+def _mapping_check(hint: Any) -> _Check | None:
+    key, value = get_args(hint)
+    each = _check_of(value)
+    sized = parts_of(key).bare is int
+    if each is None and not sized:
+        return None
+    bare, rules, _ = parts_of(value)
+    fines = [rule.fine for rule in rules] if _entries_check(bare) is None else []
+
+    def check(values: Any, path: str, problems: list[Problem]) -> Any:
+        if not (values.__class__ is dict or isinstance(values, Mapping)):
+            problems.append(wrong_type(path, values, "a mapping"))
+            return None
+        if sized:
+            values = dict(sorted(values.items()))
+        if each and not (len(fines) == 1 and all(map(fines[0], values.values()))):
+            values = {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}
+        return values
+
+    return check

@@ -1,6 +1,6 @@
 """Rules for values of dataclasses, which stand once, in the annotation of a field.
 
-What a constructor refuses (:func:`mig_opt.rules.checks.check_values`), what the reader of a file refuses, what both
+What a constructor refuses (:func:`mig_opt.rules.check_values`), what the reader of a file refuses, what both
 say, and the JSON Schema of the file follow from it.
 """
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.errors import Problem, nearest
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Number, Seconds
 from mig_opt.serving.rates import RateTable
 

@@ -16,8 +16,7 @@ from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.errors import Problem
 from mig_opt.method.report import Facts, good, spelled_gap, unclear
 from mig_opt.method.result import Result
-from mig_opt.rules import wrong_type
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, wrong_type
 from mig_opt.rules.vocabulary import Number
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand, wrong_demand

@@ -19,8 +19,7 @@ from typing import Annotated
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import Profile
-from mig_opt.rules import wrong_number, wrong_type
-from mig_opt.rules.checks import check_values, checked_value
+from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
 

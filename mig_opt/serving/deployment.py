@@ -16,8 +16,7 @@ from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Result, Status
 from mig_opt.method.shown import Shown
-from mig_opt.rules import wrong_type
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, wrong_type
 from mig_opt.rules.vocabulary import MOST_GPUS, Index, NullIs, Wanted
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.texts import plural

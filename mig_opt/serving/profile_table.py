@@ -13,7 +13,7 @@ from mig_opt.errors import Problem
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Gigabytes, Name, NotEmpty, PerSecond, Seconds, stated
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 from mig_opt.errors import Problem, nearest
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import NotEmpty, Number
 from mig_opt.serving.demand import Demand
 

@@ -11,7 +11,7 @@ import pytest
 
 from mig_opt.batch.batch import LiveInstance
 from mig_opt.errors import InputError, Problem
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Moment, Name, NotEmpty, Number, Seconds, Times
 
 

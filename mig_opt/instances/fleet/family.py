@@ -12,7 +12,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules.checks import checked_value
+from mig_opt.rules import checked_value
 from mig_opt.rules.vocabulary import Number, Share, Whole
 
 Kind = Literal["count", "positive", "not negative", "share", "text"]

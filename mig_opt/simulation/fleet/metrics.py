@@ -11,7 +11,7 @@ from typing import Annotated
 from mig_opt.errors import Problem
 from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Number
 
 Watts = Annotated[float, Number("watts", at_least=0)]

@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.registry import Method
-from mig_opt.rules import wrong_choice, wrong_flag
-from mig_opt.rules.checks import checked_value, hints_of, parts_of
+from mig_opt.rules import checked_value, hints_of, parts_of, wrong_choice, wrong_flag
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.texts import number_in
 

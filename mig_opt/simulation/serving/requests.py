@@ -11,8 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of
-from mig_opt.rules import wrong_integer, wrong_number, wrong_type
-from mig_opt.rules.checks import check_values
+from mig_opt.rules import check_values, wrong_integer, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Number, Share
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, Service, wrong_demand
