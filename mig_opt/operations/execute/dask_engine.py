@@ -28,7 +28,10 @@ _CONNECTING_S = 8
 """Seconds until a scheduler that does not answer is given up at the beginning."""
 
 _ASKING_S = 0.5
-"""Seconds for which an answer is waited for before others are asked."""
+"""Seconds for which an answer that has come is fetched before other nodes are looked after."""
+
+_AGAIN_S = 2.0
+"""Seconds between attempts to reach a scheduler that was lost."""
 
 _INSECURE = (
     "whoever reaches a Dask scheduler without TLS runs programs on all of its nodes; give scheduler, workers and this "
@@ -55,6 +58,7 @@ class DaskEngine:
             raise InputError([Problem("engine", _INSECURE)])
         self._address = f"{'tls' if self._encrypted else 'tcp'}://{address}"
         self._client: Any = None
+        self._again = 0.0  # when a scheduler that was lost is tried next
         self._orders: defaultdict[str, deque[Any]] = defaultdict(deque)  # to each node, not known to be done
         self._questions: dict[str, Any] = {}
         self._undone: set[str] = set()  # nodes whose parts are taken back
@@ -79,10 +83,13 @@ class DaskEngine:
         """Return True if there is a scheduler; a connection that was lost is made again."""
         if self._client is not None and self._client.status == "running":
             return True
+        if time.monotonic() < self._again:
+            return False
         self._drop()
         try:
             self._connect(2 * _ASKING_S)
         except (OSError, ValueError):
+            self._again = time.monotonic() + _AGAIN_S
             return False
         return True
 
@@ -184,6 +191,8 @@ class DaskEngine:
 
     def _answer(self, future: Any) -> tuple[bool, Progress | None]:
         """Return True if a future has come to its end, and what it is; a node that refuses has ended."""
+        if not future.done():
+            return False, None
         try:
             return True, future.result(timeout=_ASKING_S)
         except TimeoutError:

@@ -87,12 +87,15 @@ class Client:
         COMMANDS.write(commands(folder, seconds), folder / "commands.json")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start ``mig-opt run`` with some arguments; without any it begins with the plan."""
+        """Start ``mig-opt run``: it begins with the plan, unless it is to go on, or to take back."""
         files = [str(self.folder / name) for name in ("batch.json", "plan.json")]
         files += ["--commands", str(self.folder / "commands.json"), "--devices", ",".join(DEVICES)]
-        files += ["--engine", self.nodes.engine, "--user", USER, "--journal", str(self.journal)]
-        program = [sys.executable, "-m", "mig_opt.cli", "run", *(arguments or files)]
+        files += ["--engine", self.nodes.engine, "--user", USER]
+        given = list(arguments) if "--resume" in arguments or "--undo" in arguments else [*files, *arguments]
+        if not arguments:
+            given += ["--journal", str(self.journal)]
         pipe = subprocess.PIPE
+        program = [sys.executable, "-m", "mig_opt.cli", "run", *given]
         return subprocess.Popen(program, env=self.nodes.environment, stdout=pipe, stderr=pipe, text=True)
 
     def ends(self, process: subprocess.Popen[str], code: int = 0) -> str:
@@ -329,6 +332,8 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes:
     write_journal(Journal(BATCH, PLAN, words, tuple(DEVICES), str(tmp_path), "ab", USER, nodes.engine), client.journal)
     assert undo_schedule(client.journal) == []
     assert places(nodes) == NOTHING
+    client.ends(client.start("--dry-run"))
+    assert [machine.log for machine in nodes.machines.values()] == [[], []]
     os.kill(nodes.scheduler.pid, signal.SIGSTOP)
     begin = time.monotonic()
     assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
