@@ -12,6 +12,7 @@ from places import BENCH
 CUTS = {
     "batch.load_bound": "--seeds 1 --most 12",
     "batch.far_speed": "--tasks 12 --batches 3 --sizes A30:3 --seeds 2 --repeats 1",
+    "batch.deviations": "--cut",
     "batch.execution": "--cut",
     "batch.gap_study": "--cut --only small",
     "batch.search_goals": "--cut",

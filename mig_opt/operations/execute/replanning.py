@@ -57,6 +57,7 @@ class Replanner:
     def __init__(self, journal: Journal, lanes: Sequence[Lane], planner: Planner) -> None:
         assert journal.replan is not None
         self._journal, self._lanes, self._share, self._planner = journal, lanes, journal.replan, planner
+        self._tasks = {task.name: task for task in journal.batch.tasks}
         self._step = 1 + max(self._share, _LEAST_STEP)
         self._planning = False
         self._late: dict[str, float] = {}  # multiples of their times at which tasks that run are a reason
@@ -65,8 +66,7 @@ class Replanner:
 
     def _planned(self, lane: Lane, task: str) -> float:
         """Return the seconds that a task was to take on an instance."""
-        (own,) = (each for each in self._journal.batch.tasks if each.name == task)
-        return own.time_on(lane.placement.profile) or 0.0
+        return self._tasks[task].time_on(lane.placement.profile) or math.inf
 
     def ended(self, lane: Lane, task: str, time: float) -> None:
         """Compare the time that a task has taken, until a second, with what was planned."""
