@@ -64,7 +64,7 @@ def folder_of(run: str, host: str) -> Path:
 def begin(host: str, part: Journal, undo: bool) -> None:
     """Begin or go on with a part, or take it back, in a process of its own, unless one does so already."""
     folder = folder_of(part.run, host)
-    working = Path(part.folder) if Path(part.folder).is_dir() else Path.home()
+    working = Path(part.folder) if Path(part.folder).is_dir() else Path(f"~{part.user}").expanduser()
     attempts, name = Attempts(folder, working), "undo" if undo else "run"
     words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
     with _locked(folder / "begin.lock"):

@@ -100,8 +100,8 @@ def test_each_deed_on_a_node_may_be_done_twice(
     monkeypatch.undo()  # of the user
     for key, value in (machine.environment | {"MIG_OPT_STATE": str(tmp_path / "state")}).items():
         monkeypatch.setenv(key, value)
-    words = Commands({"a": ("sh", "-c", f"echo ran >>{tmp_path}/ran; sleep 0.5")})
-    part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path), "ab", USER)
+    words = Commands({"a": ("sh", "-c", f'echo "ran in $PWD" >>{tmp_path}/ran; sleep 0.5')})
+    part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path / "that the node has not"), "ab", USER)
     node.interrupt("n1", "ab")
     for _ in range(2):
         with ThreadPoolExecutor() as threads:
@@ -109,7 +109,7 @@ def test_each_deed_on_a_node_may_be_done_twice(
         until(lambda: node.look("n1", "ab", 0, undo=False).state == "ended")
         found = node.look("n1", "ab", 0, undo=False)
         assert found.code == 0, found.text
-        assert (tmp_path / "ran").read_text() == "ran\n"
+        assert (tmp_path / "ran").read_text() == f"ran in {Path(f'~{USER}').expanduser()}\n"
     assert node.look("n1", "ab", len(found.journal), undo=False).journal == b""
     assert len(machine.instances(0)) == 1
     for _ in range(2):
