@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def named_gpu(argument: str) -> str:
     """Return the name of the GPU that ``--gpu`` stands for; the model in a file ``.json`` is known from then on."""
     if not argument.lower().endswith(".json"):
-        return argument
-    from mig_opt.files.kinds import GPU
+        return argument  # without all that reads files
+    from mig_opt.files.kinds import gpu_named
 
-    return GPU.read(argument).name
+    return gpu_named(argument)
 
 
 def gpus_import(

@@ -317,6 +317,11 @@ OPERATIONS = {"operations": Annotated[OperationCosts, _Given()] | None}
 """Type of the costs of operations in files: null, or none, are those of the GPU."""
 
 
+def gpu_named(name: str, folder: Path = Path()) -> str:
+    """Return the name of a GPU: as given, or that of the model in a file ``.json``, which is looked for in a folder."""
+    return GPU.read(folder / name).name if name.lower().endswith(".json") else name
+
+
 def with_named_gpus(raw: Raw, path: str, findings: Findings) -> Raw:
     """Return an object with the names of GPUs, which are known from now on, in place of their models and files of such.
 
@@ -327,10 +332,10 @@ def with_named_gpus(raw: Raw, path: str, findings: Findings) -> Raw:
         if isinstance(value, dict) and "profiles" in value:
             model = GPU.part(value, where, findings)
             return model.name if model else REPORTED
-        if not isinstance(value, str) or not value.lower().endswith(".json"):
+        if not isinstance(value, str):
             return value
         try:
-            return GPU.read(Path(findings.source).parent / value).name
+            return gpu_named(value, Path(findings.source).parent)
         except InputError as error:
             for problem in error.problems:
                 findings.add(where, f"{value}: {': '.join(filter(None, (problem.path, problem.message)))}")

@@ -16,6 +16,7 @@ from mig_opt.batch.integer_batch import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.kinds import gpu_named
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import instance_names, load
 from mig_opt.method.options import run_options
@@ -90,7 +91,7 @@ class BatchRun(StudyRun):
             batch = load(name)
             assert isinstance(batch, Batch)
         else:
-            batch = BATCH.read(folder / source.file, gpu=source.gpu)
+            batch = BATCH.read(folder / source.file, gpu=source.gpu and gpu_named(source.gpu, folder))
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
 
     def warm_up(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import TRACE
+from mig_opt.files.kinds import gpu_named
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
@@ -67,7 +68,8 @@ class TraceRun(StudyRun):
     @classmethod
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
         """Return the trace in a file."""
-        return TRACE.read(folder / source.file, gpu=source.gpu, gpus=source.gpus)
+        gpu = source.gpu and gpu_named(source.gpu, folder)
+        return TRACE.read(folder / source.file, gpu=gpu, gpus=source.gpus)
 
     def warm_up(self) -> None:
         """Load whatever the scheduler loads; what goes wrong is left to the runs."""

@@ -112,6 +112,19 @@ def test_files_may_name_the_file_of_a_model_from_their_own_folder(
         read(FleetState, tmp_path / "state.json")
 
 
+def test_the_files_of_a_study_may_be_for_the_gpu_of_a_file(tmp_path: Path) -> None:
+    from mig_opt.studies import read_study, run_study
+
+    write(OWN, tmp_path / "f30.json")
+    (tmp_path / "tasks.csv").write_text("task,t1_s,t4_s\na,3,1\nb,2,1\n")
+    (tmp_path / "study.toml").write_text(
+        'schema = "mig-opt/study/1"\nbatches = [{file = "tasks.csv", gpu = "f30.json"}]\nmethods = [{method = "far"}]\n'
+    )
+    study = read_study(tmp_path / "study.toml")
+    rows = run_study(study, tmp_path / "rows.jsonl", folder=tmp_path).rows
+    assert [row.outcome.makespan for row in rows] == [2.13]
+
+
 def test_another_process_knows_a_gpu_that_comes_to_it() -> None:
     data = pickle.dumps(dataclasses.replace(OWN, name="K30", aliases=()))
     program = f"import pickle; from mig_opt import get_gpu; print(pickle.loads({data!r}) is get_gpu('K30'))"
