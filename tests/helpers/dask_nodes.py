@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import re
 import signal
@@ -15,8 +14,6 @@ from pathlib import Path
 
 import pytest
 from nvml_machine import ALONE, Machine
-
-USER = getpass.getuser()
 
 
 class Nodes:

@@ -47,6 +47,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 SlurmdTimeout=10
+ReturnToService=1
 KillWait=2
 MpiDefault=none
 AccountingStorageType=accounting_storage/none
@@ -54,6 +55,7 @@ JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
 SchedulerParameters=sched_interval=1,batch_sched_delay=1
 GresTypes={kinds}
+TaskProlog={root}/bin/environment
 """
 CGROUP = "CgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainDevices=no\n"
 SERVICE = """\
@@ -110,6 +112,7 @@ class Cluster:
         variables += f' STOP_SLURMD="{root}/bin/service stop slurmd-$node"'
         variables += f' START_SLURMD="{root}/bin/service start slurmd-$node"'
         self.program("on-node", f'node=$1\nshift\nexec env {variables} "$@"')
+        self.program("environment", f"cat {root}/$SLURMD_NODENAME/environment 2>{root}/log/none")
         self.environment = os.environ | {
             "PATH": path,
             "SLURM_CONF": str(root / "etc" / "slurm.conf"),
@@ -131,7 +134,7 @@ class Cluster:
         nodes = ""
         for name, value in gres.items():
             nodes += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={_port()} CPUs=4 RealMemory=1000"
-            nodes += f" Gres={value}\n"
+            nodes += f" Gres={value}\n" if value else "\n"
         (self.root / "etc" / "nodes.conf").write_text(nodes)
         conf += "Include nodes.conf\n"
         conf += f"PartitionName=main Nodes={','.join(gres)} Default=YES MaxTime=INFINITE State=UP\n"

@@ -44,7 +44,7 @@ def run(
         "LIST",
         "Index, UUID or PCI address of each GPU, after HOST/ in nodes of an engine.  [default: known, or 0,1,...]",
     ] = None,
-    engine: Annotated[str, "NAME", "What runs a part on each node: dask://HOST:PORT."] = "",
+    engine: Annotated[str, "NAME", "What runs a part on each node: dask://HOST:PORT or slurm."] = "",
     user: Annotated[str, "NAME", options.TASKS_USER] = "",
     journal: Annotated[Path | None, f"New file for everything that happens.  [default: {_JOURNAL}]"] = None,
     dry_run: Annotated[bool, "Check everything and show the steps; change nothing."] = False,

@@ -28,13 +28,17 @@ _MOST_STARTS = 3
 
 
 def engine_of(name: str) -> Engine:
-    """Return the engine that a name stands for: ``dask://HOST:PORT``."""
+    """Return the engine that a name stands for: ``dask://HOST:PORT`` or ``slurm``."""
     kind, _, address = name.partition("://")
     if kind == "dask" and address:
         from mig_opt.operations.execute.dask_engine import DaskEngine
 
         return DaskEngine(address)
-    raise InputError([Problem("engine", f"must be dask://HOST:PORT, is {name!r:.60}")])
+    if name == "slurm":
+        from mig_opt.operations.execute.slurm_engine import SlurmEngine
+
+        return SlurmEngine()
+    raise InputError([Problem("engine", f"must be dask://HOST:PORT or slurm, is {name!r:.60}")])
 
 
 @contextlib.contextmanager

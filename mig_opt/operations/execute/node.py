@@ -31,14 +31,14 @@ _MOST_TEXT = 4000
 """Bytes of what a process has said last."""
 
 
-def state_folder() -> Path:
+def state_folder(usual: Path | None = None) -> Path:
     """Return the folder for parts of executions, which only the user of this process may enter.
 
-    It is ``MIG_OPT_STATE``, or ``/var/lib/mig-opt`` of root and ``~/.local/state/mig-opt`` of others. One that is
-    another user's, a link or open to others is refused.
+    It is ``MIG_OPT_STATE``, or the ``usual`` one, by default ``/var/lib/mig-opt`` of root and
+    ``~/.local/state/mig-opt`` of others. One that is another user's, a link or open to others is refused.
     """
     home = Path("/var/lib/mig-opt") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "mig-opt"
-    folder = Path(os.environ.get("MIG_OPT_STATE") or home)
+    folder = Path(os.environ.get("MIG_OPT_STATE") or usual or home)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
@@ -52,11 +52,11 @@ def state_folder() -> Path:
     return folder
 
 
-def folder_of(run: str, host: str) -> Path:
-    """Return the folder of a part."""
+def folder_of(run: str, host: str, usual: Path | None = None) -> Path:
+    """Return the folder of a part, in that for all (:func:`state_folder`)."""
     if not _RUN.fullmatch(run):
         raise InputError([Problem("run", f"must be the name of an execution, is {run!r:.60}")])
-    folder = state_folder() / run / host
+    folder = state_folder(usual) / run / host
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -88,11 +88,15 @@ def look(host: str, run: str, seen: int, undo: bool) -> Progress:
         journal = file.read()
     if outcome is None:
         return Progress("running", journal)
-    text = ""
+    return Progress("ended", journal, outcome.code, last_words(folder / f"{name}.out"))
+
+
+def last_words(path: Path) -> str:
+    """Return what a process has said last by its output: from its last error on, if there is one."""
     with contextlib.suppress(FileNotFoundError):
-        data = (folder / f"{name}.out").read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace")
-        text = data[max(data.rfind("error: "), 0) :]
-    return Progress("ended", journal, outcome.code, text)
+        text = path.read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace")
+        return text[max(text.rfind("error: "), 0) :]
+    return ""
 
 
 def interrupt(host: str, run: str) -> None:

@@ -66,7 +66,8 @@ def run_schedule(
     user : str
         The user as whom the tasks run, where this process (or that of a node) is root's; ``root`` is one.
     engine : str or Engine
-        What carries out the parts of the nodes, such as ``dask://HOST:PORT``. By default the GPUs are in this machine.
+        What carries out the parts of the nodes: ``dask://HOST:PORT`` or ``slurm``. By default the GPUs are in this
+        machine.
     patience : Patience, optional
         How long to wait for what the driver refuses for a while; by default a minute for each operation.
     observe : callable, optional

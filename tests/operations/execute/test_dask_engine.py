@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from dask_nodes import USER, Nodes, dask_nodes, until
+from dask_nodes import Nodes, dask_nodes, until
+from node_plans import BATCH, DEVICES, END, FOREIGN, NOTHING, PLAN, USER, Client, commands, places, ran
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError
-from mig_opt.files.batch.batches import BATCH as BATCH_FILE
-from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
-from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.files.batch.journals import read_journal, write_journal
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 pytest.importorskip("distributed")
-
-BATCH = Batch((Task("a", {2: 0.3}), Task("b", {1: 0.3}), Task("c", {2: 0.3})), get_gpu("A30"), 2)
-PLAN = Schedule(
-    (
-        Run("a", 0, "2g.12gb", 0, 0.12, 0.42),
-        Run("b", 0, "1g.6gb", 0, 0.63, 0.93),
-        Run("c", 1, "2g.12gb", 0, 0.12, 0.42),
-    ),
-    (
-        Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),
-        Operation("destroy", 0, "2g.12gb", 0, 0.42, 0.52),
-        Operation("create", 0, "1g.6gb", 0, 0.52, 0.63),
-        Operation("create", 1, "2g.12gb", 0, 0.0, 0.12),
-    ),
-)
-DEVICES = ["n1/0", "n2/0"]
-FOREIGN = ("1g.6gb", 3)
-END = {"n1": {("1g.6gb", 0)}, "n2": {("2g.12gb", 0)}}
-NOTHING: dict[str, set[tuple[str, int]]] = {"n1": set(), "n2": set()}
 
 
 @pytest.fixture
@@ -53,80 +27,6 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         for machine in found.machines.values():
             machine.add(0, *FOREIGN, pid=4711)
         yield found
-
-
-def commands(folder: Path, seconds: float) -> Commands:
-    """Commands that write down their begin and their end."""
-    begin, end = (f'echo "{word} $MIG_OPT_TASK $MIG_OPT_HOST $$" >>{folder}/ran' for word in ("begin", "end"))
-    script = f"{begin}; sleep {seconds}; {end}"
-    return Commands({task.name: ("sh", "-c", script) for task in BATCH.tasks})
-
-
-def ran(folder: Path, word: str) -> list[list[str]]:
-    path = folder / "ran"
-    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-    return [line[1:] for line in lines if line[0] == word]
-
-
-def places(nodes: Nodes) -> dict[str, set[tuple[str, int]]]:
-    """The instances of each node but the one of somebody else, which is still there."""
-    found = {
-        host: {(one.profile, one.start) for one in machine.instances(0)} for host, machine in nodes.machines.items()
-    }
-    assert all(FOREIGN in there for there in found.values())
-    return {host: there - {FOREIGN} for host, there in found.items()}
-
-
-class Client:
-    """A process that carries out the plan by the cluster."""
-
-    def __init__(self, nodes: Nodes, folder: Path, seconds: float = 1.0) -> None:
-        self.nodes, self.folder, self.journal = nodes, folder, folder / "run.journal"
-        BATCH_FILE.write(BATCH, folder / "batch.json")
-        SCHEDULE.write(PLAN, folder / "plan.json")
-        COMMANDS.write(commands(folder, seconds), folder / "commands.json")
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start ``mig-opt run``: it begins with the plan, unless it is to go on, or to take back."""
-        files = [str(self.folder / name) for name in ("batch.json", "plan.json")]
-        files += ["--commands", str(self.folder / "commands.json"), "--devices", ",".join(DEVICES)]
-        files += ["--engine", self.nodes.engine, "--user", USER]
-        given = list(arguments) if "--resume" in arguments or "--undo" in arguments else [*files, *arguments]
-        if not arguments:
-            given += ["--journal", str(self.journal)]
-        pipe = subprocess.PIPE
-        program = [sys.executable, "-m", "mig_opt.cli", "run", *given]
-        return subprocess.Popen(program, env=self.nodes.environment, stdout=pipe, stderr=pipe, text=True)
-
-    def ends(self, process: subprocess.Popen[str], code: int = 0) -> str:
-        """Wait for the end of a process; return what it has said on standard error."""
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == code, err
-        return err
-
-    def check(self, *, again: tuple[str, ...] = ()) -> None:
-        """Check that everything has been done once, measured rightly, and is taken back by ``--undo``."""
-        whole = read_journal(self.journal)
-        assert whole.ended
-        steps = [event for event in whole.events if event.instance is not None or event.task is not None]
-        assert len(set(steps)) == len(steps), "an event is told twice"
-        assert Counter(line[0] for line in ran(self.folder, "end")) == Counter("abc")
-        assert Counter(line[0] for line in ran(self.folder, "begin")) == Counter("abc") + Counter(again)
-        assert sorted(run.task for run in whole.runs()) == ["a", "b", "c"]
-        assert all(run.code == 0 for run in whole.runs())
-        assert validate(*whole.measured()).valid
-        assert places(self.nodes) == END
-        self.ends(self.start("--undo", str(self.journal)))
-        assert places(self.nodes) == NOTHING
-
-    def begun(self, task: str) -> list[str] | None:
-        """The line in which a task has told that it has begun."""
-        return next((line for line in ran(self.folder, "begin") if line[0] == task), None)
-
-    def seconds_of(self, task: str) -> float:
-        """For how long a task has run, as measured."""
-        (found,) = (run.end - run.begin for run in read_journal(self.journal).runs() if run.task == task)
-        return found
 
 
 @pytest.mark.deep

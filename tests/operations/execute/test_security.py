@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dask_nodes import USER, dask_nodes, until
+from dask_nodes import dask_nodes, until
+from node_plans import USER
 from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, Task

@@ -1,0 +1,240 @@
+"""Slurm as an engine: one exclusive job for each node, which goes on with its part whenever it is started again.
+
+The files of a part are in a folder that the nodes share: there this program writes the part, and reads the journal
+that the job leaves. Jobs are known by their names, so that another process finds them.
+"""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from shlex import quote
+
+from mig_opt.batch.journal import Journal
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import write_text
+from mig_opt.operations.execute.engines import Progress
+from mig_opt.operations.execute.node import folder_of, last_words
+from mig_opt.operations.execute.parts import JOURNAL, arguments_of, write_part
+
+_PATIENCE_S = 5.0
+"""Seconds after which a program of Slurm is given up, and called again later."""
+
+_BETWEEN_S = 1.0
+"""Seconds between questions about the jobs, which all go to one controller."""
+
+_BEAT_S = 1.5
+"""Seconds after which the heart of a running job, which beats every second, is missed."""
+
+_WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
+
+_SCRIPT = """#!/bin/sh
+# Carries out the part of {host}. Slurm starts it again after its node was lost, and then it goes on.
+cd {folder} || exit
+export MIG_OPT_HOST={host}
+(while kill -0 $$ && date >{name}.alive; do sleep 1; done) 2>{name}.heart &
+heart=$! child=
+trap 'kill -TERM $child' TERM
+found=$({python} -c "from importlib import metadata; print(metadata.version('mig-opt'))")
+code=2 starts=0
+if [ "$found" != {version} ]; then
+  echo "error: has mig_opt ${{found:-not at all}}, and here is {version}: pip install mig-opt=={version}"
+else
+  # What its tasks do outlives the program, as long as the job lives.
+  while :; do
+    (cd {working} || cd; exec {words}) &
+    child=$!
+    wait $child; code=$?
+    while kill -0 $child; do wait $child; code=$?; done 2>{name}.heart
+    starts=$((starts + 1))
+    [ "$code" = 137 ] && [ "$starts" -lt 3 ] || break
+  done
+fi
+echo "$code" >{name}.ended && mv {name}.ended {name}.code
+kill $heart 2>{name}.heart
+exit "$code"
+"""
+
+
+class SlurmEngine:
+    """The engine ``slurm``: ``sbatch``, with its options in the environment (``SBATCH_PARTITION`` and so on).
+
+    Raises
+    ------
+    InputError
+        If there is no Slurm here.
+    """
+
+    def __init__(self) -> None:
+        lacking = [name for name in ("sbatch", "squeue", "scancel", "scontrol") if shutil.which(name) is None]
+        if lacking:
+            raise InputError(
+                [Problem("engine", f"there is no {', '.join(lacking)} here: run it where jobs are submitted")]
+            )
+        self._orders: defaultdict[str, deque[list[str]]] = defaultdict(deque)  # that have not been taken yet
+        self._names: dict[str, str] = {}  # of the job that each host has last
+        self._queue = _Queue()
+        self._hearts: dict[str, tuple[float, float]] = {}  # time of the file, and when that was seen first
+
+    def close(self) -> None:
+        """Let go of what has been asked; jobs go on."""
+        self._queue.drop()
+
+    def check(self, parts: Mapping[str, Journal], *, begun: bool) -> list[Problem]:
+        """Return the nodes that Slurm does not have or that begin no job; versions are compared when a job begins."""
+        problems = []
+        for host in parts:
+            done, text = _call(["scontrol", "-o", "show", "node", host])
+            shown = dict(word.split("=", 1) for word in text.split() if "=" in word)
+            state = shown.get("State", "")
+            if not done:
+                problems.append(Problem(host, f"Slurm does not tell of this node: {text.strip() or 'no answer'}"))
+            elif not begun and any(word in state for word in ("DOWN", "DRAIN", "FAIL", "INVAL", "NOT_RESPONDING")):
+                problems.append(
+                    Problem(host, f"is {state} in Slurm, and begins no job; see: scontrol show node {host}")
+                )
+        return problems
+
+    def _folder(self, host: str, part: Journal) -> Path:
+        return folder_of(part.run, host, Path(part.folder) / ".mig-opt")
+
+    def submit(self, host: str, part: Journal, *, undo: bool = False) -> None:
+        """Submit the job of a node, unless it is there."""
+        folder, kind = self._folder(host, part), "undo" if undo else "run"
+        name = self._names[host] = _name(host, part, kind)
+        own = [f"{folder}/{JOURNAL}", "--restartable"]
+        words = ["--undo", *own] if undo else arguments_of(part, str(folder))
+        program = " ".join(map(quote, [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]))
+        places = {"folder": quote(str(folder)), "working": quote(part.folder or "."), "words": program}
+        version = metadata.version("mig-opt")
+        script = _SCRIPT.format(host=host, name=kind, python=quote(sys.executable), version=version, **places)
+        if not (folder / JOURNAL).exists():
+            write_part(part, folder)
+        write_text(folder / f"{kind}.sh", script)
+        options = ["--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--requeue", "--open-mode=append"]
+        options += [f"--nodelist={host}", f"--job-name={name}", f"--output={folder}/{kind}.out", f"--chdir={folder}"]
+        self._orders[host].append(["sbatch", "--parsable", *options, str(folder / f"{kind}.sh")])
+        self._obey(host, part)
+
+    def cancel(self, host: str, part: Journal) -> None:
+        """Cancel the job of a node if it waits, and send SIGTERM to its script: the program ends its tasks itself."""
+        for kind in ("run", "undo"):
+            who = [f"--user={getpass.getuser()}", f"--name={_name(host, part, kind)}"]
+            self._orders[host].append(["scancel", "--quiet", "--state=PENDING", *who])
+            self._orders[host].append(["scancel", "--quiet", "--batch", "--signal=TERM", *who])
+        self._obey(host, part)
+
+    def _obey(self, host: str, part: Journal) -> bool:
+        """Do what has been ordered for a node; return True if Slurm has taken it all."""
+        while self._orders[host]:
+            order = self._orders[host][0]
+            if order[0] == "sbatch":
+                # Asked anew each time: an order that was lost on the way back has been taken, and one job is enough.
+                done, text = _call(["squeue", "--noheader", "--me", f"--name={self._names[host]}", "--format=%T"])
+                code = self._folder(host, part) / f"{Path(order[-1]).stem}.code"
+                if not done:
+                    return False
+                if code.exists() or not set(text.split()) & {*_WAITING, *_LIVE}:
+                    code.unlink(missing_ok=True)
+                    if not _call(order)[0]:
+                        return False
+            elif not _call(order)[0]:
+                return False
+            self._orders[host].popleft()
+            self._hearts.pop(host, None)
+            self._queue.drop()
+        return True
+
+    def progress(self, host: str, part: Journal, seen: int) -> Progress | None:
+        """Return what the job of a node has left, and what Slurm tells of it."""
+        if not self._obey(host, part):
+            return None
+        folder, kind = self._folder(host, part), self._names.get(host, "run").rpartition("-")[2]
+        jobs = self._queue.jobs(self._names.values())
+        try:
+            code: int | None = int((folder / f"{kind}.code").read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            code = None
+        journal = b""
+        if (folder / JOURNAL).exists():
+            with (folder / JOURNAL).open("rb") as file:
+                file.seek(seen)
+                journal = file.read()
+        if code is not None:
+            return Progress("ended", journal, code, last_words(folder / f"{kind}.out"))
+        if jobs is None:
+            return Progress("running", journal) if journal else None
+        number, state, reason = jobs.get(self._names.get(host, ""), ("", "", ""))
+        if not state:
+            return Progress("ended", journal, None, last_words(folder / f"{kind}.out"))
+        if state not in _LIVE:
+            if reason == "BeginTime":  # a job that was requeued waits for minutes
+                _call(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+                self._queue.drop()
+            return Progress("waiting", journal, text=f"job {number} is {state} ({reason})")
+        alive = self._beats(host, folder / f"{kind}.alive")
+        return Progress("running", journal) if journal or alive else None
+
+    def _beats(self, host: str, path: Path) -> bool:
+        """Return True unless the heart of a running job has not beaten for a while, by the clock of this process."""
+        time_of_file, now = path.stat().st_mtime if path.exists() else 0.0, time.monotonic()
+        if self._hearts.get(host, (-1.0, 0.0))[0] != time_of_file:
+            self._hearts[host] = (time_of_file, now)
+        return now - self._hearts[host][1] < _BEAT_S
+
+
+class _Queue:
+    """The jobs by their names, as Slurm has told last; asking does not keep anybody waiting."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._asked = 0.0
+        self._known: dict[str, tuple[str, str, str]] | None = None
+
+    def drop(self) -> None:
+        """Forget what is known, since it has changed."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._process, self._known, self._asked = None, None, 0.0
+
+    def jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str, str]] | None:
+        """Return number, state and reason of each job that is there; None if that is not known now."""
+        process, now = self._process, time.monotonic()
+        if process is None and now - self._asked > _BETWEEN_S:
+            words = ["squeue", "--noheader", "--me", f"--name={','.join(names)}", "--format=%j|%i|%T|%r"]
+            none = subprocess.DEVNULL
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(words, stdout=pipe, stderr=none, stdin=none, text=True)  # noqa: S603 - fixed
+            self._asked = now
+        elif process is not None and process.poll() is not None:
+            text, self._process = process.communicate()[0], None
+            lines = [line.split("|") for line in text.splitlines()]
+            self._known = {name: (job, state, reason) for name, job, state, reason in reversed(lines)}
+            if process.returncode:
+                self._known = None
+        elif process is not None and now - self._asked > _PATIENCE_S:
+            self.drop()
+        return self._known
+
+
+def _name(host: str, part: Journal, kind: str) -> str:
+    return f"mig-opt-{part.run}-{host}-{kind}"
+
+
+def _call(words: list[str]) -> tuple[bool, str]:
+    """Call a program of Slurm; return whether it has done it, and what it has said."""
+    try:
+        ended = subprocess.run(  # noqa: S603 - programs of Slurm
+            words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False, "no answer"
+    return ended.returncode == 0, ended.stdout if ended.returncode == 0 else ended.stderr

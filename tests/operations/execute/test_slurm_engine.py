@@ -1,0 +1,235 @@
+"""Plans of two nodes on a real Slurm: whatever dies or falls silent, each task ends exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from dask_nodes import children, command_of, until
+from node_plans import FOREIGN, NOTHING, Client, places, ran
+from nvml_machine import Machine
+from slurm_cluster import Cluster, cluster
+
+from mig_opt.files.batch.journals import read_journal
+
+pytestmark = pytest.mark.deep
+
+
+class SlurmNodes:
+    """Nodes of Slurm, each with GPUs of its own, which its jobs see."""
+
+    engine = "slurm"
+
+    def __init__(self, slurm: Cluster) -> None:
+        self.slurm = slurm
+        self.machines = {host: Machine(slurm.root / host, "A30") for host in slurm.machines}
+        for host, machine in self.machines.items():
+            machine.add(0, *FOREIGN, pid=4711)
+            (slurm.root / host / "environment").write_text(f"export FAKE_NVML={machine.path}\n")
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of the program that submits the jobs."""
+        path = self.machines["n1"].environment["LD_LIBRARY_PATH"]
+        alone = os.pathsep.join(
+            [str(Path(__file__).parents[2] / "helpers" / "alone"), os.environ.get("PYTHONPATH", "")]
+        )
+        state = str(self.slurm.root.parent / "state")
+        return {**self.slurm.environment, "LD_LIBRARY_PATH": path, "PYTHONPATH": alone, "MIG_OPT_STATE": state}
+
+    def executor_of(self, host: str) -> int:
+        """The process that carries out the part of a node."""
+        (lock,) = self.slurm.root.parent.glob(f"state/*/{host}/run.journal.lock")
+        return int(lock.read_text())
+
+    def job_of(self, host: str) -> str:
+        """The number of the job of a node."""
+        return self.slurm.run("squeue", "-h", "-w", host, "-o", "%i").strip()
+
+    def processes_of(self, host: str) -> list[int]:
+        """The script that Slurm has started on a node, and the processes that keep it and that it has started."""
+        job = self.job_of(host).encode()
+        marks = (f"{self.slurm.root}/spool/{host}/".encode(), b"slurmstepd: [" + job + b".")
+        numbers = [int(path.name) for path in Path("/proc").glob("[1-9]*")]
+        found = [pid for pid in numbers if any(mark in command_of(pid) for mark in marks)]
+        return [*found, *(child for pid in found for child in children(pid))]
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[SlurmNodes]:
+    with cluster(tmp_path / "s", {"n1": (), "n2": ()}) as slurm:
+        slurm.describe({"n1": "", "n2": ""}, "")
+        found = SlurmNodes(slurm)
+        slurm.start()
+        yield found
+
+
+def test_a_plan_is_carried_out_and_taken_back(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 0.5)
+    client.ends(client.start())
+    assert sorted(line[:2] for line in ran(tmp_path, "begin")) == [["a", "n1"], ["b", "n1"], ["c", "n2"]]
+    client.check()
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+# Deaths
+
+
+def kill_task(client: Client, _: SlurmNodes) -> None:
+    line = client.begun("a")
+    assert line is not None
+    os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)
+
+
+def kill_executor(_: Client, nodes: SlurmNodes) -> None:
+    os.kill(nodes.executor_of("n1"), signal.SIGKILL)
+
+
+def kill_slurmd(_: Client, nodes: SlurmNodes) -> None:
+    os.kill(nodes.slurm.pid("slurmd-n1"), signal.SIGKILL)
+    time.sleep(1)
+    nodes.slurm.service("start", "slurmd-n1")
+
+
+def kill_slurmctld(_: Client, nodes: SlurmNodes) -> None:
+    time.sleep(6)  # until it has saved its jobs: those that it does not know again keep it from using their nodes
+    os.kill(nodes.slurm.pid("slurmctld"), signal.SIGKILL)
+    time.sleep(3)
+    nodes.slurm.service("start", "slurmctld")
+
+
+def kill_node(client: Client, nodes: SlurmNodes) -> None:
+    """Everything of a node dies, the tasks included, and it comes back without its instances."""
+    processes = nodes.processes_of("n1")
+    for pid in (nodes.slurm.pid("slurmd-n1"), *processes):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    kill_task(client, nodes)
+    nodes.machines["n1"].reboot()
+    nodes.machines["n1"].add(0, *FOREIGN)
+    until(lambda: nodes.slurm.states()["n1"].startswith("DOWN"))
+    nodes.slurm.service("start", "slurmd-n1")
+
+
+def requeue(_: Client, nodes: SlurmNodes) -> None:
+    nodes.slurm.run("scontrol", "requeue", nodes.job_of("n1"))
+
+
+@pytest.mark.parametrize(
+    ("death", "again"),
+    [
+        (kill_task, ("a",)),
+        (kill_executor, ()),
+        (kill_slurmd, ()),
+        (kill_slurmctld, ()),
+        (kill_node, ("a",)),
+        (requeue, ("a",)),
+    ],
+)
+def test_each_task_ends_once_whatever_dies(
+    nodes: SlurmNodes, tmp_path: Path, death: Callable[[Client, SlurmNodes], None], again: tuple[str, ...]
+) -> None:
+    client = Client(nodes, tmp_path, 10.0 if death is kill_slurmctld else 2.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    death(client, nodes)
+    client.ends(process)
+    client.check(again=again)
+
+
+def test_the_client_dies_and_another_goes_on(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path)
+    process = client.start()
+    until(lambda: client.begun("a"))
+    process.kill()
+    process.communicate()
+    time.sleep(2)  # meanwhile the jobs go on
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check()
+
+
+def test_ctrl_c_ends_the_jobs_of_all_nodes(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 3.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    process.send_signal(signal.SIGINT)
+    client.ends(process, 130)
+    kinds = [event.kind for event in read_journal(client.journal).events]
+    assert kinds[-1] == "stop"
+    assert kinds.count("died") == 2
+    until(lambda: nodes.slurm.run("squeue", "-h") == "")
+    time.sleep(3.5)
+    assert ran(tmp_path, "end") == []
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check(again=("a", "c"))
+
+
+def test_the_same_execution_begun_twice_at_once(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 0.5)
+    first = client.start()
+    until(lambda: client.begun("a"))
+    copy = tmp_path / "copy.journal"
+    copy.write_bytes(client.journal.read_bytes().partition(b"\n")[0] + b"\n")
+    other = client.start("--resume", str(copy))
+    client.ends(other)
+    client.ends(first)
+    assert read_journal(copy).ended
+    client.check()
+
+
+@pytest.mark.parametrize("who", ["job", "slurmctld"])
+def test_silence_is_told_within_ten_seconds_and_measures_nothing_wrong(
+    nodes: SlurmNodes, tmp_path: Path, who: str
+) -> None:
+    client = Client(nodes, tmp_path, 2.0)
+    process = client.start()
+    until(lambda: client.begun("a"))
+    stopped = [nodes.slurm.pid("slurmctld")]
+    if who == "job":  # all of it but its task, which ends meanwhile
+        words = ((pid, command_of(pid)) for pid in nodes.processes_of("n1"))
+        stopped = [pid for pid, line in words if b"slurm_script" in line or b"mig_opt.cli" in line]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    if who == "slurmctld":  # the nodes go on, and their journals tell of it
+        time.sleep(12)
+    else:
+        until(lambda: "silent" in [event.kind for event in read_journal(client.journal).events])
+        assert time.monotonic() - begin < 10
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    err = client.ends(process)
+    if who == "job":
+        assert "n1: no answer for 8 s; what runs there goes on" in err
+        assert "n1: answers again" in err
+    assert all(2 <= client.seconds_of(task) < 3 for task in ("a", "c"))
+    client.check()
+
+
+def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 60.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    process.kill()
+    process.communicate()
+    client.ends(client.start("--undo", str(client.journal)))
+    assert places(nodes) == NOTHING
+    assert ran(tmp_path, "end") == []
+
+
+# What is refused
+
+
+def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes: SlurmNodes, tmp_path: Path) -> None:
+    nodes.slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=fan")
+    client = Client(nodes, tmp_path)
+    err = client.ends(client.start(), 2)
+    assert "n2: is IDLE+DRAIN in Slurm, and begins no job; see: scontrol show node n2" in err
+    assert not client.journal.exists()
+    assert places(nodes) == NOTHING
