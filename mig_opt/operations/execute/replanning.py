@@ -94,15 +94,15 @@ class Replanner:
 
     def _rest(self, now: float) -> _Rest:
         waiting = {task for lane in self._lanes for task in lane.waiting}
-        planned = (self._journal.planned_runs[task] for task in waiting)
         initial = tuple(
             LiveInstance(*lane.planned.location, tidy(self._left(lane, now)))
             for lane in self._lanes
             if lane.state == "live"
         )
         tasks = tuple(task for task in self._journal.batch.tasks if task.name in waiting)
+        planned = tuple(self._journal.planned_runs[task.name] for task in tasks)
         batch = self._journal.batch.replace(tasks=tasks, initial=initial, spread={})
-        return _Rest(batch, Schedule(tuple(planned)), len(self._journal.events), now)
+        return _Rest(batch, Schedule(planned), len(self._journal.events), now)
 
     def _left(self, lane: Lane, now: float) -> float:
         """Return the seconds for which an instance is busy yet; a late task takes a share of its time more."""
