@@ -12,9 +12,12 @@ import pytest
 from dask_nodes import Nodes, dask_nodes, until
 from node_plans import BATCH, DEVICES, END, FOREIGN, NOTHING, PLAN, USER, Client, commands, places, ran
 
-from mig_opt.batch.journal import Journal
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.journal import Commands, Journal
+from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
@@ -238,3 +241,30 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes:
     begin = time.monotonic()
     assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
     assert time.monotonic() - begin < 12
+
+
+@pytest.mark.deep
+def test_nodes_plan_anew_and_the_whole_knows(nodes: Nodes, tmp_path: Path) -> None:
+    tasks = Task("late", {1: 0.3}), Task("next", {1: 0.3}), Task("short", {1: 0.5}), Task("other", {1: 0.3})
+    batch = Batch(tasks, get_gpu("A30"), 2)
+    runs = (
+        Run("late", 0, "1g.6gb", 0, 0.11, 0.41),
+        Run("next", 0, "1g.6gb", 0, 0.41, 0.71),
+        Run("short", 0, "1g.6gb", 1, 0.22, 0.72),
+        Run("other", 1, "1g.6gb", 0, 0.11, 0.41),
+    )
+    made = [(0, 0, 0.0), (0, 1, 0.11), (1, 0, 0.0)]
+    operations = tuple(Operation("create", gpu, "1g.6gb", at, begin, begin + 0.11) for gpu, at, begin in made)
+    slept = {"late": "4", "next": "0.3", "short": "0.5", "other": "0.3"}
+    words = Commands({name: ("sleep", seconds) for name, seconds in slept.items()})
+    journal = tmp_path / "run.journal"
+    options = {"journal": journal, "devices": DEVICES, "engine": nodes.engine, "user": USER, "replan": 0.2}
+    assert run_schedule(batch, Schedule(runs, operations), words, **options).complete
+    whole = read_journal(journal)
+    (moved,) = (run for run in whole.runs() if run.task == "next")
+    assert whole.lifetimes[moved.instance].location[0] == 0
+    assert whole.lifetimes[moved.instance].start in (1, 2)  # the slice behind them is somebody else's
+    assert [event.others for event in whole.events if event.kind == "replan"] == [(0,)]
+    assert validate(*whole.measured()).valid
+    assert undo_schedule(journal) == []
+    assert places(nodes) == NOTHING
