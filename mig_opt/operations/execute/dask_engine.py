@@ -63,9 +63,10 @@ class DaskEngine:
         self._questions: dict[str, Any] = {}
         self._undone: set[str] = set()  # nodes whose parts are taken back
         self._names = (f"mig-opt-{secrets.token_hex(8)}-{number}" for number in itertools.count())
-        self._log = logging.getLogger("distributed")
-        self._level = self._log.level
-        self._log.setLevel(logging.CRITICAL)  # who asks tells what is lost
+        names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+        self._levels = {name: logging.getLogger(name).level for name in names}
+        for name in names:  # what is lost is told by who asks
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         try:
             self._connect(_CONNECTING_S)
         except (OSError, ValueError) as error:
@@ -104,7 +105,8 @@ class DaskEngine:
     def close(self) -> None:
         """Close the connection; what has been begun goes on."""
         self._drop()
-        self._log.setLevel(self._level)
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
 
     def _ask(self, host: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Ask the worker of a node for something; return the future of its answer."""
@@ -121,6 +123,10 @@ class DaskEngine:
         if there != here:
             return [Problem("engine", f"the scheduler has mig_opt {there}, {mend}")]
         problems = list(self._wrong_workers(parts))
+        limit = time.monotonic() + _CONNECTING_S
+        while problems and begun and time.monotonic() < limit:  # a worker may just be on its way back
+            time.sleep(_ASKING_S)
+            problems = list(self._wrong_workers(parts))
         if problems:
             return problems
         for host, version in self._answers(dict.fromkeys(parts, (metadata.version, "mig-opt"))):
