@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import re
 import shutil
 import signal
 import socket
@@ -57,7 +58,6 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=1
 GresTypes={kinds}
 TaskProlog={root}/bin/environment
 """
-CGROUP = "CgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainDevices=no\n"
 SERVICE = """\
 export SLURM_CONF={root}/etc/slurm.conf PATH={path}
 pid={root}/run/$2.pid
@@ -112,7 +112,7 @@ class Cluster:
         variables += f' STOP_SLURMD="{root}/bin/service stop slurmd-$node"'
         variables += f' START_SLURMD="{root}/bin/service start slurmd-$node"'
         self.program("on-node", f'node=$1\nshift\nexec env {variables} "$@"')
-        self.program("environment", f"cat {root}/$SLURMD_NODENAME/environment 2>{root}/log/none")
+        self.program("environment", f"cat {root}/$SLURMD_NODENAME/environment 2>{root}/log/none || true")
         self.environment = os.environ | {
             "PATH": path,
             "SLURM_CONF": str(root / "etc" / "slurm.conf"),
@@ -139,7 +139,10 @@ class Cluster:
         conf += "Include nodes.conf\n"
         conf += f"PartitionName=main Nodes={','.join(gres)} Default=YES MaxTime=INFINITE State=UP\n"
         (self.root / "etc" / "slurm.conf").write_text(conf)
-        (self.root / "etc" / "cgroup.conf").write_text(CGROUP)
+        version = re.search(r"(\d+)\.(\d+)", self.run("slurmctld", "-V"))
+        assert version
+        plugin = "disabled" if (int(version[1]), int(version[2])) >= (23, 2) else "cgroup/v1"
+        (self.root / "etc" / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
         (self.root / "etc" / "gres.conf").write_text(lines.replace("DEV", str(self.root / "dev")))
 
     def caps(self, gpu: int, instance: int) -> str:

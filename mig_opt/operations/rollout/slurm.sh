@@ -19,7 +19,7 @@ declare -A NEW_GRES STATE FILE
 # on NODE ACTION: runs the script of a node there, with the settings of this one
 on() {
   {
-    for name in SLURM_CONF GRES_CONF STOP_SLURMD START_SLURMD NVIDIA_SMI MIG_MINORS; do
+    for name in EDITED GRES_CONF STOP_SLURMD START_SLURMD NVIDIA_SMI MIG_MINORS; do
       if [[ -v $name ]]; then printf '%s=%q\n' "$name" "${!name}"; fi
     done
     cat "$here/node-$1.sh"
@@ -196,36 +196,31 @@ survey() {
 
 # stranded: tells the pending jobs whose GPUs some node has now, and none will have
 stranded() {
-  local line node value token job word count key
-  local -A now=() next=()
-  while read -r line; do
-    node=${line%% *} value=${line#* }
-    for key in now next; do
-      local -n most=$key
-      if [[ $key == next && -v "NEW_GRES[$node]" ]]; then value=${NEW_GRES[$node]}; fi
-      for token in ${value//,/ }; do
-        if [[ $token =~ ^gpu:([^:]+):([0-9]+)$ ]] && ((BASH_REMATCH[2] > ${most[${BASH_REMATCH[1]}]:-0})); then
-          most[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
-        fi
-      done
-    done
-  done < <(scontrol -o show node | sed -nE 's/^NodeName=([^ ]+) .* Gres=([^ ]*) .*/\1 \2/; s/\([^)]*\)//g; p')
-  while read -r line; do
-    if ! [[ $line =~ JobState=PENDING ]]; then continue; fi
-    job=${line%% *} job=${job#JobId=}
-    for word in $line; do
-      if ! [[ $word =~ ^TresPer(Node|Job|Task|Socket)=(.*)$ ]]; then continue; fi
-      for token in ${BASH_REMATCH[2]//,/ }; do
-        if [[ $token =~ gpu:([^:=]*[^0-9:=][^:=]*)([:=]([0-9]+))?$ ]]; then
-          key=${BASH_REMATCH[1]} count=${BASH_REMATCH[3]:-1}
-          if [[ $word != TresPerNode* ]]; then count=1; fi
-          if ((${next[$key]:-0} < count && count <= ${now[$key]:-0})); then
-            printf 'Job %s, which is pending, wants %s of %s: no node will have them any more.\n' "$job" "$count" "$key"
-          fi
-        fi
-      done
-    done
-  done < <(scontrol -o show job)
+  local node value
+  {
+    while read -r node value; do
+      printf 'now %s\nnext %s\n' "$value" "${NEW_GRES[$node]-$value}"
+    done < <(scontrol -o show node | sed -nE 's/^NodeName=([^ ]+) .* Gres=([^ ]*) .*/\1 \2/; s/\([^)]*\)//g; p')
+    scontrol -o show job | grep JobState=PENDING || true
+  } | awk '
+    $1 == "now" || $1 == "next" {
+      for (i = split($2, tokens, ","); i; i--)
+        if (split(tokens[i], part, ":") == 3 && part[1] == "gpu" && part[3] + 0 > most[$1, part[2]]) most[$1, part[2]] = part[3] + 0
+      next
+    }
+    {
+      for (field = 2; field <= NF; field++) {
+        if ($field !~ /^TresPer(Node|Job|Task|Socket)=/) continue
+        value = $field; sub(/^[^=]*=/, "", value)
+        for (i = split(value, tokens, ","); i; i--) {
+          if (!match(tokens[i], /gpu:[^:=]*[^0-9:=]/)) continue
+          split(substr(tokens[i], RSTART), part, /[:=]/)
+          count = $field ~ /^TresPerNode/ && part[3] ? part[3] + 0 : 1
+          if (most["next", part[2]] < count && count <= most["now", part[2]])
+            printf "%s, which is pending, wants %d of %s: no node will have them any more.\n", $1, count, part[2]
+        }
+      }
+    }' | sed 's/^JobId=/Job /'
 }
 
 # drain NODE: waits until no job is on a node
@@ -243,15 +238,15 @@ drain() {
 restarted() {
   local left state began
   for ((left = ${START_SECONDS:-60}; left > 0; left--)); do
-    state=$(of "$1" State 2>/dev/null || true)
+    # In this order: the state is that of a node that has registered, or a later one.
     began=$(of "$1" SlurmdStartTime 2>/dev/null || true)
+    state=$(of "$1" State 2>/dev/null || true)
+    if [[ $began != [0-9]* || $began == "$3" ]]; then state='not registered yet'; fi
     if [[ $state == *INVAL* ]]; then
       say "error: Slurm takes $1 for invalid; the log of slurmctld says why"
       return 1
     fi
-    if [[ -n $began && $began != "$3" && ! $state =~ NOT_RESPONDING|\* ]]; then
-      if [[ $(gpus "$1") == "$2" ]]; then return; fi
-    fi
+    if [[ ! $state =~ registered|NOT_RESPONDING|\* && $(gpus "$1") == "$2" ]]; then return; fi
     sleep 1
   done
   say "error: $1 has not come back within ${START_SECONDS:-60} s as wanted: $state, Gres=$(gpus "$1")"
@@ -260,11 +255,11 @@ restarted() {
 
 # bring_up NODE GPUS: lets Slurm read its files, and starts the node
 bring_up() {
-  local began
+  local began there left
   began=$(of "$1" SlurmdStartTime)
   "${SHARE[@]}"
-  if ! on "$1" same | paste -sd' ' | grep -qxF -- "$({ cksum <"$SLURM_CONF" && cksum <"$GRES_CONF"; } | paste -sd' ')" &&
-    [[ -n $(on "$1" same | tr -d '\n') ]]; then
+  there=$(on "$1" same)
+  if [[ -n $there && $there != "$(cksum <"$EDITED" && cksum <"$GRES_CONF")" ]]; then
     say "error: $1 has other files of Slurm than this machine; let SHARE_CONF be a command that copies them to all nodes"
     return 1
   fi
@@ -283,15 +278,16 @@ change() {
   drain "$node"
   if [[ $(on "$node" check) != old ]]; then say "$node: its instances are there already"; fi
   plan "$node" 3
+  EDITED=${FILE[$node]}
   mkdir "$here/$node.before"
-  cp -p "${FILE[$node]}" "$here/$node.before/slurm"
+  cp -p "$EDITED" "$here/$node.before/slurm"
   cp -p "$GRES_CONF" "$here/$node.before/gres"
   gpus "$node" >"$here/$node.before/gpus"
-  printf '%s\n' "${FILE[$node]}" >"$here/$node.before/file"
+  printf '%s\n' "$EDITED" >"$here/$node.before/file"
   on "$node" stop
   on "$node" change
-  edited "${FILE[$node]}" "$node" with_gres >"$here/$node.before/new"
-  cat "$here/$node.before/new" >"${FILE[$node]}"
+  edited "$EDITED" "$node" with_gres >"$here/$node.before/new"
+  cat "$here/$node.before/new" >"$EDITED"
   if [[ $style == files ]]; then
     lines=$(on "$node" files)
     changed=$(cut -d ' ' -f 1 <<<"$lines" | sort -u | xargs)
@@ -318,7 +314,8 @@ undo() {
   say "$1: back to what it was"
   on "$1" stop || true
   on "$1" restore
-  cat "$before/slurm" >"$(<"$before/file")"
+  EDITED=$(<"$before/file")
+  cat "$before/slurm" >"$EDITED"
   cat "$before/gres" >"$GRES_CONF"
   bring_up "$1" "$(<"$before/gpus")"
   rm -r "$before"
@@ -333,8 +330,19 @@ resume() {
   fi
 }
 
+# try FUNCTION NODE: sets $code to 0, or to that of the first step of a function that fails
+try() {
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  code=$?
+  set -e
+}
+
 main() {
-  local node code stopped=''
+  local node code failed stopped=''
   if [[ ${1:-} != '' && $1 != check && $1 != undo ]] || (($# > 1)); then
     say "usage: bash $0 [check|undo]"
     exit 2
@@ -361,16 +369,17 @@ main() {
   trap 'stopped=1' INT TERM
   for node in "${NODES[@]}"; do
     if [[ ${STATE[$node]} == "done" ]]; then continue; fi
-    set +e
-    (
-      set -e
-      change "$node"
-    )
-    code=$?
-    set -e
-    if ((code)); then undo "$node"; fi
+    try change "$node"
+    failed=$code
+    if ((failed)); then
+      try undo "$node"
+      if ((code)); then
+        say "$node is drained, and could not be made as it was; see above, then: $0 undo"
+        exit 1
+      fi
+    fi
     resume "$node"
-    if ((code)); then
+    if ((failed)); then
       say "$node: the change failed and was taken back; the nodes after it have not been touched."
       exit 1
     fi

@@ -74,12 +74,12 @@ act() {
       ;;
     same)
       # With files of its own, the node has to have the ones of the controller.
-      for words in "${SLURM_CONF:-/etc/slurm/slurm.conf}" "${GRES_CONF:-/etc/slurm/gres.conf}"; do
-        if [[ -e $words ]]; then cksum <"$words"; else printf '\n'; fi
+      for words in "$EDITED" "$GRES_CONF"; do
+        if [[ -e $words ]]; then cksum <"$words"; fi
       done
       ;;
     *)
-      say "usage: bash $0 check|change|restore|files|stop|start"
+      say "usage: bash $0 check|change|restore|files|name|stop|start"
       exit 2
       ;;
   esac

@@ -90,6 +90,14 @@ def kill_executor(_: Client, nodes: SlurmNodes) -> None:
     os.kill(nodes.executor_of("n1"), signal.SIGKILL)
 
 
+def kill_job(client: Client, nodes: SlurmNodes) -> None:
+    """All processes of the job die at once, as with its control group."""
+    for pid in nodes.processes_of("n1"):
+        if b"slurmstepd" not in command_of(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 def kill_slurmd(_: Client, nodes: SlurmNodes) -> None:
     os.kill(nodes.slurm.pid("slurmd-n1"), signal.SIGKILL)
     time.sleep(1)
@@ -125,6 +133,7 @@ def requeue(_: Client, nodes: SlurmNodes) -> None:
     [
         (kill_task, ("a",)),
         (kill_executor, ()),
+        (kill_job, ("a",)),
         (kill_slurmd, ()),
         (kill_slurmctld, ()),
         (kill_node, ("a",)),

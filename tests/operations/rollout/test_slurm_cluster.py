@@ -92,7 +92,7 @@ def test_a_change_is_carried_out_node_by_node(slurm: Cluster) -> None:
     assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
     # The node with this job is drained until it has ended; the job on the other node goes on and is waited for later.
     jobs = [
-        slurm.submit("sleep 4; echo done", f"--gres={kind}", "-w", node)
+        slurm.submit("sleep 6; echo done", f"--gres={kind}", "-w", node)
         for kind, node in (("gpu:a100:1", "n1"), ("gpu:a100_2g.10gb:1", "n2"))
     ]
     slurm.until(lambda: all(slurm.job(job) == "RUNNING" for job in jobs))
