@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text, shown
@@ -20,7 +21,8 @@ from mig_opt.operations.observe.pasted import outputs
 from mig_opt.operations.observe.sightings import Sightings, Source
 
 _ROW = re.compile(
-    r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,9})\s+\d{1,4}/(\d{1,4})\s+(\d{1,6}(?:\.\d+)?)\s+\S+\s+(\d{1,6})\s.*\|"
+    r"\|\s+(\d{1,4})\s+MIG (\d{1,2}g\.\d{1,5}gb\S*)\s+(\d{1,9})\s+\d{1,4}/(\d{1,4})\s+"
+    r"(\d{1,6}(?:\.\d+)?)\s+\S+\s+(\d{1,6})\s.*\|"
 )
 _ROW_EXAMPLE = "|   0  MIG 1g.5gb        19     7/7        4.75       No     14     0     0   |"
 _PLACES = re.compile(r"GPU\s+(\d{1,4}) Profile ID\s+(\d{1,9}) Placements?\s*: *\{((?:\d{1,3},)*\d{1,3})\}:(\d{1,3})")
@@ -49,29 +51,17 @@ class GpuImport:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Listed:
-    """The profiles and places that are listed of a GPU of a machine."""
+_Rows = dict[tuple[int, int], tuple[DriverProfile, str]]
+"""Profiles by GPU and number, each with its line."""
+_Places = dict[tuple[int, int], tuple[tuple[int, ...], int, str]]
+"""Start slices and memory slices, likewise."""
 
-    where: str
-    product: str = ""
-    profiles: dict[int, DriverProfile] = field(default_factory=dict)
-    rows: dict[int, str] = field(default_factory=dict)  # where each profile is listed
-    places: dict[int, tuple[tuple[int, ...], int, str]] = field(default_factory=dict)
 
-    def complete(self, index: int, findings: Findings) -> tuple[DriverProfile, ...]:
-        """Return the profiles with their places; note what is listed by one command only."""
-        for number in self.profiles.keys() - self.places.keys():
-            missing = f"profile {number} of GPU {index} has no places; add the output of nvidia-smi mig -lgipp"
-            findings.add(self.rows[number], missing)
-        for number in self.places.keys() - self.profiles.keys():
-            missing = f"profile {number} of GPU {index} is not listed; add the output of nvidia-smi mig -lgip"
-            findings.add(self.places[number][2], missing)
-        return tuple(
-            profile._replace(starts=self.places[number][0], size=self.places[number][1])
-            for number, profile in self.profiles.items()
-            if number in self.places
-        )
+class _Listed(NamedTuple):
+    """A GPU of a machine: its board, if that is told, and its profiles."""
+
+    product: str
+    profiles: tuple[DriverProfile, ...]
 
 
 def import_gpu(
@@ -136,97 +126,88 @@ def gpu_from_text(
     [('1g.16gb', (0, 1)), ('2g.32gb', (0,))]
     """
     findings = Findings(label)
-    seen = Sightings(findings)
-    listed = _read(outputs(sources, seen), findings) if sources else _asked()
+    listed = _read(outputs(sources, Sightings(findings)), findings) if sources else _asked()
     findings.check()
     if device is not None and device not in listed:
         known = ", ".join(map(str, listed)) or "none"
         raise InputError([Problem("device", f"no GPU {device} is listed; those that are: {known}")], label)
-    chosen = {index: gpu for index, gpu in listed.items() if device in (None, index)}
-    found = {index: gpu.complete(index, findings) for index, gpu in chosen.items() if gpu.profiles or gpu.places}
-    if not chosen or not found:
-        findings.add("", f"lists no profiles; they are in nvidia-smi mig -lgip, in rows like {_ROW_EXAMPLE}")
-    findings.check()
-    first = next(iter(found))
-    if len(set(found.values())) > 1:
+    found = {index: gpu for index, gpu in listed.items() if device in (None, index) and gpu.profiles}
+    if not found:
+        message = f"lists no profiles; they are in nvidia-smi mig -lgip, in rows like {_ROW_EXAMPLE}"
+        raise InputError([Problem("", message)], label)
+    if len({gpu.profiles for gpu in found.values()}) > 1:
         numbers = ", ".join(map(str, found))
         raise InputError([Problem("device", f"the GPUs {numbers} differ; choose one of them by its number")], label)
-    profiles = [_profile(each, chosen[first].rows.get(each.id, "name"), findings) for each in found[first]]
-    findings.check()
-    return _model(
-        [each for each in profiles if each], chosen[first].product, name, operations, label, asked=not sources
-    )
+    product, profiles = next(iter(found.values()))
+    return _model(tuple(map(_profile, profiles)), product, name, operations, label, asked=not sources)
 
 
 def _asked() -> dict[int, _Listed]:
     """Return what NVML lists for the GPUs of this machine on which MIG is on."""
     with Nvml() as driver:
         devices = driver.devices()
-        known = {device.index: driver.profiles(device.uuid) for device in devices if device.mig}
-        if not known:
-            trouble = "; ".join(f"GPU {device.index}: {device.trouble()}" for device in devices) or "there is no GPU"
-            raise InputError([Problem("", trouble)])
-    listed = {}
-    for device in devices:
-        if device.mig:
-            where = f"GPU {device.index}"
-            listed[device.index] = _Listed(where, device.name)
-            for each in known[device.index]:
-                listed[device.index].profiles[each.id] = each
-                listed[device.index].places[each.id] = each.starts, each.size, where
-    return listed
+        known = {each.index: _Listed(each.name, driver.profiles(each.uuid)) for each in devices if each.mig}
+    if not known:
+        trouble = "; ".join(f"GPU {each.index}: {each.trouble()}" for each in devices) or "there is no GPU"
+        raise InputError([Problem("", trouble)])
+    return known
 
 
 def _read(sources: list[Source], findings: Findings) -> dict[int, _Listed]:
     """Return what is listed, by the number of the GPU; lines about something else say nothing."""
-    listed: dict[int, _Listed] = defaultdict(lambda: _Listed(""))
-    for source in sources:
-        for where, line in source.lines():
-            text = line.strip()
-            if found := _PRODUCT.fullmatch(text):
-                listed[int(found[1])].product = found[2]
-            elif found := _ROW.fullmatch(text):
-                gpu, number = listed[int(found[1])], int(found[3])
-                row = DriverProfile(found[2], number, int(found[4]), round(float(found[5]) * 1024), int(found[6]))
-                if gpu.profiles.setdefault(number, row) != row:
-                    findings.add(where, f"profile {number} is another one in {gpu.rows[number]}; keep one of them")
-                gpu.rows.setdefault(number, where)
-            elif found := _PLACES.fullmatch(text):
-                gpu, number = listed[int(found[1])], int(found[2])
-                starts = tuple(sorted(map(int, found[3].split(","))))
-                if gpu.places.setdefault(number, (starts, int(found[4]), where))[:2] != (starts, int(found[4])):
-                    findings.add(
-                        where, f"profile {number} has other places in {gpu.places[number][2]}; keep one of them"
-                    )
-            elif re.match(r"\|\s+\d+\s+MIG ", text):
-                findings.add(where, f"is no row of nvidia-smi mig -lgip, like {_ROW_EXAMPLE}: {shown(text, 60)}")
-            elif re.match(r"GPU\s+\d+ Profile", text):
-                findings.add(where, f"is no line of nvidia-smi mig -lgipp, like {_PLACES_EXAMPLE}: {shown(text, 60)}")
-    return dict(listed)
+    products: dict[int, str] = {}
+    rows: _Rows = {}
+    places: _Places = {}
+    for where, line in (each for source in sources for each in source.lines()):
+        text = line.strip()
+        if found := _PRODUCT.fullmatch(text):
+            products[int(found[1])] = found[2]
+        elif found := _ROW.fullmatch(text):
+            number, mib = int(found[3]), round(float(found[5]) * 1024)
+            row = DriverProfile(found[2], number, int(found[4]), mib, int(found[6]))
+            other, before = rows.setdefault((int(found[1]), number), (row, where))
+            if other != row:
+                findings.add(where, f"profile {number} is another one in {before}; keep one of them")
+        elif found := _PLACES.fullmatch(text):
+            own = tuple(sorted(map(int, found[3].split(",")))), int(found[4])
+            *known, before = places.setdefault((int(found[1]), int(found[2])), (*own, where))
+            if tuple(known) != own:
+                findings.add(where, f"profile {found[2]} has other places in {before}; keep one of them")
+        elif re.match(r"\|\s+\d+\s+MIG ", text):
+            findings.add(where, f"is no row of nvidia-smi mig -lgip, like {_ROW_EXAMPLE}: {shown(text, 60)}")
+        elif re.match(r"GPU\s+\d+ Profile", text):
+            findings.add(where, f"is no line of nvidia-smi mig -lgipp, like {_PLACES_EXAMPLE}: {shown(text, 60)}")
+    return _joined(products, rows, places, findings)
 
 
-def _profile(listed: DriverProfile, where: str, findings: Findings) -> Profile | None:
+def _joined(products: dict[int, str], rows: _Rows, places: _Places, findings: Findings) -> dict[int, _Listed]:
+    """Return profiles with their places; note what is listed by one command only."""
+    lacking = "profile {1} of GPU {0} {2}; add the output of nvidia-smi mig {3}"
+    for key in rows.keys() - places.keys():
+        findings.add(rows[key][1], lacking.format(*key, "has no places", "-lgipp"))
+    for key in places.keys() - rows.keys():
+        findings.add(places[key][-1], lacking.format(*key, "is not listed", "-lgip"))
+    listed = defaultdict[int, list[DriverProfile]](list, {index: [] for index in products})
+    for key in (key for key in rows if key in places):
+        listed[key[0]].append(rows[key][0]._replace(starts=places[key][0], size=places[key][1]))
+    return {index: _Listed(products.get(index, ""), tuple(those)) for index, those in listed.items()}
+
+
+def _profile(listed: DriverProfile) -> Profile:
     found = _NAME.fullmatch(listed.name)
     if not found:
-        findings.add(where, f"the profile {shown(listed.name)} is not called like 1g.5gb or 2g.48gb+gfx")
-        return None
+        message = f"the profile {shown(listed.name)} is not called like 1g.5gb or 2g.48gb+gfx"
+        raise InputError([Problem("", message)])
     attributes = tuple(part.removeprefix("+") for part in re.findall(r"[+-][^+-]+", found[3]))
+    compute, memory = int(found[1]), float(found[2])
+    sizes = compute, listed.size, memory, listed.max_count
     return Profile(
-        name=listed.name,
-        id=listed.id,
-        compute_slices=int(found[1]),
-        memory_slices=listed.size,
-        memory_gb=float(found[2]),
-        max_count=listed.max_count,
-        starts=listed.starts,
-        usable_mib=listed.mib or None,
-        sm_count=listed.sm_count or None,
-        attributes=attributes,
+        listed.name, listed.id, *sizes, listed.starts, listed.mib or None, listed.sm_count or None, attributes
     )
 
 
 def _model(
-    profiles: list[Profile],
+    profiles: tuple[Profile, ...],
     product: str,
     name: str | None,
     operations: OperationCosts | CostTable | None,
@@ -252,7 +233,7 @@ def _model(
         max(profile.memory_gb for profile in profiles),
         max(profile.starts[-1] + profile.memory_slices for profile in profiles),
         max(profile.compute_slices for profile in profiles),
-        tuple(profiles),
+        profiles,
         costs,
         profiles_status="from its driver",
         placements_status="from its driver",
@@ -266,7 +247,7 @@ def _model(
     return GpuImport(model, (f"creations and destructions: {model.operation_costs.source}",))
 
 
-def _is_same(gpu: GpuModel, profiles: list[Profile], product: str) -> bool:
+def _is_same(gpu: GpuModel, profiles: tuple[Profile, ...], product: str) -> bool:
     """Return True if plans for a GPU of the catalogue are right for one with these profiles."""
 
     def shape(profile: Profile) -> tuple[object, ...]:
