@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -59,7 +60,10 @@ class Sections(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command of the first two words if there is one, else that of the first."""
-        args = [BARE.get(argument, argument) for argument in args]
+        args = [
+            argument if re.fullmatch(r"\d[\d.]*%?", following) else BARE.get(argument, argument)
+            for argument, following in itertools.pairwise([*args, ""])
+        ]
         name = " ".join(args[:2])
         return (name, self.commands[name], args[2:]) if name in self.commands else super().resolve_command(ctx, args)
 

@@ -52,9 +52,9 @@ def run(
     undo: Annotated[Path | None, "JOURNAL", "End its tasks; destroy the instances that it made."] = None,
     replan: Annotated[
         str | None,
-        "SHARE",
+        "[=SHARE]",
         "--replan",
-        "Plan anew what has not begun when a task deviates by more than a share of its time; alone: 20%.",
+        "Plan anew what has not begun when a task deviates by more than a share of its time: 20%, or SHARE.",
     ] = None,
     restartable: Annotated[
         bool, "Go on if the journal exists; wait while another process has it; SIGTERM is Ctrl-C."
