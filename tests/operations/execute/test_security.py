@@ -1,4 +1,4 @@
-"""Who may do what: no text becomes code, nobody else has the locks, tasks are not root's, and versions agree."""
+"""Security of executions: no text becomes code, nobody else has the locks, tasks are not of root, versions agree."""
 
 from __future__ import annotations
 
