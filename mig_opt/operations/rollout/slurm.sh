@@ -30,7 +30,8 @@ on() {
 of() { scontrol -o show node "$1" | tr ' ' '\n' | sed -n "s/^$2=//;T;s/([^)]*)//g;p"; }
 
 # gpus NODE: prints the GPUs and instances of a node; Slurm adds to them, and to what is beside them
-gpus() { of "$1" Gres | tr , '\n' | grep '^gpu' | sort | paste -sd,; }
+gpus() { of "$1" Gres | gpus_in; }
+gpus_in() { tr , '\n' | sed -n /^gpu/p | sort | paste -sd,; }
 
 # edited FILE NODE FUNCTION: prints a file of Slurm, with what the function makes of each line about a node in its place;
 # lines that are about other nodes, too, are divided
@@ -279,11 +280,14 @@ change() {
   if [[ $(on "$node" check) != old ]]; then say "$node: its instances are there already"; fi
   plan "$node" 3
   EDITED=${FILE[$node]}
-  mkdir "$here/$node.before"
-  cp -p "$EDITED" "$here/$node.before/slurm"
-  cp -p "$GRES_CONF" "$here/$node.before/gres"
-  gpus "$node" >"$here/$node.before/gpus"
-  printf '%s\n' "$EDITED" >"$here/$node.before/file"
+  # All of it or nothing, so that what is there can be taken back.
+  rm -rf "$here/$node.begin"
+  mkdir "$here/$node.begin"
+  cp -p "$EDITED" "$here/$node.begin/slurm"
+  cp -p "$GRES_CONF" "$here/$node.begin/gres"
+  gpus "$node" >"$here/$node.begin/gpus"
+  printf '%s\n' "$EDITED" >"$here/$node.begin/file"
+  mv "$here/$node.begin" "$here/$node.before"
   on "$node" stop
   on "$node" change
   edited "$EDITED" "$node" with_gres >"$here/$node.before/new"
@@ -303,7 +307,7 @@ change() {
     done <<<"$lines" >>"$here/$node.before/new"
     cat "$here/$node.before/new" >"$GRES_CONF"
   fi
-  bring_up "$node" "$(tr , '\n' <<<"$gres" | grep '^gpu' | sort | paste -sd,)"
+  bring_up "$node" "$(gpus_in <<<"$gres")"
   rm -r "$here/$node.before"
 }
 

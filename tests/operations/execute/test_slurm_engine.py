@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,8 @@ class SlurmNodes:
     def environment(self) -> Mapping[str, str]:
         """The environment of the program that submits the jobs."""
         path = self.machines["n1"].environment["LD_LIBRARY_PATH"]
-        alone = os.pathsep.join(
-            [str(Path(__file__).parents[2] / "helpers" / "alone"), os.environ.get("PYTHONPATH", "")]
-        )
         state = str(self.slurm.root.parent / "state")
-        return {**self.slurm.environment, "LD_LIBRARY_PATH": path, "PYTHONPATH": alone, "MIG_OPT_STATE": state}
+        return {**self.slurm.environment, "LD_LIBRARY_PATH": path, "MIG_OPT_STATE": state}
 
     def executor_of(self, host: str) -> int:
         """The process that carries out the part of a node."""
@@ -242,3 +240,16 @@ def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes: Slur
     assert "n2: is IDLE+DRAIN in Slurm, and begins no job; see: scontrol show node n2" in err
     assert not client.journal.exists()
     assert places(nodes) == NOTHING
+
+
+def test_a_node_with_another_version_changes_nothing(nodes: SlurmNodes, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "mig_opt-0.9.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: mig-opt\nVersion: 0.9\n")
+    with (nodes.slurm.root / "n2" / "environment").open("a") as file:
+        file.write(f"export PYTHONPATH={other.parent}\n")
+    client = Client(nodes, tmp_path, 0.2)
+    err = client.ends(client.start(), 1)
+    version = metadata.version("mig-opt")
+    assert f"n2: error: has mig_opt 0.9, and here is {version}: pip install mig-opt=={version}" in err
+    assert places(nodes)["n2"] == set()

@@ -251,3 +251,25 @@ def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(
     (etc / "auto.conf").write_text("NodeName=n1 AutoDetect=nvml Name=gpu Type=nvidia_a100_1g.5gb Count=2\n")
     refused = controller(slurm, "check", **own)
     assert "gres.conf has Count beside AutoDetect for n1, which Slurm does not support for instances" in refused.stderr
+
+
+@pytest.mark.deep
+def test_numbers_without_types_and_the_first_instances_of_a_node(tmp_path: Path) -> None:
+    held = (HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "2g.10gb", 2))
+    state = FleetState(get_gpu("A100"), 2, held, nodes=("n1", "n2"))
+    with cluster(tmp_path / "s", {"n1": ("A100",), "n2": ("A100",)}) as slurm:
+        for one in held:
+            slurm.machines["n1"].add(0, one.profile, one.start)
+        lines = [f"NodeName=n1 Name=gpu MultipleFiles={slurm.caps(0, number)}\n" for number in (2, 3)]
+        slurm.describe({"n1": "gpu:2", "n2": ""}, "".join(lines))
+        slurm.start()
+        _write(slurm, slurm_scripts(state, [], room=[(0, "1g.5gb", 1), (1, "3g.20gb", 4)]))
+        ended = controller(slurm)
+        assert ended.returncode == 0, ended.stderr
+        assert [line.partition(" Gres=")[2] for line in conf(slurm)[0].splitlines()] == [
+            "gpu:3",
+            "gpu:nvidia_a100-40gb_3g.20gb:1",
+        ]
+        slurm.until(lambda: set(slurm.states().values()) == {"IDLE"})
+        for node, kind in (("n1", "gpu:3"), ("n2", "gpu:nvidia_a100-40gb_3g.20gb:1")):
+            assert slurm.output(slurm.submit("echo $SLURMD_NODENAME", f"--gres={kind}", "-w", node)) == node
