@@ -164,6 +164,21 @@ def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm: Cluster) -> No
 
 
 @pytest.mark.deep
+def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm: Cluster) -> None:
+    before = conf(slurm)
+    job = slurm.submit("sleep 100", "--gres=gpu:a100:1", "-w", "n1")
+    slurm.until(lambda: slurm.job(job) == "RUNNING")
+    path = slurm.root.parent / "scripts" / "controller.sh"
+    process = subprocess.Popen(["bash", path], env=slurm.environment, start_new_session=True)
+    slurm.until(lambda: "DRAIN" in slurm.states()["n1"])
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=30) != 0
+    slurm.until(lambda: slurm.states() == {"n1": "MIXED", "n2": "IDLE"})
+    assert slurm.job(job) == "RUNNING"
+    assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("stage", ["destroy", "restart"])
 def test_a_run_that_is_killed_is_taken_back_by_undo(slurm: Cluster, stage: str) -> None:
     before = conf(slurm)
