@@ -23,10 +23,13 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import KNOWN
 from mig_opt.heuristics.batch.far import far
 from mig_opt.method.control import Control
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from command_line import Command
 
 # What these assert is shown as well as in tests; they are imported later.
@@ -64,6 +67,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts != part % parts]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part % parts]
+
+
+@pytest.fixture(autouse=True)
+def only_known_in_this_test() -> Iterator[None]:
+    """GPUs that a test makes known are those of that test."""
+    before = dict(KNOWN)
+    yield
+    KNOWN.clear()
+    KNOWN.update(before)
 
 
 @pytest.fixture

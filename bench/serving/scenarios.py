@@ -143,10 +143,11 @@ def changes(names: Sequence[str]) -> Iterator[list[str]]:
         assert result.deployment is not None
         if running is not None:
             change = partial(plan_change, running, result.deployment, demand=demand)
-            plan, taken = timed(change, time.perf_counter)
+            found, taken = timed(change, time.perf_counter)
+            plan = found.plan
             assert validate_change(running, result.deployment, plan, demand=demand).valid
             changed = running.changes_to(result.deployment)
-            calm = "fewest" if "interruptions" in plan.proven else "not proven"
+            calm = "fewest" if "interruptions" in found.proven else "not proven"
             yield [
                 *(before[-2:].upper(), name[-2:].upper(), f"{running.used_gpus} -> {result.gpus}"),
                 *(f"{len(plan.kept)} of {len(running.segments)}", f"{changed}"),

@@ -52,8 +52,8 @@ def gpus_import(
 
     Examples
     --------
-    (nvidia-smi -L; nvidia-smi mig -lgip; nvidia-smi mig -lgipp) | mig-opt gpus import - -o my-gpu.json
-    mig-opt solve batch.csv --gpu my-gpu.json
+    mig-opt gpus import -o my-gpu.json
+    mig-opt gpus import profiles.txt starts.txt --name H200-A -o my-gpu.json
     """
     from mig_opt.files.kinds import GPU
 

@@ -31,7 +31,7 @@ HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.
 @pytest.mark.parametrize("command", list(every_command(get_command(command_line()))))
 def test_every_help_has_an_example(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
-    outcome = run(*command, "--help")
+    outcome = run(*" ".join(command).split(), "--help")
     assert (outcome.code, outcome.err) == (0, "")
     _, _, examples = re.split(r"\n\n  (Examples?:)\n", outcome.out) if "Example" in outcome.out else ("", "", "")
     name = " ".join(command)
@@ -41,9 +41,10 @@ def test_every_help_has_an_example(run, monkeypatch, command):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_have_options_that_there_are(name):
-    command = get_command(command_line(name.split()[0]))
-    for word in name.split():
-        command = command.commands[word]
+    command, rest = get_command(command_line(name.split()[0])), name.split()
+    while rest:
+        with command.make_context("mig-opt", [], resilient_parsing=True) as context:
+            _, command, rest = command.resolve_command(context, rest)
     for example in command.epilog.splitlines()[2:]:
         words = shlex.split(example.partition(" > ")[0].rpartition("mig-opt ")[2])
         assert words[: len(name.split())] == name.split()

@@ -49,6 +49,7 @@ SMALL = {
     "bench": "--help",
     "instances": "",
     "gpus": "",
+    "gpus import": "--help",
     "methods": "",
     "versions": "",
     "completion": "bash",
