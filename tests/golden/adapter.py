@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import signal
 import sys
@@ -67,6 +68,7 @@ def run(
     with (
         mock.patch.dict(os.environ, settings),
         mock.patch.dict(KNOWN),  # what one command has read, others do not know
+        mock.patch.object(logging.getLogger("mig_opt"), "handlers", []),  # nor do they write its log
         contextlib.nullcontext() if nvml else _hidden("pynvml"),
         _timeless(),
         mock.patch.object(os, "geteuid", return_value=1000),
