@@ -136,11 +136,10 @@ class Schedule(Shown):
 
 def on_gpus(schedule: Schedule, number: Mapping[int, int]) -> Schedule:
     """Return a schedule with other numbers of its GPUs; what is on GPUs without one is left out."""
+    known = schedule.operations
     return schedule.replace(
         runs=(dataclasses.replace(run, gpu=number[run.gpu]) for run in schedule.runs if run.gpu in number),
-        operations=(
-            dataclasses.replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
-        ),
+        operations=known and (dataclasses.replace(each, gpu=number[each.gpu]) for each in known if each.gpu in number),
     )
 
 

@@ -94,7 +94,11 @@ class Conductor:
             self._follow(undo=False, limit=time.monotonic() + _STOPPING_S)
             self._say("stop")
             raise
-        return self._ended("end")
+        parts = {host: node.part for host, node in self._nodes.items() if node.part is not None}
+        for event in common_ends(self._whole, self._plans, parts):
+            if event.kind == "end":
+                self._note(event)
+        return any(event.kind == "end" for event in self._whole.events)
 
     def undo(self) -> list[str]:
         """End what runs on the nodes and take back what they have made; return why some of it is still there."""
@@ -106,13 +110,6 @@ class Conductor:
         if not refusals:
             self._say("undo")
         return refusals
-
-    def _ended(self, kind: EventKind) -> bool:
-        parts = {host: node.part for host, node in self._nodes.items() if node.part is not None}
-        for event in common_ends(self._whole, self._plans, parts):
-            if event.kind == kind:
-                self._note(event)
-        return any(event.kind == kind for event in self._whole.events)
 
     def _start(self, *, undo: bool) -> None:
         for host, node in self._nodes.items():

@@ -10,12 +10,12 @@ import contextlib
 import ipaddress
 import itertools
 import logging
-import queue
 import secrets
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from importlib import metadata
 from typing import Any
 
@@ -119,14 +119,14 @@ class DaskEngine:
         """Return what keeps parts from being carried out: versions, workers, and what each node finds."""
         here = metadata.version("mig-opt")
         mend = f"and here is {here}: pip install mig-opt=={here}"
-        there = self._version_of_scheduler()
+        there = "not at all"
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            there = str(_timely(lambda: self._client.run_on_scheduler(metadata.version, "mig-opt"), SILENT_S))
         if there != here:
             return [Problem("engine", f"the scheduler has mig_opt {there}, {mend}")]
-        problems = list(self._wrong_workers(parts))
-        limit = time.monotonic() + _CONNECTING_S
-        while problems and begun and time.monotonic() < limit:  # a worker may just be on its way back
+        limit = time.monotonic() + (_CONNECTING_S if begun else 0)  # a worker may just be on its way back
+        while (problems := list(self._wrong_workers(parts))) and time.monotonic() < limit:
             time.sleep(_ASKING_S)
-            problems = list(self._wrong_workers(parts))
         if problems:
             return problems
         for host, version in self._answers(dict.fromkeys(parts, (metadata.version, "mig-opt"))):
@@ -146,13 +146,9 @@ class DaskEngine:
                 start = f"dask worker {self._address} --resources mig-{host}=1"
                 yield Problem(host, f"has no worker; start there: {start}")
             for address in own:
-                if not address.startswith("tls://") and not _is_loopback(_host_of(address)):
+                scheme, _, place = address.partition("://")
+                if scheme != "tls" and not _is_loopback(place.rpartition(":")[0]):
                     yield Problem(host, f"its worker {address} has no TLS; {_INSECURE}")
-
-    def _version_of_scheduler(self) -> str:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            return str(_timely(lambda: self._client.run_on_scheduler(metadata.version, "mig-opt"), SILENT_S))
-        return "not at all"
 
     def _answers(self, calls: Mapping[str, tuple[Any, ...]]) -> Iterator[tuple[str, Any]]:
         """Yield the answer of each node, an exception where it is one, or does not come."""
@@ -212,31 +208,23 @@ class DaskEngine:
 
 def _timely(call: Callable[[], Any], seconds: float) -> Any:
     """Return the value of a call that Dask may let wait for ever; raise a TimeoutError after some seconds."""
-    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+    answer: Future[Any] = Future()
 
     def work() -> None:
         try:
-            answers.put((call(), None))
+            answer.set_result(call())
         except Exception as error:
-            answers.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=work, name="Dask", daemon=True).start()
-    try:
-        value, error = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"nothing heard for {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return value
+    if wait([answer], seconds).not_done:
+        raise TimeoutError(f"nothing heard for {seconds:g} s")
+    return answer.result()
 
 
 def _workers(dask_scheduler: Any) -> dict[str, dict[str, float]]:
     """Return the resources of each worker by its address; runs in the scheduler."""
     return {address: dict(worker.resources) for address, worker in dask_scheduler.workers.items()}
-
-
-def _host_of(address: str) -> str:
-    return address.partition("://")[2].rpartition(":")[0]
 
 
 def _is_loopback(host: str) -> bool:

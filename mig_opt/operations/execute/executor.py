@@ -246,60 +246,50 @@ class Executor:
                 self._refuse(index, error)
                 return
             self._note("create", index, others=others)
-            self._busy.add(gpu)
-            self._machines.operate(gpu, index, lambda: driver.create(uuid, lane.placement))
-            return
+        else:
+            self._note("destroy", index)
 
-        def destroy() -> None:
+        def operate() -> MigInstance | None:
+            if lane.state == "creating":
+                return driver.create(uuid, lane.placement)
             mine = lane.own(driver.instances(uuid))
             if mine is not None:  # else it is gone, or something else has taken its place
                 driver.destroy(uuid, mine.number)
+            return None
 
-        self._note("destroy", index)
         self._busy.add(gpu)
-        self._machines.operate(gpu, index, destroy)
+        self._machines.operate(gpu, index, operate)
 
     def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:
         lane = self._lanes[index]
         creating = lane.state == "creating"
         self._note("refused", index, time, text=str(error))
-        if creating and self._made_nothing(index):
-            # What is at its place later was made by somebody else. Who watches has been told already.
-            self._note("lost", index, told=False)
+        with contextlib.suppress(DriverError):
+            if creating and lane.half_made(self._there(index)) is None:  # it has certainly left nothing
+                # What is at its place later was made by somebody else. Who watches has been told already.
+                self._note("lost", index, told=False)
         lane.state = "refused"
 
-    def _made_nothing(self, index: int) -> bool:
-        """Return True if a creation that was refused has certainly left nothing."""
-        with contextlib.suppress(DriverError):
-            return self._lanes[index].half_made(self._there(index)) is None
-        return False
-
     def _take(self, done: Done) -> None:
-        if done.task is not None:
-            self._take_task(done, done.task)
-            return
-        index = done.instance
-        if index is None:
-            self._take_plan(done)
-            return
-        lane = self._lanes[index]
-        self._busy.discard(lane.planned.gpu)
-        if isinstance(done.error, DriverError):
+        index, gpus = done.instance, self._journal.batch.gpus
+        if index is not None:
+            self._busy.discard(self._lanes[index].planned.gpu)
+        if index is not None and isinstance(done.error, DriverError):
             self._refuse(index, done.error, done.time)
         elif done.error is not None:
             raise done.error
-        elif lane.state == "creating":
+        elif done.task is not None:
+            at = self._journal.instance_of[done.task]
+            last = self._lanes[at].attempts[done.task] >= _MOST_TRIES
+            self._note_end(at, Outcome(done.time, _DIED if last and done.value.code is None else done.value.code))
+        elif index is None and self._replanner is not None:
+            found = self._replanner.accepted(done.value, done.time)
+            if found is not None and self._possible(found[0]):
+                self._note("replan", others=tuple(range(gpus)), schedule=found[0], text=found[1])
+        elif index is not None and self._lanes[index].state == "creating":
             self._note("created", index, done.time, uuid=done.value.uuid, number=done.value.number)
         else:
             self._note("destroyed", index, done.time)
-
-    def _take_plan(self, done: Done) -> None:
-        if done.error is not None:
-            raise done.error
-        assert self._replanner is not None
-        found = self._replanner.accepted(done.value, done.time)
-        if found is not None and self._possible(found[0]):
-            self._note("replan", others=tuple(range(self._journal.batch.gpus)), schedule=found[0], text=found[1])
 
     def _possible(self, schedule: Schedule) -> bool:
         """Return True if the driver can create what a new plan wants, since nothing of somebody else is in the way."""
@@ -314,10 +304,3 @@ class Executor:
             except DriverError:
                 return False
         return True
-
-    def _take_task(self, done: Done, task: str) -> None:
-        if done.error is not None:
-            raise done.error
-        index = self._journal.instance_of[task]
-        last = self._lanes[index].attempts[task] >= _MOST_TRIES
-        self._note_end(index, Outcome(done.time, _DIED if last and done.value.code is None else done.value.code))

@@ -13,7 +13,6 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from mig_opt.batch.journal import Journal
@@ -67,7 +66,8 @@ def begin(host: str, part: Journal, undo: bool) -> None:
     working = Path(part.folder) if Path(part.folder).is_dir() else Path(f"~{part.user}").expanduser()
     attempts, name = Attempts(folder, working), "undo" if undo else "run"
     words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
-    with _locked(folder / "begin.lock"):
+    with (folder / "begin.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if attempts.begun(name) and attempts.outcome(name) is None:
             return
         if not (folder / JOURNAL).exists():
@@ -108,13 +108,6 @@ def interrupt(host: str, run: str) -> None:
         except BlockingIOError:
             with contextlib.suppress(ValueError, ProcessLookupError):
                 os.kill(int(file.read()), signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def trouble_on(part: Journal) -> list[str]:

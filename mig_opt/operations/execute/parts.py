@@ -9,19 +9,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-from mig_opt.batch.batch import LiveInstance
 from mig_opt.batch.journal import Commands, Event, Journal
-from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
+from mig_opt.batch.schedule import on_gpus
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
@@ -33,8 +31,6 @@ JOURNAL = "run.journal"
 """Name of the journal in the folder of a part."""
 
 _PLAN, _NODES = "plan.journal", "nodes"
-
-_Placed = TypeVar("_Placed", Run, Operation, LiveInstance)
 
 _SCRIPT = """#!/bin/sh
 # Carries out the part of {host} there: begins it, or goes on with it; a second start waits for the first.
@@ -67,31 +63,26 @@ def cut(whole: Journal) -> dict[str, Journal]:
     ]
     found = {}
     for host, gpus in hosts_of(places).items():
-        runs, operations = _moved(whole.schedule.runs, gpus), _moved(whole.schedule.operations or (), gpus)
-        names = {run.task for run in runs}
+        number = {gpu: at for at, gpu in enumerate(gpus)}
+        schedule = on_gpus(whole.schedule, number)
+        names = {run.task for run in schedule.runs}
         if not names:
-            if operations:
+            if schedule.operations:
                 problems.append(Problem("schedule", f"changes instances on {host}, but has no task there"))
             continue
         batch = whole.batch.replace(
             tasks=tuple(task for task in whole.batch.tasks if task.name in names),
             gpus=len(gpus),
-            initial=_moved(whole.batch.initial, gpus),
+            initial=tuple(replace(each, gpu=number[each.gpu]) for each in whole.batch.initial if each.gpu in number),
             spread={name: spread for name, spread in whole.batch.spread.items() if name in names},
             devices=tuple(whole.batch.devices[gpu] for gpu in gpus if gpu < len(whole.batch.devices)),
         )
-        schedule = Schedule(runs, None if whole.schedule.operations is None else operations)
         words = Commands({name: whole.commands.tasks[name] for name in whole.commands.tasks if name in names})
         devices = tuple(places[gpu].identifier for gpu in gpus)
         found[host] = replace(whole, batch=batch, schedule=schedule, commands=words, gpus=devices, events=[])
     if problems:
         raise InputError(problems)
     return found
-
-
-def _moved(things: Sequence[_Placed], gpus: Sequence[int]) -> tuple[_Placed, ...]:
-    """Return what is on some GPUs, with these numbered from 0."""
-    return tuple(replace(each, gpu=gpus.index(each.gpu)) for each in things if each.gpu in gpus)
 
 
 class Gathering:
@@ -196,26 +187,23 @@ def split(whole: Journal, folder: Path) -> list[str]:
     out there by ``mig-opt run``. :func:`gather` reads the journals that these leave. A folder with something in it is
     refused.
     """
-    plans = cut(whole)
+    plans, beside = cut(whole), folder.absolute().parent
     try:
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=beside, ignore_cleanup_errors=True) as name:
+            made = Path(name)
+            write_journal(replace(whole, run=""), made / _PLAN)
+            for host, part in plans.items():
+                own = made / _NODES / host
+                own.mkdir(parents=True)
+                write_part(part, own)
+                words = arguments_of(part, "$here")
+                shown = " ".join(f'"{word}"' if word.startswith("$here/") else quote(word) for word in words)
+                write_text(own / "run.sh", _SCRIPT.format(host=host, words=shown))
+                (own / "run.sh").chmod(0o755)
+            made.rename(folder)
     except OSError as error:
-        _refuse(folder, error)
-    try:
-        write_journal(replace(whole, run=""), made / _PLAN)
-        for host, part in plans.items():
-            own = made / _NODES / host
-            own.mkdir(parents=True)
-            write_part(part, own)
-            words = (word if word.startswith("$here/") else quote(word) for word in arguments_of(part, "$here"))
-            shown = " ".join(f'"{word}"' if word.startswith("$here/") else word for word in words)
-            write_text(own / "run.sh", _SCRIPT.format(host=host, words=shown))
-            (own / "run.sh").chmod(0o755)
-        made.rename(folder)
-    except OSError as error:
-        _refuse(folder, error)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        message = f"cannot be written: {error.strerror}; name a folder that does not exist, or is empty"
+        raise InputError([Problem("", message)], str(folder)) from None
     return list(plans)
 
 
@@ -228,11 +216,6 @@ def gather(folder: Path) -> Journal:
         message = f"has no journal of any node yet; bring them to {next(iter(paths.values()))} and so on"
         raise InputError([Problem("", message)], str(folder))
     return merged(whole, parts)
-
-
-def _refuse(folder: Path, error: OSError) -> NoReturn:
-    message = f"cannot be written: {error.strerror}; name a folder that does not exist, or is empty"
-    raise InputError([Problem("", message)], str(folder)) from None
 
 
 def lock_of(journal: Path) -> Path:

@@ -7,11 +7,13 @@ instances are created and destroyed in turn. So it is resumed, and survives trou
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mig_opt._version import __version__
@@ -242,13 +244,8 @@ def _command(commands: Commands, way: _Way) -> tuple[str, ...]:
     if not way.batch:
         return (*environment, *commands.tasks[way.subject])
     figures = {"size": way.size, "batch": way.batch, "processes": way.processes}
-    found = []
-    for word in commands.models[way.subject]:
-        filled = word
-        for key, value in figures.items():
-            filled = filled.replace(f"{{{key}}}", str(value))
-        found.append(filled)
-    return (*environment, *found)
+    filled = partial(re.sub, r"\{(size|batch|processes)\}", lambda found: str(figures[found[1]]))
+    return (*environment, *map(filled, commands.models[way.subject]))
 
 
 def _cleared(batch: Batch, schedule: Schedule) -> Schedule:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.journal import Journal
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.batch.timing import retimed_schedule, tidy
 from mig_opt.errors import MigOptError
 from mig_opt.operations.execute.lanes import Lane
@@ -33,22 +33,14 @@ def plan_rest(batch: Batch, schedule: Schedule, seconds: float) -> Schedule | No
     return solve(batch, initial=schedule, time_limit=seconds, workers=1).schedule
 
 
-class _Rest(NamedTuple):
-    """The tasks that have not begun at a moment, and the plan for them."""
-
-    batch: Batch  # whose initial state are the instances that there are
-    schedule: Schedule  # with the places and the order of the plan so far
-    events: int  # that there were
-    moment: float  # second, since 1970
-
-
 class Proposal(NamedTuple):
-    """A new plan for what has not begun, beside the plan so far, in seconds from a moment on."""
+    """A plan for what has not begun, beside the plan so far, in seconds from a moment on."""
 
-    rest: _Rest
-    schedule: Schedule | None
-    until: float  # the last end by the new plan
-    until_now: float  # the last end by the plan so far
+    moment: float  # second, since 1970
+    events: int  # that there were
+    schedule: Schedule
+    until: float  # the last end by it
+    gain: float  # seconds by which the last end by the plan so far is later
 
 
 class Replanner:
@@ -87,12 +79,13 @@ class Replanner:
             until = min(lane.since + late * planned, math.inf if until is None else until)
         settled = all(lane.state in ("planned", "live", "gone") for lane in self._lanes)
         if self._deviated and settled and not self._planning and any(lane.waiting for lane in self._lanes):
-            rest = self._rest(now)
+            events, (rest, planned_runs) = len(self._journal.events), self._rest(now)
             self._planning, self._deviated = True, False
-            machines.work_out(lambda: self._proposal(rest))
+            machines.work_out(lambda: Proposal(now, events, *self._proposed(rest, planned_runs)))
         return until
 
-    def _rest(self, now: float) -> _Rest:
+    def _rest(self, now: float) -> tuple[Batch, Sequence[Run]]:
+        """Return what has not begun as a batch, beside the instances that there are, and the plan so far for it."""
         waiting = {task for lane in self._lanes for task in lane.waiting}
         initial = tuple(
             LiveInstance(*lane.planned.location, tidy(self._left(lane, now)))
@@ -100,9 +93,8 @@ class Replanner:
             if lane.state == "live"
         )
         tasks = tuple(task for task in self._journal.batch.tasks if task.name in waiting)
-        planned = tuple(self._journal.planned_runs[task.name] for task in tasks)
         batch = self._journal.batch.replace(tasks=tasks, initial=initial, spread={})
-        return _Rest(batch, Schedule(planned), len(self._journal.events), now)
+        return batch, [self._journal.planned_runs[task.name] for task in tasks]
 
     def _left(self, lane: Lane, now: float) -> float:
         """Return the seconds for which an instance is busy yet; a late task takes a share of its time more."""
@@ -112,16 +104,15 @@ class Replanner:
         left = lane.since + self._planned(lane, lane.running) - now
         return left if left > 0 else (self._step - 1) * (now - lane.since)
 
-    def _proposal(self, rest: _Rest) -> Proposal:
-        before = retimed_schedule(rest.batch, rest.schedule.runs).makespan
-        schedule = None
+    def _proposed(self, batch: Batch, runs: Sequence[Run]) -> tuple[Schedule, float, float]:
+        """Return a new plan, its last end, and the seconds that it gains."""
+        before = schedule = retimed_schedule(batch, runs)
+        seconds = min(_LONGEST_S, max(_SHORTEST_S, _LONGEST_SHARE * before.makespan))
         with contextlib.suppress(MigOptError):  # the plan so far goes on
-            schedule = self._planner(
-                rest.batch, rest.schedule, min(_LONGEST_S, max(_SHORTEST_S, _LONGEST_SHARE * before))
-            )
-        busy = max((live.free for live in rest.batch.initial), default=0.0)
-        until = before if schedule is None else schedule.makespan
-        return Proposal(rest, schedule, max(until, busy), max(before, busy))
+            schedule = self._planner(batch, Schedule(tuple(runs)), seconds) or before
+        busy = max((live.free for live in batch.initial), default=0.0)
+        until = max(schedule.makespan, busy)
+        return schedule, until, max(before.makespan, busy) - until
 
     def accepted(self, found: Proposal, time: float) -> tuple[Schedule, str] | None:
         """Return a plan that is worth it, in seconds since the execution began, and what it gains.
@@ -130,15 +121,14 @@ class Replanner:
         ended since; otherwise there is reason to plan once more.
         """
         self._planning = False
-        if len(self._journal.events) != found.rest.events:
+        if len(self._journal.events) != found.events:
             self._deviated = True
             return None
-        gain = found.until_now - found.until
-        if found.schedule is None or gain <= time - found.rest.moment + _TICK:
+        if found.gain <= time - found.moment + _TICK:
             return None
-        shift = found.rest.moment - self._journal.began
+        shift = found.moment - self._journal.began
         end = in_seconds(found.until + shift)
-        return _later(found.schedule, shift), f"the last task ends at {end}, {in_seconds(gain)} earlier"
+        return _later(found.schedule, shift), f"the last task ends at {end}, {in_seconds(found.gain)} earlier"
 
 
 _TICK = 1e-6

@@ -97,7 +97,9 @@ def run_schedule(
         if wrong:
             raise InputError(wrong)
         plan = plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine, replan=replan)
-        return _begin_by_engine(plan, engine, path, observe)
+        with checked_engine(engine, cut(plan), begun=False) as known, JournalFile(path, plan) as file:
+            Conductor(file, known, observe).execute()
+        return Execution(plan)
     schedule, problems = check_plan(batch, schedule, commands, devices, user)
     problems += wrong
     folder = str(Path.cwd())
@@ -200,12 +202,6 @@ def undo_schedule(
 def tasks_folder(journal: Path) -> Path:
     """Return the folder for what the tasks of an execution print."""
     return journal.with_name(f"{journal.name}.tasks")
-
-
-def _begin_by_engine(plan: Journal, engine: str | Engine, path: Path, observe: Observer | None) -> Execution:
-    with checked_engine(engine, cut(plan), begun=False) as known, JournalFile(path, plan) as file:
-        Conductor(file, known, observe).execute()
-    return Execution(plan)
 
 
 @contextlib.contextmanager
