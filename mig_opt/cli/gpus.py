@@ -69,7 +69,7 @@ def _imported(names: list[str], name: str | None, device: int | None, costs: str
     from mig_opt.cli.inputs import STANDARD_INPUT, named_costs, piped
     from mig_opt.files.costs import COSTS
     from mig_opt.files.documents import decoded
-    from mig_opt.operations.observe.gpu_models import gpu_from_text, import_gpu
+    from mig_opt.operations.observe.gpu_models import import_gpu
     from mig_opt.operations.observe.sightings import Source
 
     with options_named({"name": "--name", "device": "--device", "operation_costs": "--costs"}):
@@ -78,9 +78,8 @@ def _imported(names: list[str], name: str | None, device: int | None, costs: str
             return import_gpu(*names, name=name, device=device, operations=operations)
         if len(names) > 1:
             refuse("SOURCE", "standard input stands alone; leave the files out")
-        label = "standard input"
-        text = decoded(piped(STANDARD_INPUT) or b"", label)
-        return gpu_from_text([Source(text)], name=name, device=device, operations=operations, label=label)
+        text = Source(decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input")
+        return import_gpu(text, name=name, device=device, operations=operations)
 
 
 def _report(found: GpuImport) -> Report:

@@ -56,7 +56,7 @@ class Nvml:
         self._patience, self._sleep, self._root = patience, sleep, root
         self._nvml = bindings()
         self._profiles: dict[tuple[str, str], int] = {}
-        self._known: dict[str, list[tuple[int, str, int]]] = {}
+        self._known: dict[str, list[tuple[Any, str]]] = {}
 
     def __enter__(self) -> Nvml:
         with self._told(""):
@@ -145,35 +145,31 @@ class Nvml:
         with self._told(gpu):
             handle = self._handle(gpu)
             found = []
-            for number, name, _ in self._kinds(gpu):
+            for kind, name in self._kinds(gpu):
                 listed = (nvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
                 count = c_uint(_MOST_INSTANCES)
-                nvml.nvmlDeviceGetGpuInstances(handle, number, listed, byref(count))
+                nvml.nvmlDeviceGetGpuInstances(handle, kind.id, listed, byref(count))
                 for instance in listed[: count.value]:
                     with contextlib.suppress(nvml.NVMLError_NotFound):
                         found.append(self._instance(gpu, instance, name))
             return tuple(sorted(found, key=lambda each: each.start))
 
-    def _kinds(self, gpu: str) -> list[tuple[int, str, int]]:
-        """Return number, name and compute slices of each profile of a GPU."""
+    def _kinds(self, gpu: str) -> list[tuple[Any, str]]:
+        """Return what the driver says of each profile of a GPU, and its name."""
         if not self._known.get(gpu):
-            infos = self._infos(gpu)
-            self._known[gpu] = [(info.id, _text(info.name).removeprefix("MIG "), info.sliceCount) for info in infos]
+            nvml, handle, self._known[gpu] = self._nvml, self._handle(gpu), []
+            for kind in _GPU_KINDS:
+                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                    info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
+                    self._known[gpu].append((info, _text(info.name).removeprefix("MIG ")))
         return self._known[gpu]
-
-    def _infos(self, gpu: str) -> Iterator[Any]:
-        """Yield what the driver says of each profile of a GPU."""
-        nvml, handle = self._nvml, self._handle(gpu)
-        for kind in _GPU_KINDS:
-            with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
-                yield nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
 
     def profiles(self, gpu: str) -> tuple[DriverProfile, ...]:
         """Return the profiles that instances on the GPU with UUID ``gpu`` can have, MIG mode on."""
         with self._told(gpu):
             found = []
-            for info in self._infos(gpu):
-                name, (starts, size) = _text(info.name).removeprefix("MIG "), self._places(gpu, info.id)
+            for info, name in self._kinds(gpu):
+                starts, size = self._places(gpu, info.id)
                 figures = info.id, info.instanceCount, info.memorySizeMB, info.multiprocessorCount
                 found.append(DriverProfile(name, *figures, tuple(sorted(starts)), size))
             if not found:
@@ -228,11 +224,11 @@ class Nvml:
             if not kinds:
                 self._nvml.nvmlDeviceGetMigMode(self._handle(gpu))  # a GPU that does not answer says why
                 raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
-            alike = [(number, name) for number, name, slices in kinds if slices == profile.compute_slices]
+            alike = [(kind.id, name) for kind, name in kinds if kind.sliceCount == profile.compute_slices]
             named = [number for number, name in alike if name == profile.name]
             found = named or [number for number, _ in alike if number == profile.id]
             if not found:
-                known = ", ".join(name for _, name, _ in kinds)
+                known = ", ".join(name for _, name in kinds)
                 raise DriverError("not found", f"the driver has no profile {profile.name}, only: {known}")
             self._profiles[gpu, profile.name] = found[0]
         return self._profiles[gpu, profile.name]

@@ -138,7 +138,7 @@ class Conductor:
 
     def _look(self, host: str, node: _Node, *, undo: bool, restart: bool) -> list[str]:
         """Take the news of a node; return what it has said if it has ended and not done all."""
-        now, found = time.monotonic(), self._engine.progress(host, self._plans[host], node.seen)
+        now, found = time.monotonic(), self._engine.progress(host, self._plans[host], node.seen, undo=undo)
         if found is None:
             if now - node.heard > SILENT_S and not node.silent:
                 node.silent = True

@@ -61,7 +61,6 @@ class DaskEngine:
         self._again = 0.0  # when a scheduler that was lost is tried next
         self._orders: defaultdict[str, deque[Any]] = defaultdict(deque)  # to each node, not known to be done
         self._questions: dict[str, Any] = {}
-        self._undone: set[str] = set()  # nodes whose parts are taken back
         self._names = (f"mig-opt-{secrets.token_hex(8)}-{number}" for number in itertools.count())
         names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
         self._levels = {name: logging.getLogger(name).level for name in names}
@@ -166,7 +165,6 @@ class DaskEngine:
 
     def submit(self, host: str, part: Journal, *, undo: bool = False) -> None:
         """Have the worker of a node begin its part, or take it back."""
-        (self._undone.add if undo else self._undone.discard)(host)
         if self._connected():
             self._orders[host].append(self._ask(host, node.begin, host, part, undo))
 
@@ -175,7 +173,7 @@ class DaskEngine:
         if self._connected():
             self._orders[host].append(self._ask(host, node.interrupt, host, part.run))
 
-    def progress(self, host: str, part: Journal, seen: int) -> Progress | None:
+    def progress(self, host: str, part: Journal, seen: int, *, undo: bool = False) -> Progress | None:
         """Return what the worker of a node sees; None if it has not answered yet."""
         if not self._connected():
             return None
@@ -185,7 +183,7 @@ class DaskEngine:
                 return answer
             self._orders[host].popleft()
         if host not in self._questions:
-            self._questions[host] = self._ask(host, node.look, host, part.run, seen, host in self._undone)
+            self._questions[host] = self._ask(host, node.look, host, part.run, seen, undo)
         ended, answer = self._answer(self._questions[host])
         if ended:
             self._questions.pop(host, None)

@@ -58,7 +58,7 @@ class Engine(Protocol):
     def submit(self, host: str, part: Journal, *, undo: bool = False) -> None:
         """Start the job of a node, unless it is there: it goes on if it has a journal. ``undo`` takes back instead."""
 
-    def progress(self, host: str, part: Journal, seen: int) -> Progress | None:
+    def progress(self, host: str, part: Journal, seen: int, *, undo: bool = False) -> Progress | None:
         """Return what has become of the job, with its journal from byte ``seen`` on; None if that is not known now."""
 
     def cancel(self, host: str, part: Journal) -> None:

@@ -152,11 +152,11 @@ class SlurmEngine:
             self._queue.drop()
         return True
 
-    def progress(self, host: str, part: Journal, seen: int) -> Progress | None:
+    def progress(self, host: str, part: Journal, seen: int, *, undo: bool = False) -> Progress | None:
         """Return what the job of a node has left, and what Slurm tells of it."""
         if not self._obey(host, part):
             return None
-        folder, kind = self._folder(host, part), self._names.get(host, "run").rpartition("-")[2]
+        folder, kind = self._folder(host, part), "undo" if undo else "run"
         jobs = self._queue.jobs(self._names.values())
         try:
             code: int | None = int((folder / f"{kind}.code").read_text(encoding="ascii"))

@@ -65,7 +65,7 @@ class _Listed(NamedTuple):
 
 
 def import_gpu(
-    *paths: str | PathLike[str],
+    *sources: str | PathLike[str] | Source,
     name: str | None = None,
     device: int | None = None,
     operations: OperationCosts | CostTable | None = None,
@@ -74,10 +74,10 @@ def import_gpu(
 
     Parameters
     ----------
-    *paths : path-like
-        Files with the output of ``nvidia-smi mig -lgip`` and ``nvidia-smi mig -lgipp``, in one or in two, as printed or
-        as pasted; with that of ``nvidia-smi -L`` the GPU has its name. Without files NVML is asked on this machine,
-        where MIG mode has to be on.
+    *sources : path-like or Source
+        Files, or texts, with the output of ``nvidia-smi mig -lgip`` and ``nvidia-smi mig -lgipp``, in one or in two, as
+        printed or as pasted; with that of ``nvidia-smi -L`` the GPU has its name. Without files NVML is asked on this
+        machine, where MIG mode has to be on.
     name : str, optional
         Its name; by default that of the board, or of the catalogue if the same GPU is in there.
     device : int, optional
@@ -97,21 +97,6 @@ def import_gpu(
         With every problem of the files, each with its line, or of the model.
     DriverError
         If NVML does not answer.
-    """
-    label = str(paths[0]) if len(paths) == 1 else ""
-    texts = [Source(read_text(path), str(path) if len(paths) > 1 else "") for path in map(Path, paths)]
-    return gpu_from_text(texts, name=name, device=device, operations=operations, label=label)
-
-
-def gpu_from_text(
-    sources: list[Source],
-    *,
-    name: str | None = None,
-    device: int | None = None,
-    operations: OperationCosts | CostTable | None = None,
-    label: str = "",
-) -> GpuImport:
-    """Return the model of a GPU from texts, as :func:`import_gpu` does; ``label`` is where they are from.
 
     Examples
     --------
@@ -121,12 +106,16 @@ def gpu_from_text(
     ... GPU  0 Profile ID 19 Placements: {0,1}:1
     ... GPU  0 Profile ID  0 Placement : {0}:2
     ... '''
-    >>> found = gpu_from_text([Source(text)], name="mine")
+    >>> found = import_gpu(Source(text), name="mine")
     >>> [(profile.name, profile.starts) for profile in found.model.profiles]
     [('1g.16gb', (0, 1)), ('2g.32gb', (0,))]
     """
+    texts = [each if isinstance(each, Source) else Source(read_text(Path(each)), str(each)) for each in sources]
+    label = texts[0].label if len(texts) == 1 else ""
+    if label:  # it stands before each line then
+        texts = [dataclasses.replace(texts[0], label="")]
     findings = Findings(label)
-    listed = _read(outputs(sources, Sightings(findings)), findings) if sources else _asked()
+    listed = _read(outputs(texts, Sightings(findings)), findings) if sources else _asked()
     findings.check()
     if device is not None and device not in listed:
         known = ", ".join(map(str, listed)) or "none"

@@ -159,11 +159,6 @@ def is_harmless(text: str) -> bool:
     return bool(_CLOCK.search(text)) and all(map(_DATE_WORD.fullmatch, text.split()))
 
 
-def is_warning(text: str) -> bool:
-    """Return True for a warning that does not say that anything is missing."""
-    return bool(_WARNING.fullmatch(text)) and not PENDING.fullmatch(text)
-
-
 def refusal_in(text: str) -> str:
     """Return words for a line that says why there is no output; empty for every other line.
 
@@ -285,7 +280,7 @@ class _Pasted:
         where = self._source.where(number)
         if message := refusal_in(text):
             self._seen.wrong(where, message)
-        elif not is_warning(text):
+        elif not _WARNING.fullmatch(text) or PENDING.fullmatch(text):
             return False
         elif text not in self._noted:
             self._noted.add(text)

@@ -13,7 +13,7 @@ from mig_opt.files.documents import read_text
 from mig_opt.files.values import Findings
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.driver import MigInstance, Nvml
+from mig_opt.operations.driver import Nvml
 from mig_opt.operations.observe.assembly import assemble
 from mig_opt.operations.observe.device_plugin import has_labels, read_labels
 from mig_opt.operations.observe.dra import read_dra
@@ -227,16 +227,15 @@ def read_nvml(seen: Sightings) -> None:
             if device.mig is not None and device.mig_pending != device.mig:
                 seen.pending("", device.index, mig=device.mig)
             if device.mig:
-                seen.instances += (_instance(device.index, held) for held in driver.instances(device.uuid))
-
-
-def _instance(gpu: int, held: MigInstance) -> SeenInstance:
-    return SeenInstance(
-        *("", gpu, f"instance {held.number} of GPU {gpu}", held.profile),
-        start=held.start,
-        slices=held.size,
-        instance=held.number,
-        uuid=held.uuid,
-        name=", ".join(f"pid {process}" for process in held.processes),
-        idle=not held.processes,
-    )
+                seen.instances += (
+                    SeenInstance(
+                        *("", device.index, f"instance {held.number} of GPU {device.index}", held.profile),
+                        start=held.start,
+                        slices=held.size,
+                        instance=held.number,
+                        uuid=held.uuid,
+                        name=", ".join(f"pid {process}" for process in held.processes),
+                        idle=not held.processes,
+                    )
+                    for held in driver.instances(device.uuid)
+                )

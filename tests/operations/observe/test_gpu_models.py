@@ -10,7 +10,7 @@ from nvml_machine import Machine
 
 from mig_opt import GpuModel, InputError, catalogue, get_gpu
 from mig_opt.gpu.catalogue import cost_tables
-from mig_opt.operations.observe.gpu_models import GpuImport, gpu_from_text, import_gpu
+from mig_opt.operations.observe.gpu_models import GpuImport, import_gpu
 from mig_opt.operations.observe.sightings import Source
 
 RULE = f"+{'-' * 79}+"
@@ -44,7 +44,7 @@ def lgipp(gpu: GpuModel, number: int = 0) -> list[str]:
 
 
 def found(*lines: str, **options: object) -> GpuImport:
-    return gpu_from_text([Source("\n".join(lines))], **options)  # type: ignore[arg-type]
+    return import_gpu(Source("\n".join(lines)), **options)  # type: ignore[arg-type]
 
 
 def complaints(*lines: str, **options: object) -> list[str]:
