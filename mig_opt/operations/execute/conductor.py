@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,11 +30,10 @@ _MOST_STARTS = 3
 
 def engine_of(name: str) -> Engine:
     """Return the engine that a name stands for: ``dask://HOST:PORT`` or ``slurm``."""
-    kind, _, address = name.partition("://")
-    if kind == "dask" and address:
+    if found := re.fullmatch(r"dask://(.+):([0-9]+)", name):
         from mig_opt.operations.execute.dask_engine import DaskEngine
 
-        return DaskEngine(address)
+        return DaskEngine(*found.groups())
     if name == "slurm":
         from mig_opt.operations.execute.slurm_engine import SlurmEngine
 

@@ -43,20 +43,17 @@ _INSECURE = (
 class DaskEngine:
     """The engine ``dask://HOST:PORT``; refused if the way to it is neither encrypted nor within this machine."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, host: str, port: str) -> None:
         try:
             import distributed
         except ImportError:
             raise InputError([Problem("engine", "needs Dask; install it with: pip install 'mig-opt[dask]'")]) from None
         self._dask: Any = distributed  # it has no types
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise InputError([Problem("engine", f"must be dask://HOST:PORT, is {f'dask://{address}'!r:.60}")])
         known = self._dask.security.Security()
         self._encrypted = bool(known.tls_ca_file and known.tls_client_cert and known.tls_client_key)
         if not self._encrypted and not _is_loopback(host):
             raise InputError([Problem("engine", _INSECURE)])
-        self._address = f"{'tls' if self._encrypted else 'tcp'}://{address}"
+        self._address = f"{'tls' if self._encrypted else 'tcp'}://{host}:{port}"
         self._client: Any = None
         self._again = 0.0  # when a scheduler that was lost is tried next
         self._orders: defaultdict[str, deque[Any]] = defaultdict(deque)  # to each node, not known to be done

@@ -186,7 +186,8 @@ def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
     def run(each: Lifetime, busy: float) -> Iterator[str]:
         if each.runs or busy:
             names = (shell_word(run.task) for run in each.runs)
-            yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {_decimal(busy)}", *names])
+            seconds = f"{busy:.3f}".rstrip("0").rstrip(".")  # as the shell understands it
+            yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {seconds}", *names])
 
     for each in lifetimes:
         if each.initial:
@@ -201,11 +202,6 @@ def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
         else:
             yield comment(f"{each.close:.6g} s: {each.profile} at {each.start} ends")
             yield f"release {each.gpu} {where[id(each)]}"
-
-
-def _decimal(seconds: float) -> str:
-    """Return milliseconds as a decimal number of seconds that the shell understands."""
-    return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
 def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, OperationKind]]:
