@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from mig_opt.cli.answers import Call, File, Product
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import options_named
 from mig_opt.method.report import Report
 from mig_opt.texts import plural
 
@@ -66,20 +66,13 @@ def gpus_import(
 
 
 def _imported(names: list[str], name: str | None, device: int | None, costs: str | None) -> GpuImport:
-    from mig_opt.cli.inputs import STANDARD_INPUT, named_costs, piped
+    from mig_opt.cli.inputs import named_costs, texts_of
     from mig_opt.files.costs import COSTS
-    from mig_opt.files.documents import decoded
     from mig_opt.operations.observe.gpu_models import import_gpu
-    from mig_opt.operations.observe.sightings import Source
 
     with options_named({"name": "--name", "device": "--device", "operation_costs": "--costs"}):
         operations = None if costs is None else named_costs(costs) or COSTS.read(costs)
-        if STANDARD_INPUT not in names:
-            return import_gpu(*names, name=name, device=device, operations=operations)
-        if len(names) > 1:
-            refuse("SOURCE", "standard input stands alone; leave the files out")
-        text = Source(decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input")
-        return import_gpu(text, name=name, device=device, operations=operations)
+        return import_gpu(*texts_of(names), name=name, device=device, operations=operations)
 
 
 def _report(found: GpuImport) -> Report:

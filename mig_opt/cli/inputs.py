@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mig_opt.files.kinds import FileKind
     from mig_opt.gpu.catalogue import CostTable
     from mig_opt.instances.bundled import InstanceKind
+    from mig_opt.operations.observe.sightings import Source
 
 T = TypeVar("T")
 
@@ -46,6 +47,18 @@ def piped(name: str) -> bytes | None:
         return sys.stdin.buffer.read()
     except OSError as error:
         refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", _PIPED)
+
+
+def texts_of(names: list[str]) -> list[str | Source]:
+    """Return the files that are named, or the text that is on standard input in their place."""
+    from mig_opt.files.documents import decoded
+    from mig_opt.operations.observe.sightings import Source
+
+    if STANDARD_INPUT not in names:
+        return [*names]
+    if len(names) > 1:
+        refuse("SOURCE", "standard input stands alone; leave the files out")
+    return [Source(decoded(piped(STANDARD_INPUT) or b"", _PIPED), _PIPED)]
 
 
 def is_table(name: str | Path) -> bool:

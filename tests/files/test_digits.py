@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from documents import READERS
+from state_forms import state_from_text
 
 from mig_opt import InputError
 from mig_opt.files.batch.batches import BATCH
@@ -18,7 +19,6 @@ from mig_opt.files.locations import place_of
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.templates import template
-from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.studies import read_study
 from mig_opt.texts import number_in
 

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from mig_opt import InputError
-from mig_opt.operations.observe.state_import import Format, state_from_text
+from mig_opt.operations.observe.sightings import Source
+from mig_opt.operations.observe.state_import import Format, StateImport, import_state
 
 FORMS = Path(__file__).parents[1] / "operations" / "observe" / "forms"
 FILES = sorted(FORMS.iterdir())
 TEXTS = {file.name: file.read_text() for file in FILES}
 LGI = "| GPU instances:                                         |"
+
+
+def state_from_text(text: str, form: Format | None = None, **options: Any) -> StateImport:
+    """The state that a text tells of."""
+    return import_state(Source(text), format=form, **options)
 
 
 def complaints(text: str, form: Format | None = None, **options: Any) -> list[str]:

@@ -11,7 +11,7 @@ from mig_opt.cli.answers import Call, File, Product
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
 from mig_opt.cli.fleet.defragment import gpu_map
-from mig_opt.cli.inputs import STANDARD_INPUT, piped
+from mig_opt.cli.inputs import texts_of
 from mig_opt.fleet.state import FleetState
 from mig_opt.method.report import Report, Table
 from mig_opt.texts import plural
@@ -70,18 +70,10 @@ def state_import(
 
 
 def _imported(names: list[str], form: str | None, *, gpu: str | None, assume_places: bool) -> StateImport:
-    from mig_opt.files.documents import decoded
-    from mig_opt.operations.observe.sightings import Source
-    from mig_opt.operations.observe.state_import import import_state, state_from_text
+    from mig_opt.operations.observe.state_import import import_state
 
-    known = cast("Format | None", form)
     with options_named({"paths": "SOURCE"}):
-        if STANDARD_INPUT not in names:
-            return import_state(*names, format=known, gpu=gpu, assume_places=assume_places)
-        if len(names) > 1:
-            refuse("SOURCE", "standard input stands alone; leave the files out")
-        text, label = decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input"
-        return state_from_text([Source(text)], known, gpu=gpu, assume_places=assume_places, label=label)
+        return import_state(*texts_of(names), format=cast("Format | None", form), gpu=gpu, assume_places=assume_places)
 
 
 def _report(found: StateImport) -> Report:

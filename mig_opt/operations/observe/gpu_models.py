@@ -7,18 +7,17 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import read_text, shown
+from mig_opt.files.documents import shown
 from mig_opt.files.values import Findings
 from mig_opt.gpu.catalogue import CostTable, assumed_costs, catalogue, taken_names
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.operations.driver import DriverProfile, Nvml
 from mig_opt.operations.observe.kinds import kinds_of, product_name
 from mig_opt.operations.observe.pasted import outputs
-from mig_opt.operations.observe.sightings import Sightings, Source
+from mig_opt.operations.observe.sightings import Sightings, Source, sources_of
 
 _ROW = re.compile(
     r"\|\s+(\d{1,4})\s+MIG (\d{1,2}g\.\d{1,5}gb\S*)\s+(\d{1,9})\s+\d{1,4}/(\d{1,4})\s+"
@@ -65,7 +64,7 @@ class _Listed(NamedTuple):
 
 
 def import_gpu(
-    *sources: str | PathLike[str] | Source,
+    *paths: str | PathLike[str] | Source,
     name: str | None = None,
     device: int | None = None,
     operations: OperationCosts | CostTable | None = None,
@@ -74,7 +73,7 @@ def import_gpu(
 
     Parameters
     ----------
-    *sources : path-like or Source
+    *paths : path-like or Source
         Files, or texts, with the output of ``nvidia-smi mig -lgip`` and ``nvidia-smi mig -lgipp``, in one or in two, as
         printed or as pasted; with that of ``nvidia-smi -L`` the GPU has its name. Without files NVML is asked on this
         machine, where MIG mode has to be on.
@@ -110,12 +109,9 @@ def import_gpu(
     >>> [(profile.name, profile.starts) for profile in found.model.profiles]
     [('1g.16gb', (0, 1)), ('2g.32gb', (0,))]
     """
-    texts = [each if isinstance(each, Source) else Source(read_text(Path(each)), str(each)) for each in sources]
-    label = texts[0].label if len(texts) == 1 else ""
-    if label:  # it stands before each line then
-        texts = [dataclasses.replace(texts[0], label="")]
+    sources, label = sources_of(paths)
     findings = Findings(label)
-    listed = _read(outputs(texts, Sightings(findings)), findings) if sources else _asked()
+    listed = _read(outputs(sources, Sightings(findings)), findings) if sources else _asked()
     findings.check()
     if device is not None and device not in listed:
         known = ", ".join(map(str, listed)) or "none"

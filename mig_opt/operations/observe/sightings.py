@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
+from mig_opt.files.documents import read_text
 from mig_opt.files.values import Findings
 from mig_opt.gpu.model import Profile
 from mig_opt.texts import plural
@@ -45,6 +48,17 @@ class Source:
         """Yield the lines."""
         for number, text in enumerate(re.split(r"\r?\n", self.text), 1):
             yield Line(self.where(number), text.rstrip())
+
+
+def sources_of(given: Iterable[str | PathLike[str] | Source]) -> tuple[list[Source], str]:
+    """Return texts, with those of files, and the name of the only one: it stands before each message then."""
+    sources = [
+        each if isinstance(each, Source) else Source(read_text(Path(each)), str(each), Path(each).stem)
+        for each in given
+    ]
+    if len(sources) != 1:
+        return sources, ""
+    return [replace(sources[0], label="", node="")], sources[0].label
 
 
 @dataclass(slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import read_text
 from mig_opt.files.values import Findings
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
@@ -21,7 +21,7 @@ from mig_opt.operations.observe.hami import ALLOCATIONS, REGISTER, read_hami
 from mig_opt.operations.observe.kubernetes import Part, items, looks_like_yaml, read_documents
 from mig_opt.operations.observe.nvidia_smi import read_nvidia_smi
 from mig_opt.operations.observe.pasted import outputs
-from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source
+from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source, sources_of
 from mig_opt.operations.observe.slurm import read_slurm
 from mig_opt.rules import wrong_flag
 
@@ -60,7 +60,7 @@ class StateImport:
 
 
 def import_state(
-    *paths: str | Path,
+    *paths: str | PathLike[str] | Source,
     format: Format | None = None,  # noqa: A002 - the word of the command line
     gpu: str | None = None,
     assume_places: bool = False,
@@ -80,8 +80,8 @@ def import_state(
 
     Parameters
     ----------
-    *paths : str or Path
-        Files of one form. Of several files of nvidia-smi each is about the node that it is called after.
+    *paths : path-like or Source
+        Files, or texts, of one form. Of several files of nvidia-smi each is about the node that it is called after.
     format : str, optional
         Form; by default it is guessed.
     gpu : str, optional
@@ -99,27 +99,6 @@ def import_state(
     ------
     InputError
         With every problem of the files, each with its line.
-    """
-    files = list(map(Path, paths))
-    several = len(files) > 1
-    texts = [(read_text(file), file) for file in files]
-    sources = [Source(text, str(file) if several else "", file.stem if several else "") for text, file in texts]
-    name, label = (files[0].stem, str(files[0])) if files else ("", "")
-    return state_from_text(
-        sources, format, gpu=gpu, assume_places=assume_places, name=name, label="" if several else label
-    )
-
-
-def state_from_text(
-    sources: Sequence[Source] | str,
-    format: Format | None = None,  # noqa: A002 - the word of the command line
-    *,
-    gpu: str | None = None,
-    assume_places: bool = False,
-    name: str = "",
-    label: str = "",
-) -> StateImport:
-    """Return the state that texts tell of, as :func:`import_state` does; ``label`` is where they are from.
 
     Examples
     --------
@@ -127,11 +106,11 @@ def state_from_text(
     ... | GPU instances:                                        |
     ... |   0  MIG 3g.20gb         9        2          4:4     |
     ... '''
-    >>> found = state_from_text(text, gpu="A100")
+    >>> found = import_state(Source(text), gpu="A100")
     >>> found.format, [(held.profile, held.start) for held in found.state.instances]
     ('nvidia-smi', [('3g.20gb', 4)])
     """
-    given = [Source(sources)] if isinstance(sources, str) else list(sources)
+    given, label = sources_of(paths)
     problems = list(wrong_flag("assume_places", assume_places))
     if format is not None and format not in FORMATS:
         problems.append(Problem("format", f"no form is called {format!r:.60}; {nearest(str(format), FORMATS)}"))
@@ -163,7 +142,8 @@ def state_from_text(
         if not parts:
             seen.wrong("", "holds no object of Kubernetes; give what kubectl get ... -o json prints")
         _OF_KUBERNETES[found](parts, seen)
-    state = assemble(seen, model, assume_places=assume_places, name=name)
+    named = next((path for path in paths[:1] if not isinstance(path, Source)), "")
+    state = assemble(seen, model, assume_places=assume_places, name=Path(named).stem)
     return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
 
 

@@ -11,12 +11,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from state_forms import state_from_text
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, Status, defragment, get_gpu
 from mig_opt.api.defragment.emptied import emptying_moves
 from mig_opt.api.defragment.problem import FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
-from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.validation import validate_migrations
 from mig_opt.validation.violations import MigrationViolationCode as Code
 

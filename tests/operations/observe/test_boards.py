@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from state_forms import state_from_text
 
 from mig_opt import InputError
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
-from mig_opt.operations.observe.state_import import StateImport, state_from_text
+from mig_opt.operations.observe.state_import import StateImport
 
 A100 = "NVIDIA-A100-SXM4-40GB"
 LGI = "| GPU instances:                                         |"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from state_forms import LGI, TEXTS, complaints
+from state_forms import LGI, TEXTS, complaints, state_from_text
 
 from mig_opt import InputError
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.observe.state_import import Format, StateImport, state_from_text
+from mig_opt.operations.observe.state_import import Format, StateImport
 
 JUNK = ["", "garbage", "|   0  MIG", "{", "}", "</gpu>", "<a>", "GPU 0:", "null", "[1]", "\x00", "=", '"']
 

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from state_forms import state_from_text
 
 from mig_opt import InputError
 from mig_opt.files.values import Findings
 from mig_opt.operations.observe.kubernetes import read_yaml
 from mig_opt.operations.observe.sightings import Source
-from mig_opt.operations.observe.state_import import state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 NAMES = sorted(file.name for file in FORMS.glob("*.json"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from state_forms import state_from_text
 
 from mig_opt import InputError
-from mig_opt.operations.observe.state_import import StateImport, state_from_text
+from mig_opt.operations.observe.state_import import StateImport
 
 FORMS = Path(__file__).parent / "forms"
 NODE = "node-2: "

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from state_forms import state_from_text
 
 from mig_opt import InputError
 from mig_opt.files.documents import decoded
-from mig_opt.operations.observe.state_import import import_state, state_from_text
+from mig_opt.operations.observe.state_import import import_state
 
 PASTES = Path(__file__).parent / "pasted"
 FORMS = Path(__file__).parent / "forms"

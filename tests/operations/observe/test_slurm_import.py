@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from state_forms import state_from_text
 
 from mig_opt import InputError
-from mig_opt.operations.observe.state_import import StateImport, state_from_text
+from mig_opt.operations.observe.state_import import StateImport
 
 CONF = "NodeName=n[1-2] Name=gpu Type=a100_3g.20gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap12\n" * 2
 JOB = (

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from command_line import Command
-from state_forms import FILES, LGI, TEXTS, complaints
+from state_forms import FILES, LGI, TEXTS, complaints, state_from_text
 
 from mig_opt import Device, FleetState
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import profile_named
-from mig_opt.operations.observe.state_import import import_state, state_from_text
+from mig_opt.operations.observe.state_import import import_state
 
 BUSY = [(0, "3g.20gb", 0), (0, "3g.20gb", 4), (2, "4g.20gb", 0), (2, "2g.10gb", 4)]
 IDLE = [(1, "3g.20gb", 0), (1, "3g.20gb", 4), (2, "1g.5gb", 6)]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from scripts import Machine
+from state_forms import state_from_text
 
 from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, defragment, get_gpu
-from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.operations.rollout.changes import migration_script, migrations_as_change
 from mig_opt.validation import validate_change
 
