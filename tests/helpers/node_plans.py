@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -51,6 +53,7 @@ class Nodes(Protocol):
     def environment(self) -> Mapping[str, str]: ...
     @property
     def machines(self) -> Mapping[str, Machine]: ...
+    def executor_of(self, host: str) -> int: ...
 
 
 def commands(folder: Path, seconds: float) -> Commands:
@@ -125,3 +128,13 @@ class Client:
         """For how long a task has run, as measured."""
         (found,) = (run.end - run.begin for run in read_journal(self.journal).runs() if run.task == task)
         return found
+
+    def kill_executor(self) -> None:
+        """Kill the process that carries out the part of the first node."""
+        os.kill(self.nodes.executor_of("n1"), signal.SIGKILL)
+
+    def kill_task(self) -> None:
+        """Kill the first task."""
+        line = self.begun("a")
+        assert line is not None
+        os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)

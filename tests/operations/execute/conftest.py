@@ -1,10 +1,27 @@
-"""Executions of these tests have the machine to themselves."""
+"""Executions of these tests have the machine to themselves, and clusters of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from dask_nodes import dask_nodes
+from node_plans import FOREIGN, Nodes
+from slurm_nodes import slurm_nodes
 
 
 @pytest.fixture(autouse=True)
 def _alone(nobody_else: None) -> None:
     pass
+
+
+@pytest.fixture(params=[pytest.param(engine, marks=pytest.mark.deep) for engine in ("dask", "slurm")])
+def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nodes]:
+    """Two nodes of an engine, each with an instance of somebody else."""
+    if request.param == "dask":
+        pytest.importorskip("distributed")
+    with dask_nodes(tmp_path, "n1", "n2") if request.param == "dask" else slurm_nodes(tmp_path) as found:
+        for machine in found.machines.values():
+            machine.add(0, *FOREIGN, pid=4711)
+        yield found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dask_nodes import Nodes, dask_nodes, until
-from node_plans import BATCH, DEVICES, END, FOREIGN, NOTHING, PLAN, USER, Client, commands, places, ran
+from dask_nodes import Nodes, until
+from node_plans import BATCH, DEVICES, FOREIGN, NOTHING, PLAN, USER, Client, commands, places
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
@@ -21,48 +21,10 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
-pytest.importorskip("distributed")
+pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["dask"], indirect=True)]
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    with dask_nodes(tmp_path, "n1", "n2") as found:
-        for machine in found.machines.values():
-            machine.add(0, *FOREIGN, pid=4711)
-        yield found
-
-
-@pytest.mark.deep
-def test_a_plan_is_carried_out_and_taken_back(nodes: Nodes, tmp_path: Path) -> None:
-    journal = tmp_path / "run.journal"
-    options = {"journal": journal, "devices": DEVICES, "engine": nodes.engine, "user": USER}
-    events: list[str] = []
-    found = run_schedule(
-        BATCH, PLAN, commands(tmp_path, 0.2), observe=lambda _, event: events.append(event.kind), **options
-    )
-    assert found.complete
-    assert sorted(line[:2] for line in ran(tmp_path, "begin")) == [["a", "n1"], ["b", "n1"], ["c", "n2"]]
-    assert places(nodes) == END
-    whole = read_journal(journal)
-    assert [event.kind for event in whole.events] == events
-    assert validate(*whole.measured()).valid
-    assert all(0.2 <= run.end - run.begin < 1 for run in whole.runs())
-    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-    assert undo_schedule(journal) == []
-    assert places(nodes) == NOTHING
-
-
-# Deaths
-
-
-def kill_task(client: Client) -> None:
-    line = client.begun("a")
-    assert line is not None
-    os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)
-
-
-def kill_executor(client: Client) -> None:
-    os.kill(client.nodes.executor_of("n1"), signal.SIGKILL)
+# Deaths of what belongs to Dask
 
 
 def kill_worker(client: Client) -> None:
@@ -80,8 +42,8 @@ def kill_nanny(client: Client) -> None:
 def kill_node(client: Client) -> None:
     """Everything of a node dies, the tasks included, and it comes back without its instances."""
     kill_nanny(client)
-    kill_executor(client)
-    kill_task(client)
+    client.kill_executor()
+    client.kill_task()
     client.nodes.machines["n1"].reboot()
     client.nodes.machines["n1"].add(0, *FOREIGN)
 
@@ -97,12 +59,9 @@ def kill_scheduler(client: Client) -> None:
         client.nodes.workers[host] = client.nodes.start_worker(host)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize(
     ("death", "again"),
     [
-        (kill_task, ("a",)),
-        (kill_executor, ()),
         (kill_worker, ()),
         (kill_nanny, ()),
         (kill_node, ("a",)),
@@ -120,52 +79,6 @@ def test_each_task_ends_once_whatever_dies(
     client.check(again=again)
 
 
-@pytest.mark.deep
-def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path)
-    process = client.start()
-    until(lambda: client.begun("a"))
-    until(lambda: "run" in [event.kind for event in read_journal(client.journal).events])
-    process.kill()
-    process.communicate()
-    time.sleep(2)  # meanwhile the nodes go on
-    client.ends(client.start("--resume", str(client.journal)))
-    client.check()
-
-
-@pytest.mark.deep
-def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes: Nodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 3.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
-    process.send_signal(signal.SIGINT)
-    client.ends(process, 130)
-    kinds = [event.kind for event in read_journal(client.journal).events]
-    assert kinds[-1] == "stop"
-    assert kinds.count("died") == 2
-    time.sleep(3.5)
-    assert ran(tmp_path, "end") == []
-    client.ends(client.start("--resume", str(client.journal)))
-    client.check(again=("a", "c"))
-
-
-@pytest.mark.deep
-def test_the_same_execution_begun_twice_at_once(nodes: Nodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 0.5)
-    first = client.start()
-    until(lambda: client.begun("a"))
-    second = client.start("--resume", str(client.journal))
-    assert "still goes on in another process" in client.ends(second, 2)
-    copy = tmp_path / "copy.journal"
-    copy.write_bytes(client.journal.read_bytes().partition(b"\n")[0] + b"\n")
-    third = client.start("--resume", str(copy))
-    client.ends(third)
-    client.ends(first)
-    assert read_journal(copy).ended
-    client.check()
-
-
-@pytest.mark.deep
 @pytest.mark.parametrize("who", ["worker", "scheduler", "executor"])
 def test_silence_is_told_within_ten_seconds_and_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str) -> None:
     client = Client(nodes, tmp_path, 2.0)
@@ -192,20 +105,6 @@ def test_silence_is_told_within_ten_seconds_and_measures_nothing_wrong(nodes: No
 # What is refused
 
 
-@pytest.mark.parametrize("address", ["dask://10.0.0.1:8786", "dask://node-1:8786"])
-def test_a_scheduler_elsewhere_without_tls_is_refused(address: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"engine: whoever reaches .* without TLS .* certificates"):
-        run_schedule(BATCH, PLAN, commands(tmp_path, 0), journal=tmp_path / "j", devices=DEVICES, engine=address)
-    assert not (tmp_path / "j").exists()
-
-
-@pytest.mark.parametrize("address", ["dask://", "dask://node", "ray://node:1", "ssh"])
-def test_engines_that_there_are_not(address: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"engine: must be dask://HOST:PORT"):
-        run_schedule(BATCH, PLAN, commands(tmp_path, 0), journal=tmp_path / "j", devices=DEVICES, engine=address)
-
-
-@pytest.mark.deep
 def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(nodes: Nodes, tmp_path: Path) -> None:
     nodes.machines["n1"].mode(0, 0)
     nodes.machines["n2"].add(0, "1g.6gb", 1, pid=7)
@@ -228,7 +127,6 @@ def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
 
 
-@pytest.mark.deep
 def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes: Nodes, tmp_path: Path) -> None:
     client = Client(nodes, tmp_path)
     words = commands(tmp_path, 0)
@@ -243,7 +141,6 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes:
     assert time.monotonic() - begin < 12
 
 
-@pytest.mark.deep
 def test_nodes_plan_anew_and_the_whole_knows(nodes: Nodes, tmp_path: Path) -> None:
     tasks = Task("late", {1: 0.3}), Task("next", {1: 0.3}), Task("short", {1: 0.5}), Task("other", {1: 0.3})
     batch = Batch(tasks, get_gpu("A30"), 2)
@@ -259,8 +156,11 @@ def test_nodes_plan_anew_and_the_whole_knows(nodes: Nodes, tmp_path: Path) -> No
     words = Commands({name: ("sleep", seconds) for name, seconds in slept.items()})
     journal = tmp_path / "run.journal"
     options = {"journal": journal, "devices": DEVICES, "engine": nodes.engine, "user": USER, "replan": 0.2}
-    assert run_schedule(batch, Schedule(runs, operations), words, **options).complete
+    told: list[str] = []
+    observe = lambda _, event: told.append(event.kind)  # noqa: E731
+    assert run_schedule(batch, Schedule(runs, operations), words, observe=observe, **options).complete
     whole = read_journal(journal)
+    assert [event.kind for event in whole.events] == told
     (moved,) = (run for run in whole.runs() if run.task == "next")
     assert whole.lifetimes[moved.instance].location[0] == 0
     assert whole.lifetimes[moved.instance].start in (1, 2)  # the slice behind them is somebody else's

@@ -6,86 +6,21 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
-from dask_nodes import children, command_of, until
+from dask_nodes import command_of, until
 from node_plans import FOREIGN, NOTHING, Client, places, ran
-from nvml_machine import Machine
-from slurm_cluster import Cluster, cluster
+from slurm_nodes import SlurmNodes
 
 from mig_opt.files.batch.journals import read_journal
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["slurm"], indirect=True)]
 
 
-class SlurmNodes:
-    """Nodes of Slurm, each with GPUs of its own, which its jobs see."""
-
-    engine = "slurm"
-
-    def __init__(self, slurm: Cluster) -> None:
-        self.slurm = slurm
-        self.machines = {host: Machine(slurm.root / host, "A30") for host in slurm.machines}
-        for host, machine in self.machines.items():
-            machine.add(0, *FOREIGN, pid=4711)
-            (slurm.root / host / "environment").write_text(f"export FAKE_NVML={machine.path}\n")
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment of the program that submits the jobs."""
-        path = self.machines["n1"].environment["LD_LIBRARY_PATH"]
-        state = str(self.slurm.root.parent / "state")
-        return {**self.slurm.environment, "LD_LIBRARY_PATH": path, "MIG_OPT_STATE": state}
-
-    def executor_of(self, host: str) -> int:
-        """The process that carries out the part of a node."""
-        (lock,) = self.slurm.root.parent.glob(f"state/*/{host}/run.journal.lock")
-        return int(lock.read_text())
-
-    def job_of(self, host: str) -> str:
-        """The number of the job of a node."""
-        return self.slurm.run("squeue", "-h", "-w", host, "-o", "%i").strip()
-
-    def processes_of(self, host: str) -> list[int]:
-        """The script that Slurm has started on a node, and the processes that keep it and that it has started."""
-        job = self.job_of(host).encode()
-        marks = (f"{self.slurm.root}/spool/{host}/".encode(), b"slurmstepd: [" + job + b".")
-        numbers = [int(path.name) for path in Path("/proc").glob("[1-9]*")]
-        found = [pid for pid in numbers if any(mark in command_of(pid) for mark in marks)]
-        return [*found, *(child for pid in found for child in children(pid))]
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[SlurmNodes]:
-    with cluster(tmp_path / "s", {"n1": (), "n2": ()}) as slurm:
-        slurm.describe({"n1": "", "n2": ""}, "")
-        found = SlurmNodes(slurm)
-        slurm.start()
-        yield found
-
-
-def test_a_plan_is_carried_out_and_taken_back(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 0.5)
-    client.ends(client.start())
-    assert sorted(line[:2] for line in ran(tmp_path, "begin")) == [["a", "n1"], ["b", "n1"], ["c", "n2"]]
-    client.check()
-    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-
-
-# Deaths
-
-
-def kill_task(client: Client, _: SlurmNodes) -> None:
-    line = client.begun("a")
-    assert line is not None
-    os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)
-
-
-def kill_executor(_: Client, nodes: SlurmNodes) -> None:
-    os.kill(nodes.executor_of("n1"), signal.SIGKILL)
+# Deaths of what belongs to Slurm
 
 
 def kill_job(client: Client, nodes: SlurmNodes) -> None:
@@ -115,7 +50,7 @@ def kill_node(client: Client, nodes: SlurmNodes) -> None:
     for pid in (nodes.slurm.pid("slurmd-n1"), *processes):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    kill_task(client, nodes)
+    client.kill_task()
     nodes.machines["n1"].reboot()
     nodes.machines["n1"].add(0, *FOREIGN)
     until(lambda: nodes.slurm.states()["n1"].startswith("DOWN"))
@@ -129,8 +64,6 @@ def requeue(_: Client, nodes: SlurmNodes) -> None:
 @pytest.mark.parametrize(
     ("death", "again"),
     [
-        (kill_task, ("a",)),
-        (kill_executor, ()),
         (kill_job, ("a",)),
         (kill_slurmd, ()),
         (kill_slurmctld, ()),
@@ -147,46 +80,6 @@ def test_each_task_ends_once_whatever_dies(
     death(client, nodes)
     client.ends(process)
     client.check(again=again)
-
-
-def test_the_client_dies_and_another_goes_on(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path)
-    process = client.start()
-    until(lambda: client.begun("a"))
-    process.kill()
-    process.communicate()
-    time.sleep(2)  # meanwhile the jobs go on
-    client.ends(client.start("--resume", str(client.journal)))
-    client.check()
-
-
-def test_ctrl_c_ends_the_jobs_of_all_nodes(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 3.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
-    process.send_signal(signal.SIGINT)
-    client.ends(process, 130)
-    kinds = [event.kind for event in read_journal(client.journal).events]
-    assert kinds[-1] == "stop"
-    assert kinds.count("died") == 2
-    until(lambda: nodes.slurm.run("squeue", "-h") == "")
-    time.sleep(3.5)
-    assert ran(tmp_path, "end") == []
-    client.ends(client.start("--resume", str(client.journal)))
-    client.check(again=("a", "c"))
-
-
-def test_the_same_execution_begun_twice_at_once(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 0.5)
-    first = client.start()
-    until(lambda: client.begun("a"))
-    copy = tmp_path / "copy.journal"
-    copy.write_bytes(client.journal.read_bytes().partition(b"\n")[0] + b"\n")
-    other = client.start("--resume", str(copy))
-    client.ends(other)
-    client.ends(first)
-    assert read_journal(copy).ended
-    client.check()
 
 
 @pytest.mark.parametrize("who", ["job", "slurmctld"])
