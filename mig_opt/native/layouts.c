@@ -5,8 +5,6 @@
 #include "arrays.h"
 #include "layout_nodes.h"
 
-enum { MOST_TASKS = 63 };
-
 /* A depth-first search over the tasks: at each depth one more of them is taken or left. */
 EXPORT int64_t extend_sets(
     const Integers *sets, const Table *lengths, const Table *values, const Table *ticks, const Table *prices,
@@ -98,7 +96,7 @@ VECTORISED EXPORT void add_to_values(const Table *times, const Table *prices, Ta
     }
 }
 
-enum { NOTHING = -(1 << 30), MOST_NODES = 512 };
+enum { MOST_NODES = 512 };
 
 VECTORISED static void with_task(
     const int32_t *restrict without, int32_t *restrict with, bool *restrict taken, int64_t size, int64_t time,
@@ -121,7 +119,7 @@ VECTORISED static void both_branches(
 {
     for (int64_t at = 0; at < size; at++) {
         int32_t sum = one[at] + two[at];
-        both[at] = sum > NOTHING ? sum : NOTHING;
+        both[at] = sum > NO_VALUE ? sum : NO_VALUE;
     }
 }
 
@@ -139,7 +137,7 @@ static void fill_values(
         if (node[KIND] == LEAF) {
             int64_t start = least(node[TICKS] / grain, size);
             for (int64_t column = 0; column < size; column++)
-                table[column] = column < start ? NOTHING : 0;
+                table[column] = column < start ? NO_VALUE : 0;
         } else if (node[KIND] == SPLIT) {
             both_branches(values->at + node[ONE] * size, values->at + node[TWO] * size, table, size);
         } else {

@@ -82,6 +82,9 @@ EXPORT int64_t extend_sets(
     OF(sets) const Integers *sets, OF(sets) const Table *lengths, OF(sets) const Table *values,
     OF(tasks) const Table *ticks, OF(tasks) const Table *prices, OF(tasks + 1, grains) const TableRows *best,
     const int64_t limits[4], OF(room) Integers *new_sets, OF(room) Table *new_lengths, OF(room) Table *new_values);
+EXPORT int64_t gpu_sets(
+    OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, OF(tasks) const Table *prices,
+    const int64_t limits[5], OF(room) Integers *sets, OF(room) Integers *values, OF(2) Integers *steps);
 EXPORT int64_t join_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *needed, OF(sets) const Integers *first,
     OF(sets) const Integers *end, OF(others) const Integers *others, OF(others) const Table *values,
@@ -97,10 +100,16 @@ EXPORT int64_t fractional_bound(
 
 typedef struct {
     OF(tasks, places) TableRows ticks;
-    OF(places) Integers used, clearing;
+    OF(places) Integers used, spared, clearing;
     OF(tasks, places) FloatRows weighted;
     OF(places) Floats weighted_used;
 } Costs;
+
+typedef struct {
+    OF(places) Integers create, destroy, free, later;
+    OF(gpus) Integers first, places;
+    int64_t parallel;
+} Operations;
 
 typedef struct {
     OF(nodes) Integers kind, origin, place, one, two, inside;
@@ -117,8 +126,8 @@ typedef struct {
 
 EXPORT int64_t greedy_assignment(const Costs *costs, const FlatTree *tree, OF(tasks) Integers *places);
 EXPORT int64_t improve(
-    const Costs *costs, const FlatTree *tree, const LeastLoads *least_loads, OF(tasks) Integers *places,
-    OF(0 <= at_most < 63) int64_t at_most, int64_t rounds, int64_t seed, int64_t target, int64_t slack);
+    const Costs *costs, const FlatTree *tree, const LeastLoads *least_loads, const Operations *operations,
+    OF(tasks) Integers *places, OF(0 <= at_most < 63) int64_t at_most, int64_t rounds, int64_t seed, int64_t target, int64_t slack);
 
 /* Requests of one service: mig_opt/simulation/serving/queues.py. */
 

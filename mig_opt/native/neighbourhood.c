@@ -6,6 +6,7 @@
 #include "random.h"
 #include "state.h"
 #include "subsets.h"
+#include "timing.h"
 
 /* Number of best assignments that are drawn; the one of least weighted cost is taken. */
 enum { DRAWS = 8 };
@@ -29,7 +30,8 @@ typedef struct {
     const LeastLoads *least;
     Random random;
     State state;
-    int64_t *lengths;       /* of each GPU */
+    const Operations *operations;
+    int64_t *lengths;       /* makespan of each GPU */
     int64_t *free;          /* the tasks that may move */
     int64_t count;          /* their number */
     int64_t sets;           /* number of their subsets */
@@ -48,7 +50,7 @@ typedef struct {
 /* Two GPUs that a round works on, or one that is both; the length down to which they need not get, and the slack. */
 typedef struct { int64_t longer, shorter, others, slack; } Round;
 
-typedef struct { int64_t used, unused, idle, below; } StackTicks;
+typedef struct { int64_t used, unused, idle, spared, below; } StackTicks;
 
 static Table table_of(const Search *search, int64_t node)
 {
@@ -177,16 +179,19 @@ static Siblings siblings_of(const Search *search, int64_t node)
 }
 
 /* The ticks of the place of a stack, and the node below if no free task runs there. The ticks are for three cases: a
- * free task runs there; one runs below only; none runs at or below the place. */
+ * free task runs there; one runs below only; none runs at or below the place. In the first one, some are spared if all
+ * free tasks run there. */
 static StackTicks stack_ticks(const Search *search, int64_t node)
 {
     const FlatTree *tree = search->tree;
     int64_t place = tree->place.at[node], below = tree->one.at[node];
     int64_t used = search->costs->used.at[place] + search->state.load[place];
+    int64_t last = used_ticks_of(search->costs, tree, &search->state, node) + search->state.load[place];
     if (search->state.tasks[place])
-        return (StackTicks){used, used, used, tree->inside.at[node]};
+        return (StackTicks){used, used, last, used - last, tree->inside.at[node]};
     int64_t clearing = search->costs->clearing.at[place];
-    return (StackTicks){used, clearing, search->state.busy[below] || tree->around.at[node] ? clearing : 0, below};
+    return (StackTicks){
+        used, clearing, search->state.busy[below] || tree->around.at[node] ? clearing : 0, used - last, below};
 }
 
 /* Finds the shortest longest path through each branch of a GPU for every subset of the free tasks; the others run on
@@ -225,9 +230,10 @@ static void fill_tables(Search *search, int64_t gpu, int64_t other, int64_t limi
             for (int64_t index = 0; index < search->count; index++)
                 here[index] = (int32_t)ticks_of(search->costs, search->free[index], tree->place.at[node]);
             Table ticks = {here, search->count}, inside = table_of(search, tree->inside.at[node]);
-            memcpy(table.at, inside.at, (size_t)search->sets * sizeof *table.at);
-            add_tasks(&table, &ticks, limit);
             StackTicks stack = stack_ticks(search, node);
+            memcpy(table.at, inside.at, (size_t)search->sets * sizeof *table.at);
+            table.at[0] -= (int32_t)stack.spared;
+            add_tasks(&table, &ticks, limit);
             Table below = table_of(search, stack.below);
             choose_use(&table, &below, stack.used, stack.unused, limit);
             int64_t length = below.at[0] + stack.idle;
@@ -313,6 +319,7 @@ static int64_t draw_stack(
         if (sums.at[subset] >= NEVER || below >= NEVER)
             continue;
         int64_t own = part ? ticks->used + sums.at[subset] : whole ? ticks->unused : ticks->idle;
+        own -= part && part == whole ? ticks->spared : 0;
         if (own + below <= limit && random_below(&search->random, ++seen) == 0) {
             drawn = part;
             *taken = own;
@@ -362,14 +369,28 @@ static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t 
     }
 }
 
-/* Finds the best places for the free tasks: of some draws, the one of least weighted cost. */
-static void reassign(Search *search, const Round *round, int64_t *best)
+static int64_t makespan_of(const Search *search, int64_t gpu)
+{
+    const Operations *operations = search->operations;
+    return gpu_makespan(operations, &search->state, operations->first.at[gpu], operations->places.at[gpu]);
+}
+
+static void place_free(Search *search, const int64_t *choice, int64_t sign)
+{
+    for (int64_t index = 0; index < search->count; index++)
+        add_task(search->costs, &search->state, search->free[index], choice[index], sign);
+}
+
+/* Finds the best places for the free tasks: of some draws that are short, the shortest, and of these the one of least
+ * weighted cost. Returns the makespan of the two GPUs. */
+static int64_t reassign(Search *search, const Round *round, int64_t *best)
 {
     const FlatTree *tree = search->tree;
     int64_t limit = search->lengths[round->longer] + round->slack, everything = search->sets - 1, drawn[64];
     int64_t gpus[2] = {round->longer, round->shorter};
     bool alone = round->longer == round->shorter;
     double cheapest = INFINITY;
+    int64_t shortest = INT64_MAX;
     for (int at = 0; at < (alone ? 1 : 2); at++)
         update_paths(search->costs, tree, &search->state, gpus[at]);
     for (int at = 0; at < (alone ? 1 : 2); at++)
@@ -383,17 +404,23 @@ static void reassign(Search *search, const Round *round, int64_t *best)
         if (!alone)
             draw_assignment(search, round->shorter, everything ^ here, length, drawn);
         double cost = weighted_cost(search, drawn);
-        if (cost < cheapest || draw == 0) {
+        place_free(search, drawn, 1);
+        int64_t makespan = most(makespan_of(search, round->longer), makespan_of(search, round->shorter));
+        place_free(search, drawn, -1);
+        int64_t counts = most(makespan, round->others);
+        if (counts < shortest || (counts == shortest && cost < cheapest)) {
             memcpy(best, drawn, (size_t)search->count * sizeof *best);
             cheapest = cost;
+            shortest = counts;
         }
     }
+    return shortest;
 }
 
 static void measure(Search *search, int64_t gpu)
 {
     update_paths(search->costs, search->tree, &search->state, gpu);
-    search->lengths[gpu] = search->state.longest[search->tree->last.at[gpu]];
+    search->lengths[gpu] = makespan_of(search, gpu);
 }
 
 static int64_t longest_of(const Search *search)
@@ -441,10 +468,10 @@ static size_t lay_out(Search *search, int64_t tasks, int64_t at_most, char *memo
 
 /* Returns -1 if there is no memory. */
 EXPORT int64_t improve(
-    const Costs *costs, const FlatTree *tree, const LeastLoads *least_loads, Integers *places, int64_t at_most,
-    int64_t rounds, int64_t seed, int64_t target, int64_t slack)
+    const Costs *costs, const FlatTree *tree, const LeastLoads *least_loads, const Operations *operations,
+    Integers *places, int64_t at_most, int64_t rounds, int64_t seed, int64_t target, int64_t slack)
 {
-    Search search = {.costs = costs, .tree = tree, .least = least_loads};
+    Search search = {.costs = costs, .tree = tree, .least = least_loads, .operations = operations};
     char *memory = malloc(lay_out(&search, places->count, at_most, NULL));
     if (!memory)
         return -1;
@@ -456,17 +483,18 @@ EXPORT int64_t improve(
         measure(&search, gpu);
     for (int64_t at = 0; at < rounds && longest_of(&search) > target; at++) {
         Round round = {.slack = slack};
-        int64_t chosen[64];
+        int64_t chosen[64], before[64];
         choose_gpus(&search, &round);
         mark_longest_path(tree, &search.state, round.longer, search.on_path);
         choose_tasks(&search, places, &round, at_most);
         for (int64_t index = 0; index < search.count; index++)
-            add_task(costs, &search.state, search.free[index], places->at[search.free[index]], -1);
-        reassign(&search, &round, chosen);
-        for (int64_t index = 0; index < search.count; index++) {
-            places->at[search.free[index]] = chosen[index];
-            add_task(costs, &search.state, search.free[index], chosen[index], 1);
-        }
+            before[index] = places->at[search.free[index]];
+        place_free(&search, before, -1);
+        int64_t makespan = reassign(&search, &round, chosen);
+        bool better = makespan <= search.lengths[round.longer] + slack;
+        for (int64_t index = 0; index < search.count; index++)
+            places->at[search.free[index]] = better ? chosen[index] : before[index];
+        place_free(&search, better ? chosen : before, 1);
         measure(&search, round.longer);
         measure(&search, round.shorter);
     }

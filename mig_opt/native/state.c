@@ -26,7 +26,8 @@ void update_paths(const Costs *costs, const FlatTree *tree, State *state, int64_
         } else if (tree->kind.at[node] == STACK) {
             busy[node] = busy[one] + state->tasks[place];
             if (state->tasks[place])
-                longest[node] = longest[tree->inside.at[node]] + state->load[place] + costs->used.at[place];
+                longest[node] = longest[tree->inside.at[node]] + state->load[place]
+                    + used_ticks_of(costs, tree, state, node);
             else
                 longest[node] = longest[one] + (busy[one] || around ? costs->clearing.at[place] : 0);
         } else {
@@ -68,7 +69,7 @@ void path_sums(
         if (kind == SPLIT)
             sum += within[tree->two.at[node] - first];
         else if (kind == STACK && state->tasks[place])
-            sum += tree->leaves.at[node] * (state->load[place] + costs->used.at[place]);
+            sum += tree->leaves.at[node] * (state->load[place] + used_ticks_of(costs, tree, state, node));
         within[node - first] = sum;
     }
     for (int64_t node = last; node >= first; node--) {
@@ -78,7 +79,7 @@ void path_sums(
         if (kind == SPLIT)
             above[tree->two.at[node] - first] = here;
         else if (state->tasks[place])
-            here += state->load[place] + costs->used.at[place];
+            here += state->load[place] + used_ticks_of(costs, tree, state, node);
         above[tree->one.at[node] - first] = here;
         if (kind == STACK)
             above[tree->inside.at[node] - first] = here;

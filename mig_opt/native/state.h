@@ -22,6 +22,13 @@ static inline void add_task(const Costs *costs, State *state, int64_t task, int6
     state->tasks[place] += sign;
 }
 
+/* Ticks of the place of a stack, besides its tasks, if it is used. Its destruction is spared if nothing comes after it. */
+static inline int64_t used_ticks_of(const Costs *costs, const FlatTree *tree, const State *state, int64_t node) {
+    int64_t place = tree->place.at[node];
+    bool last = !tree->around.at[node] && !state->busy[tree->inside.at[node]];
+    return costs->used.at[place] - (last ? costs->spared.at[place] : 0);
+}
+
 /* Number of entries of the memory of a state. */
 static inline int64_t state_size(const FlatTree *tree) { return 2 * (tree->gpu.count + tree->kind.count); }
 

@@ -79,18 +79,24 @@ def grain_of(branches: Branches, most: int, grains: int) -> int:
 class PricingProblem:
     """Pricing problem of a batch on which nothing is live: dual prices, and the best patterns at these prices.
 
-    Only schedules that end before a tick are of interest, so nothing runs where it alone would end then or later.
+    Only schedules that end before a tick are of interest, so nothing runs where it alone would end then or later. It
+    may have some of the tasks only, ``among``, by index.
     """
 
-    def __init__(self, batch: IntegerBatch, branches: Branches, before: int, grain: int) -> None:
-        count, self._grain, self._branches = len(batch.batch.tasks), grain, branches
+    def __init__(
+        self, batch: IntegerBatch, branches: Branches, before: int, grain: int, among: Sequence[int] | None = None
+    ) -> None:
+        some = range(len(batch.batch.tasks)) if among is None else among
+        count, self._grain, self._branches = len(some), grain, branches
         self._wait, self._inner = branches.wait // grain, branches.inner
-        self.ticks = task_ticks(batch, branches.places).astype(np.int64)  # each task in an instance of each profile
+        # each task in an instance of each profile
+        self.ticks = task_ticks(batch, branches.places).astype(np.int64)[list(some)]
         ready = np.array([place.create for place in branches.places])
+        self.grains = self.ticks // grain  # the same in grains
         # true where a task can run
         self.possible: npt.NDArray[np.bool_] = (self.ticks < NEVER) & (self.ticks + ready < before)
         self.value = 0  # sum of the dual prices of all tasks
-        times = np.where(self.possible, self.ticks // grain, NEVER).astype(np.int32)
+        times = np.where(self.possible, self.grains, NEVER).astype(np.int32)
         size = before // grain + 1
         self.seconds = _SECONDS_PER_GRAIN * size * count * len(branches.uses)  # approximately, to set dual prices
         self._dual_prices = np.zeros(count, np.int32)

@@ -95,44 +95,23 @@ def priced_tasks(
     return tasks.at_prices(prices)
 
 
-class OpenLayouts(NamedTuple):
-    """Layouts of all GPUs that may have a schedule within the limit of time."""
+class OpenLayout(NamedTuple):
+    """Layout of a GPU that may have a schedule within the limit of time."""
 
-    lower: int  # ticks that every schedule with them takes
-    layouts: tuple[Layout, ...]  # one for each GPU
+    lower: int  # ticks that every schedule with it takes
+    layout: Layout
 
 
-def open_layouts(branches: Branches, tasks: PricedTasks, gpus: int, most: int) -> list[OpenLayouts] | None:
-    """List the layouts that dual prices do not rule out, least lower bound first; None if there are more than ``most``.
+def open_layouts(branches: Branches, tasks: PricedTasks, needed: int, most: int) -> list[OpenLayout] | None:
+    """List the layouts of some value at least, least lower bound first; None if there are more than ``most``.
 
-    On several GPUs these are pairs of layouts, and so on.
+    With the value of all tasks these are all that one GPU may have.
     """
-    listing = _Listing(branches, tasks)
-    best = listing.best_value
-    single = list(itertools.islice(listing.layouts(tasks.value - (gpus - 1) * best), most + 1))
-    if len(single) > most:
-        return None
-    single.sort(key=lambda entry: -int(entry[0][-1]))
-    found: list[OpenLayouts] = []
-    for chosen in _combined([int(table[-1]) for table, _ in single], gpus, tasks.value):
-        table = np.sum([single[at][0] for at in chosen], axis=0)
-        lower = int(np.searchsorted(table, tasks.value)) * tasks.grain
-        found.append(OpenLayouts(lower, tuple(single[at][1] for at in chosen)))
-        if len(found) > most:
-            return None
-    return sorted(found, key=lambda entry: entry.lower)
-
-
-def _combined(values: Sequence[int], count: int, needed: int, first: int = 0) -> Iterator[tuple[int, ...]]:
-    """Yield all choices of ``count`` entries, with repetitions, of ``values`` in falling order with the sum needed."""
-    if count == 0:
-        yield ()
-        return
-    for at in range(first, len(values)):
-        if values[at] * count < needed:
-            return
-        for others in _combined(values, count - 1, needed - values[at], at):
-            yield (at, *others)
+    found = [
+        OpenLayout(int(np.searchsorted(table, needed)) * tasks.grain, layout)
+        for table, layout in itertools.islice(_Listing(branches, tasks).layouts(needed), most + 1)
+    ]
+    return None if len(found) > most else sorted(found, key=lambda entry: entry.lower)
 
 
 class _Listing:

@@ -10,6 +10,7 @@ about as good, and no perturbation leads from one to the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.neighbourhood import Costs, flat_tree, greedy_assignment, improve, least_loads
+from mig_opt.batch.loads.neighbourhood import Costs, flat_tree, greedy_assignment, improve, least_loads, operations_of
 from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.batch.loads.tree import KINDS, LoadTree, clearing_ticks, task_ticks, used_ticks
 from mig_opt.batch.schedule import Schedule
@@ -63,6 +64,10 @@ _MEETING, _MEETING_SHARE = 0.4, 0.1
 """Work of each of several threads before they tell each other what they found, and the share of that so far that it is
 at most: cycles take unlike times, and a thread that is done waits for the others."""
 
+_NEAR = 1.0015
+"""Makespan of an assignment, relative to the best schedule, up to which it is timed: a block model may find a better
+order of operations."""
+
 _SECONDS_PER_SET = 2.5e-8
 """Seconds for each set of tasks that move, in a round, at most."""
 
@@ -90,10 +95,12 @@ class LoadSearch:
         self._least = least_loads(tree, self._tree, ticks)
         used = np.array([used_ticks(place) for place in batch.places])
         on_slice = slice_dual_prices(batch.batch)
+        self._operations = operations_of(batch)
         weights = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
         self._costs = Costs(
             ticks=ticks,
             used=used,
+            spared=np.array([place.destroy for place in batch.places]),
             clearing=np.array([clearing_ticks(place) for place in batch.places]),
             weighted=ticks * weights,
             weighted_used=used * weights,
@@ -109,6 +116,7 @@ class LoadSearch:
         self.length, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
         self.draw: Draw | None = None  # if None, fresh starts have each task in one of its cheap places
+        self.active = workers  # number of threads that search
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A perturbation should cost about as much as a few tasks in the wrong place.
         self.perturbation = np.array(_PERTURBATION) * min(1.0, _MAX_TASKS_PERTURBED * len(batch.gpus) / count)
@@ -161,9 +169,10 @@ class LoadSearch:
         work = 0.0
         with ThreadPoolExecutor(len(self._threads)) as pool:
             while True:
-                share = min(_MEETING, _MEETING_SHARE * work) if len(self._threads) > 1 else 0.0
+                threads = self._threads[: self.active]
+                share = min(_MEETING, _MEETING_SHARE * work) if len(threads) > 1 else 0.0
                 work += share or self.seconds_per_cycle
-                running = [pool.submit(thread.cycles, target, share, over) for thread in self._threads]
+                running = [pool.submit(thread.cycles, target, share, over) for thread in threads]
                 found = [result for each in running for result in each.result()]
                 self.length, self.places = min([(self.length, self.places), *found], key=lambda result: result[0])
                 yield found
@@ -175,7 +184,7 @@ class LoadSearch:
         costs = self._costs._replace(ticks=np.where(cheap, self._costs.ticks, np.int32(NEVER)))
         places: Integers = greedy_assignment(costs, self._tree)
         # The least load of a task over all places is no more than that over these: the bounds on subsets hold.
-        improve(costs, self._tree, self._least, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
+        improve(costs, self._tree, self._least, self._operations, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
         return places
 
     @property
@@ -192,7 +201,9 @@ class LoadSearch:
 
     def run(self, places: Integers, free: int, rounds: int, seed: int, target: int, slack: int) -> int:
         """Run some rounds of the neighbourhood search on ``places``; return the length of the longest path."""
-        return int(improve(self._costs, self._tree, self._least, places, free, rounds, seed, target, slack))
+        return int(
+            improve(self._costs, self._tree, self._least, self._operations, places, free, rounds, seed, target, slack)
+        )
 
 
 class _Thread:
@@ -299,7 +310,6 @@ class TimedSearch:
         self._control = control
         self._incumbent = incumbent
         self._loads = LoadSearch(problem, problem.places_of(control.plan), control.seed, control.workers)
-        self._longest_destruction = max(place.destroy for place in problem.places)
         ready = np.array([problem.first_use(place) for place in problem.places])
         self._ends = task_ticks(problem, problem.places) + ready
         self._within = NEVER
@@ -316,13 +326,26 @@ class TimedSearch:
         """Let fresh starts come from ``draw``, the first of them at once if wanted."""
         self._loads.start_from(draw, at_once=at_once)
 
-    def run(self, idle_cycles: float) -> None:
-        """Go on until as many cycles as that bring nothing, or the time is up."""
+    def use(self, threads: int) -> None:
+        """Let only as many threads as that search from now on."""
+        self._loads.active = threads
+
+    def run(
+        self,
+        idle_cycles: float = math.inf,
+        *,
+        goes_on: Callable[[], bool] = lambda: True,
+        between: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """Go on until as many cycles as that bring nothing, the time is up, or ``goes_on`` returns False.
+
+        After each cycle ``between`` is called with its seconds.
+        """
         lower, upper = self._incumbent.lower, self._incumbent.upper
         idle = 0.0
         cycles = self._loads.cycles(lower(), lambda: self._control.expired)
         try:
-            while idle < idle_cycles and lower() < upper() and not self._control.expired:
+            while idle < idle_cycles and lower() < upper() and not self._control.expired and goes_on():
                 self._forbid()
                 before, clock = (self._loads.length, upper()), self._control.clock
                 draws = self._loads.seconds_of_draws
@@ -330,10 +353,12 @@ class TimedSearch:
                 number = len(results) / self._control.workers
                 draws = (self._loads.seconds_of_draws - draws) / self._control.workers
                 self._control.spend(number * self._loads.seconds_per_cycle + draws)
-                self._searched += self._control.clock - clock
+                seconds = self._control.clock - clock
+                self._searched += seconds
                 for length, places in sorted(results):
                     self._try(length, places)
                 idle = 0.0 if (self._loads.length, upper()) < before else idle + number
+                between(seconds)
         finally:
             cycles.close()
 
@@ -350,7 +375,7 @@ class TimedSearch:
 
     def _try(self, length: int, places: Sequence[int]) -> None:
         """Time an assignment, if it is new and may be better than the best schedule."""
-        if length - self._longest_destruction >= self._incumbent.upper():
+        if length > _NEAR * self._incumbent.upper():
             return
         key = tuple(self._problem.symmetry_reduced(places))
         if key not in self._seen and self._incumbent.time(key, self._searched):

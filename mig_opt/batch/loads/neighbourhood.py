@@ -31,9 +31,50 @@ class Costs(NamedTuple):
 
     ticks: npt.NDArray[np.int32]  # each task in each place; NEVER where it cannot run
     used: Integers  # a used place, besides its tasks
+    spared: Integers  # part of that, if nothing comes after it: its destruction
     clearing: Integers  # an unused place, if something below or around it is used
     weighted: npt.NDArray[np.float64]  # ticks of each task in each place x dual prices: what is left for others counts
     weighted_used: npt.NDArray[np.float64]  # the same for a used place, besides its tasks
+
+
+class Operations(NamedTuple):
+    """Ticks of operations, and which places have to wait for which: for the makespan of an assignment."""
+
+    # of each place
+    create: Integers
+    destroy: Integers
+    free: Integers  # -1 where nothing is live
+    later: Integers  # bits of the places of its GPU that come after it, counted from the first one
+    # of each GPU
+    first: Integers  # its first place
+    places: Integers  # number of its places
+    parallel: bool  # true if operations do not wait for each other
+
+
+def operations_of(batch: IntegerBatch) -> Operations:
+    """Return the operations of a batch."""
+    places = batch.places
+    gpus = np.array([place.gpu for place in places])
+    first = np.searchsorted(gpus, batch.gpus)
+    later: list[int] = []
+    for at, place in enumerate(places):
+        begin = int(first[batch.gpus.index(place.gpu)])
+        end = begin + int((gpus == place.gpu).sum())
+        after = (
+            other
+            for other in range(begin if place.free is not None else at + 1, end)
+            if places[other].free is None and other != at and places[other].conflicts(place)
+        )
+        later.append(sum(1 << (other - begin) for other in after))
+    return Operations(
+        create=np.array([place.create for place in places]),
+        destroy=np.array([place.destroy for place in places]),
+        free=np.array([-1 if place.free is None else place.free for place in places]),
+        later=np.array(later),
+        first=first,
+        places=np.array([int((gpus == gpu).sum()) for gpu in batch.gpus]),
+        parallel=batch.batch.parallel_operations,
+    )
 
 
 class FlatTree(NamedTuple):
@@ -138,6 +179,7 @@ def improve(
     costs: Costs,
     tree: FlatTree,
     least: LeastLoads,
+    operations: Operations,
     places: Integers,
     most: int,
     rounds: int,
@@ -150,7 +192,7 @@ def improve(
     ``places`` has the place of each task, shape (tasks,), and is changed in place. In a round ``most`` tasks may move,
     and its result may be ``slack`` ticks longer than necessary; a length of ``target`` ticks ends the rounds.
     """
-    length: int = _improve(costs, tree, least, places, most, rounds, seed, target, slack)
+    length: int = _improve(costs, tree, least, operations, places, most, rounds, seed, target, slack)
     if length < 0:
         raise MemoryError
     return length

@@ -38,21 +38,19 @@ _CHOICES_OF_PATTERNS = 10
 _PATTERN_CYCLES, _OTHER_CYCLES, _REST_CYCLES = 10, 30, 60
 """Cycles of the search for the places of a pattern on its GPU, of all other tasks, and of what filled GPUs leave."""
 
-_GRAINS = 20_000
+_GRAINS = 8_000
 """Grains of a GPU that is filled, at most."""
 
-_LONGER = (0.05, 0.2)
-"""GPUs are filled for as long as the bound, and about this share of what the best schedule takes longer: what they lose
-to the bound is then as much as what the last one, which has what is left over, loses more."""
+_LONGER, _MOST_LONGER = (0.2, 0.8), 0.01
+"""GPUs are filled for as long as the bound, and about this share of what the best schedule takes longer, or of this
+share of the bound if that is less: what they lose to the bound is then as much as what the last one, which has what is
+left over, loses more."""
 
 _LONG_TASKS = (0.0, 0.02)
 """Shares by about which a task as long as the bound has more value: what is left over should be short."""
 
 _ORDERS, _ORDERS_TRIED = 12, 4
 """Choices and orders of members of most value, and how many of them are tried for a GPU."""
-
-_DRAWS = 3
-"""Starts of which the one is taken whose GPUs together are shortest."""
 
 _MAX_TABLES = 8
 """Threads that draw starts at a time: the tables of one take up to a tenth of a GiB."""
@@ -163,36 +161,18 @@ class FilledStarts:
     def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
         """Return a start, as a :data:`~mig_opt.batch.loads.local_search.Draw` does."""
         with self._tables:
-            return self._best_of_draws(rng, possible, over)
+            return self._draw(rng, possible, over)
 
-    def _best_of_draws(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
-        # Tasks run nowhere where they alone would end with the best schedule.
-        _, upper = self._within()
-        pricing = PricingProblem(self._problem, self._branches, upper, grain_of(self._branches, upper, _GRAINS))
-        length, best = self._draw(pricing, rng, possible, over)
-        work = best.work
-        for _ in range(_DRAWS - 1):
-            if over():
-                break
-            further, other = self._draw(pricing, rng, possible, over)
-            work += other.work
-            if further < length:
-                length, best = further, other
-        return Start(best.places, work)
-
-    def _draw(
-        self, pricing: PricingProblem, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]
-    ) -> tuple[float, Start]:
-        """Return the ticks that all GPUs take together, and one start."""
+    def _draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
         lower, upper = self._within()
-        ticks = lower + int(rng.uniform(*_LONGER) * (upper - lower))
+        ticks = lower + int(rng.uniform(*_LONGER) * min(upper - lower, _MOST_LONGER * lower))
         prices = self._prices * (1 + rng.uniform(*_LONG_TASKS) * self._shortest / lower)
-        places, work, length = np.full(len(possible), -1, np.int64), 0.0, 0.0
+        places, work = np.full(len(possible), -1, np.int64), 0.0
         first, last = 0, len(self._problem.gpus) - 1
-        while first < last and prices.any() and not over():
-            found = self._fill(pricing, prices, ticks, rng, over)
+        while first < last and prices[places < 0].any() and not over():
+            left = np.nonzero(places < 0)[0]
+            found = self._fill(left.tolist(), prices[left], ticks, rng, over)
             self._parts.move(found, first, places)
-            prices = np.where(places < 0, prices, 0.0)
             work += found.work
             first += 1
         rest = np.nonzero(places < 0)[0].tolist()
@@ -200,18 +180,16 @@ class FilledStarts:
             found = self._parts.search(rest, last + 1 - first, _REST_CYCLES, int(rng.integers(2**31)), possible, over)
             self._parts.move(found, first, places)
             work += found.work
-            length = (last + 1 - first) * found.length
-        return first * ticks + length, Start(places, work)
+        return Start(places, work)
 
     def _fill(
-        self,
-        pricing: PricingProblem,
-        prices: Reals,
-        ticks: int,
-        rng: np.random.Generator,
-        over: Callable[[], bool],
+        self, left: Sequence[int], prices: Reals, ticks: int, rng: np.random.Generator, over: Callable[[], bool]
     ) -> _PlacedTasks:
-        """Return places on the first GPU for tasks of much value, within some ticks."""
+        """Return places on the first GPU for some of the tasks that are left, of much value, within some ticks."""
+        # Tasks run nowhere where they alone would end with the best schedule.
+        _, upper = self._within()
+        grain = grain_of(self._branches, upper, _GRAINS)
+        pricing = PricingProblem(self._problem, self._branches, upper, grain, left)
         pricing.set_dual_prices(prices)
         values, fills = pricing.best_values(ticks), 1
         orders = [at for at in np.argsort(-values, kind="stable")[:_ORDERS].tolist() if values[at] > 0]
@@ -225,7 +203,7 @@ class FilledStarts:
             value = float(prices[list(found)].sum())
             if value > highest:
                 best, highest = found, value
-        return _PlacedTasks(best, fills * pricing.seconds, ticks)
+        return _PlacedTasks({left[task]: place for task, place in best.items()}, fills * pricing.seconds, ticks)
 
     def _members(
         self, pricing: PricingProblem, order: Order, prices: Reals, ticks: int, rng: np.random.Generator

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
-from mig_opt.batch.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
+from mig_opt.batch.loads.layout_values import OpenLayout, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals, Table
 from mig_opt.models.batch.block_search import BlockSearch, M
@@ -60,14 +60,14 @@ class BoundedLayout:
 
 
 def bound_layouts(
-    search: BlockSearch[M], branches: Branches, found: Iterable[OpenLayouts], ticks: Table, left: Callable[[], float]
+    search: BlockSearch[M], branches: Branches, found: Iterable[OpenLayout], ticks: Table, left: Callable[[], float]
 ) -> list[BoundedLayout] | None:
     """Bound layouts with divided tasks, and keep those that may have a better schedule; None at the end of the time."""
     problem, control, at_most, listed = search.problem, search.control, search.upper - 1, iter(found)
 
-    def bound(layouts: OpenLayouts) -> BoundedLayout:
-        tree = LayoutTree(problem, branches, layouts.layouts)
-        return BoundedLayout(tree, max(layouts.lower, fractional_bound(tree, ticks, at_most)))
+    def bound(entry: OpenLayout) -> BoundedLayout:
+        tree = LayoutTree(problem, branches, [entry.layout])
+        return BoundedLayout(tree, max(entry.lower, fractional_bound(tree, ticks, at_most)))
 
     bounded: list[BoundedLayout] = []
     with ThreadPoolExecutor(control.workers) as pool:
@@ -106,9 +106,9 @@ class BoundedLayouts:
             return None
         tasks = self.tasks(at_most, _GRAINS)
         if problem.operations_take_no_time:
-            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * len(problem.gpus))]
+            found: list[OpenLayout] | None = [OpenLayout(0, whole_layout(self.branches))]
         else:
-            found = open_layouts(self.branches, tasks, len(problem.gpus), _MAX_OPEN)
+            found = open_layouts(self.branches, tasks, tasks.value, _MAX_OPEN)
         if found is not None:
             self._layouts = bound_layouts(self._search, self.branches, found, tasks.ticks, self.left)
         return None if self._layouts is None else list(self._layouts)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from mig_opt.batch.loads.branches import Branches, branches_of
 from mig_opt.batch.loads.columns import DualBound, FilledMember, Pattern, PricingProblem, grain_of
 from mig_opt.batch.loads.subsets import Integers, Reals
 from mig_opt.models.batch.block_search import BlockSearch, M
+from mig_opt.models.solvers.covering import CoveringProgram
 from mig_opt.models.solvers.highs import Highs
 
 Members = tuple[FilledMember, ...]
@@ -37,8 +38,8 @@ _MAX_TASKS = 250
 _GRAINS, _FINE_GRAINS = 10_000, 80_000
 """Grains of a schedule, at most; and those once few of them tell no more."""
 
-_MIN_SECONDS = 2.0
-"""Seconds with which it is worth to begin."""
+_RENEWAL = 0.005
+"""Share by which the best schedule became shorter, from which on dual prices for shorter schedules are sought."""
 
 _STEP = 1e-4
 """The makespan for which dual prices are sought is longer than the bound by this share, at least."""
@@ -62,7 +63,7 @@ _SECONDS_PER_ROUND = 0.03
 
 def has_dual_price_bound(problem: IntegerBatch) -> bool:
     """Return True if there is such a bound: all GPUs are alike, nothing is live, and the tasks are not too many."""
-    return problem.alike and len(problem.batch.tasks) <= _MAX_TASKS
+    return problem.alike and len(problem.batch.tasks) <= _MAX_TASKS and not Highs().missing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,44 +80,78 @@ class DualPrices:
     alone: int  # ticks of the longest makespan that the best dual prices rule out by themselves
 
 
+class DualPriceBound(Generic[M]):
+    """Bound of the best dual prices, which rises round by round; the better the schedule of a search, the tighter.
+
+    From earlier dual prices, ``start``, it goes on with times that are rounded less: a path of a dozen tasks loses up
+    to a thousandth of the makespan by the first rounding.
+    """
+
+    def __init__(self, search: BlockSearch[M], start: DualPrices | None = None) -> None:
+        self._search, self._branches = search, branches_of(search.problem)
+        self._grains = _GRAINS if start is None else _FINE_GRAINS
+        self._begin(start)
+
+    def _begin(self, start: DualPrices | None) -> None:
+        """Look for dual prices for schedules that are shorter than the best one of now."""
+        problem, self._upper = self._search.problem, self._search.upper
+        most, gpus, orders = self._upper - 1, len(problem.gpus), len(self._branches.orders)
+        grain = grain_of(self._branches, most, self._grains)
+        self._pricing = PricingProblem(problem, self._branches, most + 1, grain)
+        self._bound = DualBound(self._pricing, orders, gpus, self._search.lower - 1, most)
+        if start is not None:
+            np.maximum(self._bound.out, start.ruled_out, out=self._bound.out)
+        self._possible = bool(self._pricing.possible.any(axis=1).all())
+        if self._possible:
+            self._generation = _ColumnGeneration(self._branches, self._pricing, self._bound, gpus, start)
+
+    def round(self) -> bool:
+        """Try some dual prices, and report the bound to the search; return False once there are no better ones."""
+        search = self._search
+        if not search.open:
+            return False
+        if not self._possible:
+            # Some task takes as long wherever it runs.
+            search.raise_lower(search.upper)
+            return False
+        if search.upper < self._upper * (1 - _RENEWAL):
+            self._begin(self._latest([]))
+            return True
+        search.control.spend(_SECONDS_PER_ROUND + self._pricing.seconds)
+        goes_on = self._generation.round()
+        search.raise_lower(self._bound.ticks + 1)
+        return goes_on and search.open
+
+    def found(self) -> DualPrices:
+        """Return the best dual prices so far."""
+        patterns = self._generation.best_patterns() if len(self._search.problem.gpus) > 1 else []
+        return self._latest(patterns)
+
+    def _latest(self, patterns: list[tuple[int, ...]]) -> DualPrices:
+        generation, bound = self._generation, self._bound
+        self._pricing.set_dual_prices(generation.best_prices)
+        alone = DualBound(self._pricing, len(bound.out), len(self._search.problem.gpus), 0, bound.most)
+        alone.update()
+        found = generation.master.found
+        return DualPrices(self._branches, generation.best_prices, patterns, bound.out, found, alone.ticks)
+
+
 def raise_bound_by_dual_prices(
     search: BlockSearch[M], share: float, start: DualPrices | None = None
 ) -> DualPrices | None:
-    """Report the bound of the best dual prices to a search; the better its schedule, the tighter.
+    """Report the bound of the best dual prices to a search, in a share of the time that is left.
 
-    From earlier ones, ``start``, it goes on with times that are rounded less: a path of a dozen tasks loses up to a
-    thousandth of the makespan by the first rounding. Returned are the best ones that were found; None, if there is no
-    time for them, or nothing left to prove.
+    Returned are the best ones that were found, from ``start`` if it is given; None, if there is no time for them, or
+    nothing left to prove.
     """
-    problem, control = search.problem, search.control
+    control = search.control
     end = control.end_of(share)
-    if not has_dual_price_bound(problem) or end - control.clock < _MIN_SECONDS or Highs().missing() or not search.open:
+    if not has_dual_price_bound(search.problem) or control.expired or not search.open:
         return None
-    branches = branches_of(problem)
-    most = search.upper - 1
-    grain = grain_of(branches, most, _GRAINS if start is None else _FINE_GRAINS)
-    pricing = PricingProblem(problem, branches, most + 1, grain)
-    if not pricing.possible.any(axis=1).all():
-        # Some task takes as long wherever it runs.
-        search.raise_lower(search.upper)
-        return None
-    bound = DualBound(pricing, len(branches.orders), len(problem.gpus), search.lower - 1, most)
-    if start is not None:
-        np.maximum(bound.out, start.ruled_out, out=bound.out)
-    generation = _ColumnGeneration(branches, pricing, bound, len(problem.gpus), start)
-    while search.open and control.clock < end:
-        control.spend(_SECONDS_PER_ROUND + pricing.seconds)
-        goes_on = generation.round()
-        search.raise_lower(bound.ticks + 1)
-        if not goes_on:
-            break
-    if not search.open:
-        return None
-    patterns = generation.best_patterns() if len(problem.gpus) > 1 else []
-    pricing.set_dual_prices(generation.best_prices)
-    alone = DualBound(pricing, len(branches.orders), len(problem.gpus), 0, most)
-    alone.update()
-    return DualPrices(branches, generation.best_prices, patterns, bound.out, generation.master.found, alone.ticks)
+    bound = DualPriceBound(search, start)
+    while control.clock < end and bound.round():
+        pass
+    return bound.found() if search.open else None
 
 
 class _ColumnGeneration:
@@ -132,9 +167,9 @@ class _ColumnGeneration:
             self.master.add(start.columns)
             prices = start.prices
         else:
-            # To begin with, each task pays for the least area that it needs.
+            # To begin with, each task pays for the least area that it needs, rounded as in the tables.
             widths = np.array([place.placement.profile.compute_slices for place in branches.places])
-            areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
+            areas = np.where(pricing.possible, np.maximum(pricing.grains, 1) * widths, np.inf).min(axis=1)
             prices = areas / areas.sum()
         self._dual_prices = self.best_prices = prices
         self._quality, self._lacking, self._cautious = 0.0, 0.0, True
@@ -199,46 +234,31 @@ class _MasterProblem:
     """Restricted master problem: the number of GPUs that run each pattern, so that each task runs."""
 
     def __init__(self, pricing: PricingProblem) -> None:
-        import highspy  # slow to load
-
         self._pricing = pricing
-        self._infinity = highspy.kHighsInf
-        self._optimal = highspy.HighsModelStatus.kOptimal
-        self._model: Any = highspy.Highs()
-        self._model.setOptionValue("output_flag", False)
-        self._tasks = len(pricing.possible)
-        for _ in range(self._tasks):
-            self._model.addRow(1.0, self._infinity, 0, [], [])
-        for task in range(self._tasks):
-            # On a GPU of its own it can run anyway.
-            self._model.addCol(1.0, 0.0, 1.0, 1, [task], [1.0])
-        self._columns: dict[tuple[Pattern, int], int] = {}
-        self.found: list[Column] = []
-        self._off: set[int] = set()
-        self.dual_prices: Reals = np.zeros(self._tasks)
+        self._program = CoveringProgram(len(pricing.possible))
+        self._columns: dict[tuple[Pattern, int], Column] = {}
+
+    @property
+    def found(self) -> list[Column]:
+        """All columns."""
+        return list(self._columns.values())
+
+    @property
+    def dual_prices(self) -> Reals:
+        """Dual prices of the tasks in the last solution."""
+        return self._program.dual_prices
 
     def add(self, found: Sequence[Column]) -> bool:
         """Add columns; return True if any of them is new."""
-        before = len(self._columns)
-        for members, order in found:
-            pattern = self._pricing.pattern(members)
-            if (pattern, order) in self._columns:
-                continue
-            times = Counter(pattern.tasks)
-            self._columns[pattern, order] = self._model.getNumCol()
-            self._model.addCol(1.0, 0.0, self._infinity, len(times), list(times), [float(n) for n in times.values()])
-            self.found.append((members, order))
-        return len(self._columns) > before
+        columns = {(self._pricing.pattern(members), order): (members, order) for members, order in found}
+        self._columns = columns | self._columns
+        return self._program.add({key: Counter(key[0].tasks) for key in columns})
 
     def solve(self, left: npt.NDArray[np.bool_], ticks: int) -> float | None:
         """Find the fewest GPUs with orders that are ``left``, within a makespan; return None if the solver fails."""
-        for (pattern, order), column in self._columns.items():
-            self._turn(column, on=bool(left[order]) and self._pricing.ticks_within(pattern) <= ticks)
-        self._model.run()
-        if self._model.getModelStatus() != self._optimal:
-            return None
-        self.dual_prices = np.maximum(np.array(self._model.getSolution().row_dual), 0.0)
-        return float(self._model.getInfo().objective_function_value)
+        within = self._pricing.ticks_within
+        self._program.use({key: bool(left[key[1]]) and within(key[0]) <= ticks for key in self._columns})
+        return self._program.solve()
 
     def values_of_patterns(self, ticks: int) -> dict[tuple[int, ...], float]:
         """Return the value of each pattern without repetitions that a GPU can run within a makespan."""
@@ -247,9 +267,3 @@ class _MasterProblem:
             for pattern, _ in self._columns
             if self._pricing.ticks_within(pattern) <= ticks and len(set(pattern.tasks)) == len(pattern.tasks)
         }
-
-    def _turn(self, column: int, *, on: bool) -> None:
-        """Let the program use a column, or not."""
-        if on == (column in self._off):
-            self._model.changeColBounds(column, 0.0, self._infinity if on else 0.0)
-            self._off ^= {column}

@@ -18,7 +18,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.layout_values import OpenLayouts
+from mig_opt.batch.loads.layout_values import OpenLayout
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
@@ -118,7 +118,7 @@ class _LayoutSearch:
             self._bounded, problem = None, self._search.problem
             branches = branches_of(problem)
             orders = (layouts_in(branches, order) for order in branches.orders if order)
-            every = (OpenLayouts(0, (layout,)) for layout in itertools.chain.from_iterable(orders))
+            every = (OpenLayout(0, layout) for layout in itertools.chain.from_iterable(orders))
             ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
             found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
         return found

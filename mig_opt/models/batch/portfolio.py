@@ -3,15 +3,17 @@
 It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 
 1. A local search on the loads finds assignments of tasks to placements, and the block model times them. Batches of a
-   dozen tasks do not need it.
+   dozen tasks do not need it. On several GPUs that are alike, dual prices give bounds meanwhile, and the local search
+   starts from their patterns (:mod:`mig_opt.models.batch.priced_search`).
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds: dual prices
    (:mod:`mig_opt.models.batch.dual_price_bound`) or, where whole tasks fill the slices or something is live, the load
    program (:mod:`mig_opt.models.batch.load_program`).
-3. Up to some sixty tasks on one GPU, and some thirty on each of several, dual prices leave few choices of placements,
-   and of the sets of tasks that these run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with
-   more tasks on one GPU, each choice of placements that is left is searched by itself, and local search takes turns
-   with that (:mod:`mig_opt.models.batch.layout_search`).
+3. Up to some sixty tasks on one GPU, dual prices leave few choices of placements, and of the sets of tasks that these
+   run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with more tasks, each choice of placements
+   that is left is searched by itself, and local search takes turns with that
+   (:mod:`mig_opt.models.batch.layout_search`). On several GPUs, the tasks are partitioned into sets of one GPU each
+   (:mod:`mig_opt.models.batch.set_partition`).
 4. The rest is left to the local search. Batches that the tables of subsets could take, and all of them where there is
    no limit of time, are left to the block model as a whole (:mod:`mig_opt.models.batch.block_search`).
 """
@@ -24,7 +26,6 @@ from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
-from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.block_formulation import BlockForm
@@ -35,6 +36,8 @@ from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bou
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
+from mig_opt.models.batch.priced_search import PricedSearch
+from mig_opt.models.batch.set_partition import prove_by_set_partition
 from mig_opt.models.batch.subset_proof import MAX_TASKS_OF_TABLES, prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
@@ -46,10 +49,16 @@ _MAX_BUILD_SECONDS = 0.5
 """Seconds to build a block model, above which assignments of a local search are timed without one."""
 
 _MAX_TASKS_BY_SETS = 35
-"""Number of tasks on a GPU above which a proof by layouts comes only after a long local search, and on one GPU."""
+"""Number of tasks above which a proof by layouts comes only after a long local search."""
 
 _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
+
+_MAX_TASKS_OF_FEW_SETS = 10
+"""Number of tasks on a GPU above which a partition into sets that has found nothing is not tried again."""
+
+_MOST_EFFORT = 64
+"""Effort at which partitions into sets end: the first one has 1."""
 
 _MAX_TASKS_BY_LAYOUT = 150
 """Number of tasks above which layouts are not searched: local search ends as close to the bound."""
@@ -64,9 +73,6 @@ time."""
 _ROUNDING_SHARE = 0.0005
 """Share by which dual prices alone may be below the bound, so that finer grains more than make up for it.
 With 50 tasks it is up to 0.03 % with super-linear scaling, and 0.08 to 0.2 % where another bound is ahead."""
-
-_MAX_TASKS_BY_PATTERNS = 18
-"""Number of tasks on a GPU above which starts fill one GPU after the other: what is left over then fits well, too."""
 
 _POLISHING_SHARE, _POLISH_SHARE = 0.1, 0.05
 """Share of the time of a local search for timing assignments by a block model; share of the time left for one."""
@@ -97,7 +103,7 @@ class Portfolio:
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None
         self.bounded: BoundedLayouts | None = None  # the layouts that the dual prices leave
-        self._polishing = 0.0
+        self._polishing, self._effort = 0.0, 1
 
     @property
     def can_improve(self) -> bool:
@@ -140,24 +146,43 @@ class Portfolio:
             self.local_search = TimedSearch(search.problem, search.control, incumbent)
         self.local_search.run(idle_cycles)
 
+    def side_by_side(self) -> None:
+        """Bound and schedule side by side."""
+        assert self.local_search is not None
+        priced = PricedSearch(self.search, self.local_search)
+        priced.run()
+        if priced.dual_prices is not None and self.search.open:
+            self.dual_prices, self.bounded = priced.dual_prices, BoundedLayouts(self.search, priced.dual_prices)
+
     def price(self, share: float) -> None:
-        """Raise the bound by dual prices, and let fresh starts of the local search come from these."""
-        search, problem = self.search, self.search.problem
-        found = raise_bound_by_dual_prices(search, share, self.dual_prices)
-        if found is None:
-            return
-        self.dual_prices, self.bounded = found, BoundedLayouts(search, found)
-        if self.gpus > 1 and self.local_search is not None:
-            if self.tasks > _MAX_TASKS_BY_PATTERNS * self.gpus:
-                starts = FilledStarts(problem, found.branches, found.prices, lambda: (search.lower, search.upper))
-                self.local_search.start_from(starts.draw, at_once=True)
-            elif found.patterns:
-                self.local_search.start_from(PatternStarts(problem, found.patterns).draw)
+        """Raise the bound by dual prices; where there are some already, with times that are rounded less."""
+        found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
+        if found is not None:
+            self.dual_prices, self.bounded = found, BoundedLayouts(self.search, found)
+
+    def partition(self, share: float) -> None:
+        """Look at the sets of tasks that the dual prices leave to a GPU; each time with more effort."""
+        assert self.dual_prices is not None
+        search = self.search
+        before = search.lower, search.upper
+        prove_by_set_partition(search, self.dual_prices, cp, share, self._effort)
+        # More sets than that are too many with any effort.
+        few = self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
+        self._effort *= 4 if few or (search.lower, search.upper) != before else _MOST_EFFORT
+
+    def go_on(self) -> None:
+        """Let the local search and the partition into sets take turns until the end."""
+        while self.search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
+            self.improve(_LONG_IDLE_CYCLES)
+            if self.search.open:
+                self.partition(share=0.5)
+        if self.limited:
+            self.improve(math.inf)
 
     def prove_by_layouts(self, share: float) -> None:
         """Look through the layouts that the dual prices leave."""
         assert self.bounded is not None
-        if self.tasks > _MAX_TASKS_BY_SETS * self.gpus:
+        if self.tasks > _MAX_TASKS_BY_SETS:
             # The shorter the schedule, the fewer are left.
             self.improve(_LONG_IDLE_CYCLES)
         if self.search.open:
@@ -191,7 +216,16 @@ class Phase:
 
 
 PHASES = (
-    Phase("first local search", lambda run: run.can_improve, lambda run, _: run.improve(_IDLE_CYCLES)),
+    Phase(
+        "first local search",
+        lambda run: run.can_improve,
+        lambda run, _: run.improve(1 if run.gpus > 1 and run.priced else _IDLE_CYCLES),
+    ),
+    Phase(
+        "bound and schedule side by side",
+        lambda run: run.improves and run.priced and run.gpus > 1,
+        lambda run, _: run.side_by_side(),
+    ),
     Phase("proof by subsets", lambda _: True, lambda run, _: prove_by_subsets(run.search)),
     Phase(
         "bound of the load program",
@@ -199,11 +233,19 @@ PHASES = (
         lambda run, share: raise_bound_by_loads(run.search, share),
         share=0.3,
     ),
-    Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
+    Phase(
+        "bound of dual prices", lambda run: run.improves and run.priced and run.gpus == 1, Portfolio.price, share=0.3
+    ),
     Phase(
         "proof by layouts",
-        lambda run: run.dual_prices is not None and run.tasks <= _MAX_TASKS_BY_SETS * run.gpus,
+        lambda run: run.dual_prices is not None and run.gpus == 1 and run.tasks <= _MAX_TASKS_BY_SETS,
         Portfolio.prove_by_layouts,
+    ),
+    Phase(
+        "proof by set partition",
+        lambda run: run.dual_prices is not None and run.gpus > 1,
+        Portfolio.partition,
+        share=0.8,
     ),
     Phase(
         "proof by layouts, many tasks",
@@ -223,6 +265,11 @@ PHASES = (
         lambda run: run.improves and run.has_layouts and run.limited,
         lambda run, share: search_layouts(run.search, run.bounded, share, lambda: run.improve(_LONG_IDLE_CYCLES)),
         share=0.8,
+    ),
+    Phase(
+        "local search and set partition",
+        lambda run: run.dual_prices is not None and run.gpus > 1,
+        lambda run, _: run.go_on(),
     ),
     Phase(
         "long local search",

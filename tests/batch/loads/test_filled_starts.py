@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from load_paths import LongestPaths
 from strategies import realistic_batches
 
 from mig_opt import Batch, generate_batch, solve
@@ -69,7 +68,7 @@ def test_all_gpus_but_the_last_are_full_and_in_time(scaling: ScalingName) -> Non
         assert own
         busy = LoadSearch(*alone(problem, places, gpu)).length
         assert 0.95 * lower < busy <= lower + 0.2 * (upper - lower) + slack
-    assert LongestPaths(problem).length(places, spared=False) < 1.2 * upper
+    assert problem.ticks.nearest(problem.nested(places).makespan) < 1.2 * upper
 
 
 def alone(problem: IntegerBatch, places: list[int], gpu: int) -> tuple[IntegerBatch, list[int], int, int]:
@@ -89,6 +88,6 @@ def test_a_search_may_start_from_them_at_once() -> None:
     cycles = search.cycles(0)
     for results in itertools.islice(cycles, 3):
         for length, found in results:
-            assert length == LongestPaths(problem).length(found, spared=False)
+            assert length == problem.ticks.nearest(problem.nested(found).makespan)
     cycles.close()
     assert len(starts) == 1

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from load_paths import LongestPaths
 from strategies import realistic_batches
 
 from mig_opt import Batch, Task, generate_batch, get_gpu
@@ -60,7 +59,7 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
     cycles = search.cycles(0)
     for results in itertools.islice(cycles, 100):
         for length, found in results:
-            assert length == LongestPaths(problem).length(found, spared=False)
+            assert length == problem.ticks.nearest(problem.nested(found).makespan)
             assert possible[np.arange(len(found)), found].all()
     cycles.close()
     assert starts

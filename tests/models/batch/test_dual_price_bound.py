@@ -173,12 +173,9 @@ def test_nothing_is_said_of_live_instances() -> None:
     assert search.lower == before
 
 
-def test_it_needs_some_time_and_counts_it() -> None:
+def test_it_counts_its_time() -> None:
     batch = generate_batch(20, gpus=2, seed=0)
-    short = started(batch, control=Control[Schedule](RunOptions(time_limit=1.0, workers=1)))
-    before = short.lower
-    raise_bound_by_dual_prices(short, share=1.0)
-    assert short.lower == before
+    before = started(batch).lower
     found = []
     for _ in range(2):
         control = Control[Schedule](RunOptions(time_limit=5.0, deterministic=True))

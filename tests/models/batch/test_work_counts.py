@@ -62,11 +62,11 @@ def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: py
     tasks = priced_tasks(
         search.problem, found.branches, found.prices, at_most, grain_of(found.branches, at_most, 10_000)
     )
-    layouts = open_layouts(found.branches, tasks, 1, 10_000)
+    layouts = open_layouts(found.branches, tasks, tasks.value, 10_000)
     assert layouts is not None
     left = cells = 0
     for entry in layouts:
-        tree = LayoutTree(search.problem, found.branches, entry.layouts)
+        tree = LayoutTree(search.problem, found.branches, [entry.layout])
         improved = subgradient_prices(tree, tasks, found.prices, 12)
         cells += improved.cells
         if improved.lower <= at_most:

@@ -1,0 +1,263 @@
+/* Sets of tasks that a GPU with some layout can run; mig_opt/batch/loads/gpu_sets.py says which. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrays.h"
+#include "layout_nodes.h"
+
+/* One set of tasks as bits, with the ticks of the longest path and the sum of the dual prices. */
+typedef struct { int64_t set, length, value; } TaskSet;
+typedef struct { TaskSet *at; int64_t count, room; } TaskSets;
+
+typedef struct {
+    const IntegerRows *nodes;
+    const TableRows *ticks;
+    const Table *prices;
+    int64_t grain, at_most, needed, may_be_empty, steps_left, pairs, columns;
+    Table *times;    /* grains of each task, for each profile */
+    Table *inside;   /* of each node: best value of its branch within each number of grains */
+    Table *outside;  /* of each node: best value of all else within each number of grains that the branch leaves */
+    Table work;
+    TableRows best;
+    Table last_first; /* grains of tasks in reverse order; so are the next ones */
+    Table last_prices;
+    TaskSets *sets;  /* of each node */
+} Listing;
+
+static const int64_t *node_of(const Listing *listing, int64_t at)
+{
+    return listing->nodes->at + at * listing->nodes->columns;
+}
+
+static bool push(TaskSets *sets, int64_t set, int64_t length, int64_t value)
+{
+    if (sets->count == sets->room) {
+        int64_t room = most(64, 2 * sets->room);
+        TaskSet *larger = realloc(sets->at, (size_t)room * sizeof *larger);
+        if (!larger)
+            return false;
+        sets->at = larger, sets->room = room;
+    }
+    sets->at[sets->count++] = (TaskSet){set, length, value};
+    return true;
+}
+
+static int by_set(const void *one, const void *two)
+{
+    const TaskSet *first = one, *second = two;
+    if (first->set != second->set)
+        return first->set < second->set ? -1 : 1;
+    return (first->length > second->length) - (first->length < second->length);
+}
+
+static int by_value(const void *one, const void *two)
+{
+    const TaskSet *first = one, *second = two;
+    return (first->value < second->value) - (first->value > second->value);
+}
+
+/* Keeps each set once, with its least length. */
+static void keep_shortest(TaskSets *sets)
+{
+    int64_t kept = 0;
+    qsort(sets->at, (size_t)sets->count, sizeof *sets->at, by_set);
+    for (int64_t at = 0; at < sets->count; at++)
+        if (!kept || sets->at[at].set != sets->at[kept - 1].set)
+            sets->at[kept++] = sets->at[at];
+    sets->count = kept;
+}
+
+static void fill_values(Listing *listing)
+{
+    int64_t size = listing->columns, count = listing->nodes->rows;
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t *node = node_of(listing, at);
+        int32_t *table = listing->inside[at].at;
+        if (node[KIND] == LEAF) {
+            for (int64_t column = 0; column < size; column++)
+                table[column] = column < node[TICKS] / listing->grain ? NO_VALUE : 0;
+        } else if (node[KIND] == STACK) {
+            memcpy(table, listing->inside[node[ONE]].at, (size_t)size * sizeof *table);
+            add_to_values(&listing->times[node[PROFILE]], listing->prices, &listing->inside[at], &listing->work);
+        } else {
+            const int32_t *one = listing->inside[node[ONE]].at, *two = listing->inside[node[TWO]].at;
+            for (int64_t column = 0; column < size; column++)
+                table[column] = (int32_t)most(NO_VALUE, (int64_t)one[column] + two[column]);
+        }
+    }
+    memset(listing->outside[count - 1].at, 0, (size_t)size * sizeof(int32_t));
+    for (int64_t at = count - 1; at >= 0; at--) {
+        const int64_t *node = node_of(listing, at);
+        const int32_t *around = listing->outside[at].at;
+        if (node[KIND] == STACK) {
+            Table *below = &listing->outside[node[ONE]];
+            memcpy(below->at, around, (size_t)size * sizeof *around);
+            add_to_values(&listing->times[node[PROFILE]], listing->prices, below, &listing->work);
+        }
+        for (int side = 0; node[KIND] == SPLIT && side < 2; side++) {
+            int32_t *table = listing->outside[node[side ? TWO : ONE]].at;
+            const int32_t *other = listing->inside[node[side ? ONE : TWO]].at;
+            /* The other branch may take longer than this one. */
+            int64_t highest = NO_VALUE;
+            for (int64_t left = 0; left < size; left++) {
+                highest = most(highest, (int64_t)around[left] + other[size - 1 - left]);
+                table[left] = (int32_t)highest;
+            }
+        }
+    }
+}
+
+/* Lists the sets of a stack: a depth-first search over the tasks, at each depth one more of them is taken or left. */
+static bool list_stack(Listing *listing, int64_t at)
+{
+    const int64_t *node = node_of(listing, at);
+    int64_t tasks = listing->prices->count, size = listing->columns, profile = node[PROFILE];
+    const int32_t *ticks = listing->ticks->at + profile * tasks, *prices = listing->prices->at;
+    const TaskSets *below = &listing->sets[node[ONE]];
+    for (int64_t task = 0; task < tasks; task++)
+        listing->last_first.at[task] = listing->times[profile].at[tasks - 1 - task];
+    TableRows times = {listing->last_first.at, tasks, 1};
+    memcpy(listing->best.at, listing->outside[at].at, (size_t)size * sizeof(int32_t));
+    fill_knapsack(&times, &listing->last_prices, &listing->best);
+    TaskSet path[MOST_TASKS + 1];
+    char left[MOST_TASKS + 1];
+    for (int64_t row = 0; row < below->count; row++) {
+        int64_t without = below->at[row].set, depth = 0;
+        path[0] = below->at[row], left[0] = 0;
+        while (depth >= 0) {
+            const TaskSet *here = path + depth;
+            if (!left[depth]) {
+                int64_t rest = listing->best.at[(tasks - depth) * size + size - 1 - here->length / listing->grain];
+                if (listing->steps_left-- <= 0)
+                    return false;
+                if (here->value + rest < listing->needed) {
+                    depth--;
+                    continue;
+                }
+                if (depth == tasks) {
+                    if ((listing->may_be_empty || here->set != without)
+                        && !push(&listing->sets[at], here->set, here->length, here->value))
+                        return false;
+                    depth--;
+                    continue;
+                }
+                left[depth] = 1;
+                int64_t bit = (int64_t)1 << depth, length = here->length + ticks[depth];
+                if (!(without & bit) && length <= listing->at_most) {
+                    path[depth + 1] = (TaskSet){here->set | bit, length, here->value + prices[depth]};
+                    left[++depth] = 0;
+                    continue;
+                }
+            }
+            if (left[depth] == 1) {
+                left[depth] = 2;
+                path[depth + 1] = *here;
+                left[++depth] = 0;
+                continue;
+            }
+            depth--;
+        }
+    }
+    return true;
+}
+
+/* Lists the unions of disjoint sets of two branches. */
+static bool list_split(Listing *listing, int64_t at)
+{
+    const int64_t *node = node_of(listing, at);
+    const TaskSets *one = &listing->sets[node[ONE]];
+    TaskSets *two = &listing->sets[node[TWO]];
+    const int32_t *outside = listing->outside[at].at;
+    int64_t last = listing->columns - 1;
+    qsort(two->at, (size_t)two->count, sizeof *two->at, by_value);
+    for (int64_t row = 0; row < one->count; row++) {
+        TaskSet here = one->at[row];
+        /* The longer the path, the less is left for all else. */
+        int64_t enough = listing->needed - here.value - outside[last - here.length / listing->grain];
+        for (int64_t other = 0; other < two->count && two->at[other].value >= enough; other++) {
+            TaskSet there = two->at[other];
+            listing->pairs++;
+            if (listing->steps_left-- <= 0)
+                return false;
+            if (here.set & there.set)
+                continue;
+            int64_t length = most(here.length, there.length), value = here.value + there.value;
+            if (value + outside[last - length / listing->grain] >= listing->needed
+                && !push(&listing->sets[at], here.set | there.set, length, value))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool list_node(Listing *listing, int64_t at)
+{
+    const int64_t *node = node_of(listing, at);
+    if (node[KIND] == LEAF)
+        return node[TICKS] > listing->at_most || push(&listing->sets[at], 0, node[TICKS], 0);
+    return node[KIND] == STACK ? list_stack(listing, at) : list_split(listing, at);
+}
+
+/* Takes the next bytes of some memory for a table; without memory the sizes are added up. */
+static Table table_in(char **memory, int64_t count)
+{
+    Table table = {(int32_t *)*memory, count};
+    *memory += ((size_t)count * sizeof(int32_t) + 63) / 64 * 64;
+    return table;
+}
+
+/* The steps are the sets and the pairs of sets that were looked at. Returns -1 if they, or the sets, are too many. */
+EXPORT int64_t gpu_sets(
+    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[5], Integers *sets,
+    Integers *values, Integers *steps)
+{
+    int64_t count = nodes->rows, tasks = ticks->columns, profiles = ticks->rows, found = -1;
+    if (limits[0] < 1 || limits[1] < 0 || tasks > MOST_TASKS || !count)
+        return -1;
+    int64_t columns = limits[1] / limits[0] + 1;
+    size_t tables = (size_t)(2 * count + 1) * (((size_t)columns * 4 + 63) / 64 * 64)
+        + ((size_t)(tasks + 1) * (size_t)columns * 4 + 64) + (size_t)(profiles + 2) * (((size_t)tasks * 4 + 63) / 64 * 64);
+    Table *headers = calloc((size_t)(2 * count + profiles), sizeof *headers);
+    TaskSets *listed = calloc((size_t)count, sizeof *listed);
+    char *memory = malloc(tables), *end = memory;
+    Listing listing = {
+        .nodes = nodes, .ticks = ticks, .prices = prices, .grain = limits[0], .at_most = limits[1], .needed = limits[2],
+        .may_be_empty = limits[3], .steps_left = limits[4], .columns = columns, .sets = listed};
+    if (headers && listed && memory) {
+        listing.inside = headers, listing.outside = headers + count, listing.times = headers + 2 * count;
+        for (int64_t at = 0; at < 2 * count; at++)
+            headers[at] = table_in(&end, columns);
+        for (int64_t profile = 0; profile < profiles; profile++) {
+            listing.times[profile] = table_in(&end, tasks);
+            for (int64_t task = 0; task < tasks; task++)
+                listing.times[profile].at[task] = (int32_t)(ticks->at[profile * tasks + task] / limits[0]);
+        }
+        listing.work = table_in(&end, columns);
+        listing.last_first = table_in(&end, tasks), listing.last_prices = table_in(&end, tasks);
+        for (int64_t task = 0; task < tasks; task++)
+            listing.last_prices.at[task] = prices->at[tasks - 1 - task];
+        listing.best = (TableRows){table_in(&end, (tasks + 1) * columns).at, tasks + 1, columns};
+        fill_values(&listing);
+        bool goes_on = true;
+        for (int64_t at = 0; at < count && goes_on; at++) {
+            goes_on = list_node(&listing, at);
+            keep_shortest(&listed[at]);
+            if (goes_on && !listed[at].count) /* nothing can run in this branch, so there are no sets */
+                break;
+        }
+        const TaskSets *root = &listed[count - 1];
+        if (goes_on && root->count <= sets->count) {
+            found = root->count;
+            for (int64_t at = 0; at < found; at++)
+                sets->at[at] = root->at[at].set, values->at[at] = root->at[at].value;
+        }
+    }
+    steps->at[0] = limits[4] - most(0, listing.steps_left) - listing.pairs;
+    steps->at[1] = listing.pairs;
+    for (int64_t at = 0; listed && at < count; at++)
+        free(listed[at].at);
+    free(memory);
+    free(listed);
+    free(headers);
+    return found;
+}

@@ -1,0 +1,120 @@
+"""Partitions into the sets of one GPU: bounds never above an optimum, and proofs as by other methods."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import realistic_batches, tiny_batches
+
+from mig_opt import Batch, Status, generate_batch, solve, validate
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.columns import grain_of
+from mig_opt.batch.loads.gpu_sets import GpuSetListing
+from mig_opt.batch.loads.layout_values import priced_tasks
+from mig_opt.batch.schedule import Schedule
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
+from mig_opt.models.batch import set_partition
+from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound
+from mig_opt.models.batch.portfolio import CpSearch, cp
+from mig_opt.models.batch.set_partition import SetProgram, prove_by_set_partition
+
+
+def proven(batch: Batch, prices: list[float] | None = None) -> CpSearch | None:
+    """Return a search after a proof that begins with some dual prices; None where there is none."""
+    control = Control[Schedule](RunOptions(workers=1))
+    control.report_plan(solve(batch, "far").schedule)  # type: ignore[arg-type]
+    search = CpSearch(batch, control)
+    count, problem = len(batch.tasks), search.problem
+    if not has_dual_price_bound(problem):
+        return None
+    given = np.ones(count) if prices is None else np.array(prices[:count])
+    found = DualPrices(branches_of(problem), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
+    prove_by_set_partition(search, found, cp)
+    assert not validate(batch, control.plan).violations  # type: ignore[arg-type]
+    return search
+
+
+@given(tiny_batches, st.lists(st.floats(0.1, 1.0), min_size=8, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_never_above_the_optimum_of_brute_force(batch: Batch, prices: list[float]) -> None:
+    search = proven(batch, prices)
+    if search is not None:
+        optimum = solve(batch, "brute-force").makespan
+        assert optimum is not None
+        assert search.control.lower_bound <= optimum * (1 + 1e-9)
+        assert optimum <= search.control.plan.makespan * (1 + 1e-9)  # type: ignore[union-attr]
+
+
+@pytest.mark.deep
+@given(realistic_batches(max_tasks=8, max_gpus=3))
+@settings(max_examples=10, deadline=None)
+def test_it_agrees_with_milp(batch: Batch) -> None:
+    search, other = proven(batch), solve(batch, "milp", time_limit=5)
+    if search is not None:
+        assert search.control.lower_bound <= other.makespan * (1 + 1e-6)  # type: ignore[operator]
+        assert other.lower_bound <= search.control.plan.makespan * (1 + 1e-6)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("gpus", [2, 3])
+def test_it_proves_what_a_search_has_found(gpus: int) -> None:
+    batch = generate_batch(5 * gpus, gpu="A30", gpus=gpus, seed=1)
+    search = proven(batch)
+    assert search is not None
+    assert search.control.lower_bound == pytest.approx(solve(batch, "cp").makespan)
+
+
+@given(realistic_batches(max_tasks=6, max_gpus=1))
+@settings(max_examples=30, deadline=None)
+def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
+    """A set that some schedule runs within the limit is listed, whatever the dual prices."""
+    problem = IntegerBatch(batch)
+    if problem.live:
+        return
+    result = solve(batch, "cp", time_limit=10)
+    branches, limit = branches_of(problem), problem.ticks.floor(result.makespan or 0.0) + 1
+    tasks = priced_tasks(problem, branches, np.ones(len(batch.tasks)), limit, grain_of(branches, limit, 500))
+    if (tasks.ticks >= 2**30 - 1).all(axis=0).any():
+        return
+    found = GpuSetListing(problem, branches, 2**16).sets(tasks, 1, 2**24, 1, lambda: False)
+    assert found is not None
+    assert (1 << len(batch.tasks)) - 1 in found.sets.tolist()
+    assert (
+        found.values == [sum(int(tasks.prices[at]) for at in range(8) if one >> at & 1) for one in found.sets]
+    ).all()
+
+
+def test_dual_prices_of_a_partition() -> None:
+    """Three pairs of three tasks ask for one and a half GPUs each."""
+    program = SetProgram(3, 2)
+    program.add(np.array([0b011, 0b101, 0b110]))
+    prices, asked = program.prices(np.full(3, 1 / 3))
+    assert asked == pytest.approx(1.5)
+    assert prices == pytest.approx(np.full(3, 0.5))
+
+
+@given(st.lists(st.integers(1, 2**9 - 1), min_size=1, max_size=40), st.integers(2, 4))
+@settings(max_examples=100)
+def test_a_partition_is_found_if_there_is_one(sets: list[int], count: int) -> None:
+    known = np.unique(np.array(sets, np.int64))
+    found = set_partition._partition(known, count, 2**9 - 1)
+    exists = any(
+        sum(some) == 2**9 - 1 and all(not one & other for one, other in itertools.combinations(some, 2))
+        for some in itertools.combinations(known.tolist(), count)
+    )
+    assert bool(found) == exists
+    if found:
+        assert sum(found) == 2**9 - 1
+        assert set(found) <= set(known.tolist())
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("workers", [1, 2])
+def test_several_gpus_are_proven_within_seconds(workers: int) -> None:
+    result = solve(generate_batch(24, scaling="PoorScaling", gpus=3, seed=1), "cp", time_limit=100, workers=workers)
+    assert result.status is Status.OPTIMAL
