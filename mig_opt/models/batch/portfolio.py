@@ -102,7 +102,7 @@ class Portfolio:
         self.limited = control.remaining is not None  # true if there is a limit of time
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None
-        self.bounded: BoundedLayouts | None = None  # the layouts that the dual prices leave
+        self.bounded: BoundedLayouts | None = None  # the layouts that the dual prices leave to one GPU
         self._polishing, self._effort = 0.0, 1
 
     @property
@@ -151,14 +151,14 @@ class Portfolio:
         assert self.local_search is not None
         priced = PricedSearch(self.search, self.local_search)
         priced.run()
-        if priced.dual_prices is not None and self.search.open:
-            self.dual_prices, self.bounded = priced.dual_prices, BoundedLayouts(self.search, priced.dual_prices)
+        self.dual_prices = priced.dual_prices
 
     def price(self, share: float) -> None:
         """Raise the bound by dual prices; where there are some already, with times that are rounded less."""
         found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
         if found is not None:
-            self.dual_prices, self.bounded = found, BoundedLayouts(self.search, found)
+            self.dual_prices = found
+            self.bounded = BoundedLayouts(self.search, found) if self.gpus == 1 else None
 
     def partition(self, share: float) -> None:
         """Look at the sets of tasks that the dual prices leave to a GPU; each time with more effort."""
