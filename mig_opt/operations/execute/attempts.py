@@ -114,10 +114,6 @@ class Attempts:
                 **extra,
             )
 
-    def begun(self, name: str) -> bool:
-        """Return True if a try has begun, whatever has become of it."""
-        return self._path(name).exists()
-
     def outcome(self, name: str) -> Outcome | None:
         """Return the end of a try, None while it still runs; one that never began has died, too."""
         alive = self._alive(name)

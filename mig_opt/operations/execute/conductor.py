@@ -154,7 +154,7 @@ class Conductor:
         for event in self._gathering.news(host, node.part) if node.part else ():
             node.started = 0
             self._note(event)
-        if found.state != "ended":
+        if not found.ended:
             return []
         node.done = True
         if found.code == 0 or (not undo and node.part is not None and node.part.ended):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import itertools
 import logging
 import secrets
 import threading
@@ -58,7 +57,6 @@ class DaskEngine:
         self._again = 0.0  # when a scheduler that was lost is tried next
         self._orders: defaultdict[str, deque[Any]] = defaultdict(deque)  # to each node, not known to be done
         self._questions: dict[str, Any] = {}
-        self._names = (f"mig-opt-{secrets.token_hex(8)}-{number}" for number in itertools.count())
         names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
         self._levels = {name: logging.getLogger(name).level for name in names}
         for name in names:  # what is lost is told by who asks
@@ -106,8 +104,8 @@ class DaskEngine:
 
     def _ask(self, host: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Ask the worker of a node for something; return the future of its answer."""
-        pinned = {"resources": {f"mig-{host}": 1}, "pure": False, "retries": 0, "key": next(self._names)}
-        return self._client.submit(function, *arguments, **pinned)
+        key, pinned = f"mig-opt-{secrets.token_hex(16)}", {f"mig-{host}": 1}
+        return self._client.submit(function, *arguments, key=key, resources=pinned, pure=False, retries=0)
 
     # Before
 
@@ -196,7 +194,7 @@ class DaskEngine:
             return False, None
         except Exception as error:  # whatever the worker has raised, or Dask
             if future.status == "error" and not isinstance(error, self._dask.scheduler.KilledWorker):
-                return True, Progress("ended", code=2, text=str(error))
+                return True, Progress(ended=True, code=2, text=str(error))
             self._drop()  # the scheduler was lost, or has forgotten
             return False, None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import Problem
@@ -23,18 +23,18 @@ class Progress:
 
     Attributes
     ----------
-    state : str
-        ``waiting`` (it has not begun), ``running`` or ``ended``. With ``ended``, nothing is to come of the journal.
     journal : bytes
         The journal from the byte on that was asked for; its last line may be torn.
+    ended : bool
+        True if the job has come to its end, so that nothing is to come of the journal.
     code : int or None
         The exit code of a job that has ended; None if it died without one.
     text : str
-        What it said last; of one that waits, what for.
+        What it said last.
     """
 
-    state: Literal["waiting", "running", "ended"]
     journal: bytes = b""
+    ended: bool = False
     code: int | None = None
     text: str = ""
 

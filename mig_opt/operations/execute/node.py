@@ -65,38 +65,42 @@ def begin(host: str, part: Journal, undo: bool) -> None:
     folder = folder_of(part.run, host)
     working = Path(part.folder) if Path(part.folder).is_dir() else Path(f"~{part.user}").expanduser()
     attempts, name = Attempts(folder, working), "undo" if undo else "run"
-    words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
     with (folder / "begin.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if attempts.begun(name) and attempts.outcome(name) is None:
+        if attempts.outcome(name) is None:
             return
-        if not (folder / JOURNAL).exists():
-            write_part(part, folder)
-        program = [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]
         _STARTED[:] = [process for process in _STARTED if process.poll() is None]
-        _STARTED.append(attempts.begin(name, program, {"MIG_OPT_HOST": host}))
+        _STARTED.append(attempts.begin(name, program_of(part, folder, undo=undo), {"MIG_OPT_HOST": host}))
+
+
+def program_of(part: Journal, folder: Path, *, undo: bool) -> list[str]:
+    """Return the program that goes on with a part, or takes it back, after writing what it reads into its folder."""
+    if not (folder / JOURNAL).exists():
+        write_part(part, folder)
+    words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
+    return [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]
 
 
 def look(host: str, run: str, seen: int, undo: bool) -> Progress:
     """Return what has become of a part, with its journal from byte ``seen`` on."""
     folder = folder_of(run, host)
-    attempts, name = Attempts(folder, folder), "undo" if undo else "run"
-    outcome = attempts.outcome(name)  # before the journal, so that nothing comes after it
-    journal = b""
+    name = "undo" if undo else "run"
+    outcome = Attempts(folder, folder).outcome(name)
+    return progress_in(folder, name, seen, ended=outcome is not None, code=outcome.code if outcome else None)
+
+
+def progress_in(folder: Path, name: str, seen: int, *, ended: bool, code: int | None) -> Progress:
+    """Return what the files of a part tell, and what it has said last: from its last error on, if there is one.
+
+    Whether it has ended is known before the journal is read, so that nothing comes after it.
+    """
+    journal, text = b"", ""
     with contextlib.suppress(FileNotFoundError), (folder / JOURNAL).open("rb") as file:
         file.seek(seen)
         journal = file.read()
-    if outcome is None:
-        return Progress("running", journal)
-    return Progress("ended", journal, outcome.code, last_words(folder / f"{name}.out"))
-
-
-def last_words(path: Path) -> str:
-    """Return what a process has said last by its output: from its last error on, if there is one."""
     with contextlib.suppress(FileNotFoundError):
-        text = path.read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace")
-        return text[max(text.rfind("error: "), 0) :]
-    return ""
+        text = (folder / f"{name}.out").read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace") if ended else ""
+    return Progress(journal, ended, code, text[max(text.rfind("error: "), 0) :])
 
 
 def interrupt(host: str, run: str) -> None:

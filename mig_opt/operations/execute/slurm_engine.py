@@ -6,6 +6,7 @@ that the job leaves. Jobs are known by their names, so that another process find
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import shutil
 import subprocess
@@ -21,8 +22,7 @@ from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import write_text
 from mig_opt.operations.execute.engines import Progress
-from mig_opt.operations.execute.node import folder_of, last_words
-from mig_opt.operations.execute.parts import JOURNAL, arguments_of, write_part
+from mig_opt.operations.execute.node import folder_of, program_of, progress_in
 
 _PATIENCE_S = 5.0
 """Seconds after which a program of Slurm is given up, and called again later."""
@@ -109,14 +109,10 @@ class SlurmEngine:
         """Submit the job of a node, unless it is there."""
         folder, kind = self._folder(host, part), "undo" if undo else "run"
         name = self._names[host] = _name(host, part, kind)
-        own = [f"{folder}/{JOURNAL}", "--restartable"]
-        words = ["--undo", *own] if undo else arguments_of(part, str(folder))
-        program = " ".join(map(quote, [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]))
+        program = " ".join(map(quote, program_of(part, folder, undo=undo)))
         places = {"folder": quote(str(folder)), "working": quote(part.folder or "."), "words": program}
         version = metadata.version("mig-opt")
         script = _SCRIPT.format(host=host, name=kind, python=quote(sys.executable), version=version, **places)
-        if not (folder / JOURNAL).exists():
-            write_part(part, folder)
         write_text(folder / f"{kind}.sh", script)
         options = ["--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--requeue", "--open-mode=append"]
         options += [f"--nodelist={host}", f"--job-name={name}", f"--output={folder}/{kind}.out", f"--chdir={folder}"]
@@ -157,30 +153,20 @@ class SlurmEngine:
         if not self._obey(host, part):
             return None
         folder, kind = self._folder(host, part), "undo" if undo else "run"
-        jobs = self._queue.jobs(self._names.values())
-        try:
-            code: int | None = int((folder / f"{kind}.code").read_text(encoding="ascii"))
-        except (FileNotFoundError, ValueError):
-            code = None
-        journal = b""
-        if (folder / JOURNAL).exists():
-            with (folder / JOURNAL).open("rb") as file:
-                file.seek(seen)
-                journal = file.read()
-        if code is not None:
-            return Progress("ended", journal, code, last_words(folder / f"{kind}.out"))
-        if jobs is None:
-            return Progress("running", journal) if journal else None
-        number, state, reason = jobs.get(self._names.get(host, ""), ("", "", ""))
-        if not state:
-            return Progress("ended", journal, None, last_words(folder / f"{kind}.out"))
-        if state not in _LIVE:
-            if reason == "BeginTime":  # a job that was requeued waits for minutes
+        name, jobs, code = _name(host, part, kind), self._queue.jobs(self._names.values()), None
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            code = int((folder / f"{kind}.code").read_text(encoding="ascii"))
+        gone = jobs is not None and name not in jobs
+        found = progress_in(folder, kind, seen, ended=code is not None or gone, code=code)
+        heard = found.ended or bool(found.journal)
+        if jobs is not None and not found.ended:
+            number, state, reason = jobs[name]
+            if state not in _LIVE and reason == "BeginTime":  # a job that was requeued waits for minutes
                 _call(["scontrol", "update", f"JobId={number}", "StartTime=now"])
                 self._queue.drop()
-            return Progress("waiting", journal, text=f"job {number} is {state} ({reason})")
-        alive = self._beats(host, folder / f"{kind}.alive")
-        return Progress("running", journal) if journal or alive else None
+            alive = state not in _LIVE or self._beats(host, folder / f"{kind}.alive")
+            heard = heard or alive
+        return found if heard else None
 
     def _beats(self, host: str, path: Path) -> bool:
         """Return True unless the heart of a running job has not beaten for a while, by the clock of this process."""

@@ -71,19 +71,19 @@ def slurm_scripts(
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
     old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])
-    changed = {node: gpus for node, gpus in _gpus(state).items() if any(old[gpu] != new[gpu] for gpu in gpus)}
+    on = {node: [gpu for gpu, name in enumerate(state.nodes) if name == node] for node in dict.fromkeys(state.nodes)}
+    changed = {node: gpus for node, gpus in on.items() if any(old[gpu] != new[gpu] for gpu in gpus)}
     if not changed:
         return {}
-    slices = {
-        node: sum(each.profile.memory_slices for gpu in gpus for each in new[gpu])
-        - sum(each.profile.memory_slices for gpu in gpus for each in old[gpu])
-        for node, gpus in changed.items()
-    }
-    order = sorted(changed, key=lambda node: -slices[node])
-    files = {"controller.sh": _controller(state.gpu, {node: changed[node] for node in order}, old, new, state)}
-    for node in order:
-        files[f"node-{node}.sh"] = _node_script(state, node, changed[node], old, new)
-        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(state, changed[node], new))
+
+    def slices(layouts: Layouts, node: str) -> int:
+        return sum(one.profile.memory_slices for gpu in on[node] for one in layouts[gpu])
+
+    changed = {node: on[node] for node in sorted(changed, key=lambda node: slices(old, node) - slices(new, node))}
+    files = {"controller.sh": _controller(state, changed, old, new)}
+    for node, gpus in changed.items():
+        files[f"node-{node}.sh"] = _node_script(state, node, gpus, old, new)
+        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(state, gpus, new))
     return files
 
 
@@ -94,13 +94,6 @@ def _check_nodes(state: FleetState) -> None:
     if wrong:
         message = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens"
         raise InputError([Problem(f"nodes[{at}]", f"{message}, is {state.nodes[at]!r:.80}") for at in wrong])
-
-
-def _gpus(state: FleetState) -> dict[str, list[int]]:
-    gpus: dict[str, list[int]] = {}
-    for gpu, node in enumerate(state.nodes):
-        gpus.setdefault(node, []).append(gpu)
-    return gpus
 
 
 def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
@@ -114,21 +107,19 @@ def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
     }
 
 
-def _controller(
-    gpu: GpuModel, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts, state: FleetState
-) -> str:
+def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts) -> str:
     title = f"Change of the instances of {', '.join(nodes)}, one after the other."
     lines = [*head(title, "", *_USAGE), f"NODES=({' '.join(nodes)})"]
+    empty = {node: (str(state.devices[gpu].index) for gpu in gpus if not new[gpu]) for node, gpus in nodes.items()}
     lines += [
-        "# Of each node PROFILE:AS-AUTODETECT-CALLS-IT:BEFORE:AFTER, and the GPUs that are left without instances."
-    ]
-    lines += [
+        "# Of each node PROFILE:AS-AUTODETECT-CALLS-IT:BEFORE:AFTER, and the GPUs that are left without instances.",
         "declare -A COUNTS=(",
-        *(f"  [{n}]='{' '.join(_counts(gpu, g, old, new))}'" for n, g in nodes.items()),
+        *(f"  [{node}]='{' '.join(_counts(state.gpu, gpus, old, new))}'" for node, gpus in nodes.items()),
+        ")",
+        "declare -A EMPTY=(",
+        *(f"  [{node}]='{', '.join(gpus)}'" for node, gpus in empty.items()),
         ")",
     ]
-    empty = {node: [state.devices[gpu].index for gpu in gpus if not new[gpu]] for node, gpus in nodes.items()}
-    lines += ["declare -A EMPTY=(", *(f"  [{node}]='{', '.join(map(str, gpus))}'" for node, gpus in empty.items()), ")"]
     return "\n".join([*lines, "", *functions_of("slurm.sh"), 'main "$@"', ""])
 
 
@@ -154,23 +145,18 @@ def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts
     body = [
         f"declare -A PROFILES=({' '.join(f'[{one.id}]={one.name}' for one in sorted(profiles, key=creation_order))})"
     ]
-    body += [
-        f"{name}=({' '.join(_words(layouts[gpu]) for gpu in gpus)})" for name, layouts in (("OLD", old), ("NEW", new))
-    ]
+    for name, layouts in (("OLD", old), ("NEW", new)):
+        words = [f"'{' '.join(map(place, layouts[gpu]))}'" for gpu in gpus]
+        body.append(f"{name}=({' '.join(words)})")
     body += ["checks() {"]
     body += [f"  {check_line(at, must=old[gpu], wanted=new[gpu])}" for at, gpu in enumerate(gpus)]
     body += ["}", ""]
     for each, gpu in zip(devices, gpus, strict=True):
-        for sign, lost in (("-", old[gpu]), ("+", new[gpu])):
-            other = new[gpu] if sign == "-" else old[gpu]
-            body += [comment(f"{sign} GPU {each.index}: {one}") for one in lost if one not in other]
+        for sign, there, other in (("-", old[gpu], new[gpu]), ("+", new[gpu], old[gpu])):
+            body += [comment(f"{sign} GPU {each.index}: {one}") for one in there if one not in other]
     body += ["", 'act "${1:-}" </dev/null']
     title = f"Change of the instances of {node}."
     return script([title], _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
-
-
-def _words(layout: Sequence[Placement]) -> str:
-    return f"'{' '.join(map(place, layout))}'"
 
 
 def _after_reboot(state: FleetState, gpus: Sequence[int], new: Layouts) -> object:

@@ -107,7 +107,7 @@ def test_each_deed_on_a_node_may_be_done_twice(
     for _ in range(2):
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda _: node.begin("n1", part, undo=False), range(3)))
-        until(lambda: node.look("n1", "ab", 0, undo=False).state == "ended")
+        until(lambda: node.look("n1", "ab", 0, undo=False).ended)
         found = node.look("n1", "ab", 0, undo=False)
         assert found.code == 0, found.text
         assert (tmp_path / "ran").read_text() == f"ran in {Path(f'~{USER}').expanduser()}\n"
@@ -115,7 +115,7 @@ def test_each_deed_on_a_node_may_be_done_twice(
     assert len(machine.instances(0)) == 1
     for _ in range(2):
         node.begin("n1", part, undo=True)
-        until(lambda: node.look("n1", "ab", 0, undo=True).state == "ended")
+        until(lambda: node.look("n1", "ab", 0, undo=True).ended)
         assert node.look("n1", "ab", 0, undo=True).code == 0
         assert machine.instances(0) == []
 
