@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mig_opt.errors import DriverError
@@ -32,7 +31,7 @@ class Done:
     error: Exception | None = None
 
 
-class Machines:
+class Machines(contextlib.ExitStack):
     """The driver of this machine, and the tries at tasks.
 
     Commands run in the folder ``working``, as the user with ``account``; tries have their files in ``folder``.
@@ -41,22 +40,16 @@ class Machines:
     def __init__(
         self, folder: Path, working: str, patience: Patience | None, account: pwd.struct_passwd | None = None
     ) -> None:
+        super().__init__()
         self._patience = patience or Patience()
         self._tries = Attempts(folder, Path(working), account)
         self._driver: Nvml | None = None
-        self._stack = contextlib.ExitStack()
         self._done: queue.Queue[Done] = queue.Queue()
-
-    def __enter__(self) -> Machines:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stack.__exit__(kind, error, at)
 
     def driver(self) -> Nvml:
         """Return the driver."""
         if self._driver is None:
-            self._driver = self._stack.enter_context(Nvml(self._patience))
+            self._driver = self.enter_context(Nvml(self._patience))
         return self._driver
 
     def now(self) -> float:

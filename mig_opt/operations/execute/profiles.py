@@ -22,7 +22,7 @@ from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import Operation, Schedule, lifetimes
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.batch.journals import JournalFile, read_journal
+from mig_opt.files.batch.journals import JournalFile
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.problems import wrong_size
@@ -205,9 +205,8 @@ def profile_tasks(
             if file.journal.commands != words or file.journal.schedule != schedule:
                 message = "is the journal of other measurements; name another file, or remove it"
                 raise InputError([Problem("", message)], str(path))
-    if not file.journal.ended:
-        resume_schedule(path, user=user, patience=patience, observe=observe)
-    return _outcome(path, plan, ways)
+    execution = resume_schedule(path, user=user, patience=patience, observe=observe, ended=True)
+    return _outcome(execution, path, plan, ways)
 
 
 def _ways(commands: Commands, plan: ProfilePlan) -> Iterator[_Way]:
@@ -260,10 +259,8 @@ def _cleared(batch: Batch, schedule: Schedule) -> Schedule:
     return schedule.replace(operations=operations)
 
 
-def _outcome(path: Path, plan: ProfilePlan, ways: Sequence[_Way]) -> ProfileOutcome:
-    journal = read_journal(path)
-    execution = Execution(journal)
-    found = ProfileOutcome(plan, execution)
+def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence[_Way]) -> ProfileOutcome:
+    journal, found = execution.journal, ProfileOutcome(plan, execution)
     if not execution.complete:
         return found
     runs = {run.task: run for run in journal.runs()}

@@ -160,7 +160,7 @@ def resume_schedule(
         if file.journal.ended:
             message = "this execution has come to its end; there is nothing to go on with"
             raise InputError([Problem("", message)], str(journal))
-        with _executor(file, engine, patience, observe, user=user, checked=True) as executor:
+        with _executor(file, engine, patience, observe, user) as executor:
             executor.execute()
         return Execution(file.journal)
 
@@ -210,11 +210,9 @@ def _executor(
     engine: str | Engine,
     patience: Patience | None,
     observe: Observer | None,
-    *,
-    user: str = "",
-    checked: bool = False,
+    user: str | None = None,
 ) -> Iterator[Executor | Conductor]:
-    """Give what goes on with an execution that has begun; with ``checked``, as the user of its tasks."""
+    """Give what goes on with an execution that has begun: as a ``user``, or that of its tasks if it is empty."""
     journal = file.journal
     chosen = engine or journal.engine
     if chosen:
@@ -226,7 +224,7 @@ def _executor(
     problems += [Problem("", text) for text in [slurm_in_the_way()] if text]
     if problems:
         raise InputError(problems, str(file.path))
-    account = account_of(user or journal.user) if checked else None
+    account = None if user is None else account_of(user or journal.user)
     with Machines(tasks_folder(file.path), journal.folder, patience, account) as machines:
         yield Executor(file, machines, observe)
 
