@@ -142,9 +142,8 @@ class Conductor:
         if found is None:
             if now - node.heard > SILENT_S and not node.silent:
                 node.silent = True
-                self._say(
-                    "silent", f"{host}: no answer for {SILENT_S:g} s; what runs there goes on, and is asked again"
-                )
+                what = "what runs there goes on, and is asked again"
+                self._say("silent", f"{host}: no answer for {SILENT_S:g} s; {what}")
             return []
         if node.silent:
             self._say("heard", f"{host}: answers again")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import re
 import shutil
-import subprocess
 import sys
 import time
 from collections import defaultdict, deque
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from shlex import quote
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired, run
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
@@ -92,14 +93,12 @@ class SlurmEngine:
         problems = []
         for host in parts:
             done, text = _call(["scontrol", "-o", "show", "node", host])
-            shown = dict(word.split("=", 1) for word in text.split() if "=" in word)
-            state = shown.get("State", "")
+            found = re.search(r"\bState=(\S*(?:DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
             if not done:
                 problems.append(Problem(host, f"Slurm does not tell of this node: {text.strip() or 'no answer'}"))
-            elif not begun and any(word in state for word in ("DOWN", "DRAIN", "FAIL", "INVAL", "NOT_RESPONDING")):
-                problems.append(
-                    Problem(host, f"is {state} in Slurm, and begins no job; see: scontrol show node {host}")
-                )
+            elif found and not begun:
+                message = f"is {found[1]} in Slurm, and begins no job; see: scontrol show node {host}"
+                problems.append(Problem(host, message))
         return problems
 
     def _folder(self, host: str, part: Journal) -> Path:
@@ -180,7 +179,7 @@ class _Queue:
     """The jobs by their names, as Slurm has told last; asking does not keep anybody waiting."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Popen[str] | None = None
         self._asked = 0.0
         self._known: dict[str, tuple[str, str, str]] | None = None
 
@@ -196,16 +195,13 @@ class _Queue:
         process, now = self._process, time.monotonic()
         if process is None and now - self._asked > _BETWEEN_S:
             words = ["squeue", "--noheader", "--me", f"--name={','.join(names)}", "--format=%j|%i|%T|%r"]
-            none = subprocess.DEVNULL
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(words, stdout=pipe, stderr=none, stdin=none, text=True)  # noqa: S603 - fixed
+            self._process = Popen(words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, text=True)  # noqa: S603 - fixed
             self._asked = now
         elif process is not None and process.poll() is not None:
             text, self._process = process.communicate()[0], None
             lines = [line.split("|") for line in text.splitlines()]
-            self._known = {name: (job, state, reason) for name, job, state, reason in reversed(lines)}
-            if process.returncode:
-                self._known = None
+            known = {name: (job, state, reason) for name, job, state, reason in reversed(lines)}
+            self._known = None if process.returncode else known
         elif process is not None and now - self._asked > _PATIENCE_S:
             self.drop()
         return self._known
@@ -218,9 +214,7 @@ def _name(host: str, part: Journal, kind: str) -> str:
 def _call(words: list[str]) -> tuple[bool, str]:
     """Call a program of Slurm; return whether it has done it, and what it has said."""
     try:
-        ended = subprocess.run(  # noqa: S603 - programs of Slurm
-            words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE_S, check=False
-        )
-    except subprocess.TimeoutExpired:
+        ended = run(words, capture_output=True, text=True, stdin=DEVNULL, timeout=_PATIENCE_S, check=False)  # noqa: S603
+    except TimeoutExpired:
         return False, "no answer"
     return ended.returncode == 0, ended.stdout if ended.returncode == 0 else ended.stderr
