@@ -134,6 +134,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def parent(pid: int) -> int:
+    """The process that has started a process; 0 if there is none."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
 def command_of(pid: int) -> bytes:
     """The words with which a process was started; nothing if there is no such process."""
     try:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dask_nodes import children, command_of
+from dask_nodes import children, command_of, parent
 from nvml_machine import Machine
 from slurm_cluster import Cluster, cluster
 
@@ -40,11 +40,11 @@ class SlurmNodes:
 
     def processes_of(self, host: str) -> list[int]:
         """The script that Slurm has started on a node, and the processes that keep it and that it has started."""
-        job = self.job_of(host).encode()
-        marks = (f"{self.slurm.root}/spool/{host}/".encode(), b"slurmstepd: [" + job + b".")
+        mark = f"{self.slurm.root}/spool/{host}/".encode()
         numbers = [int(path.name) for path in Path("/proc").glob("[1-9]*")]
-        found = [pid for pid in numbers if any(mark in command_of(pid) for mark in marks)]
-        return [*found, *(child for pid in found for child in children(pid))]
+        scripts = [pid for pid in numbers if mark in command_of(pid)]
+        keepers = [pid for pid in set(map(parent, scripts)) if command_of(pid).startswith(b"slurmstepd:")]
+        return [*keepers, *scripts, *(child for pid in (*keepers, *scripts) for child in children(pid))]
 
 
 @contextlib.contextmanager

@@ -88,7 +88,7 @@ def test_silence_is_told_within_ten_seconds_and_measures_nothing_wrong(
 ) -> None:
     client = Client(nodes, tmp_path, 2.0)
     process = client.start()
-    until(lambda: client.begun("a"))
+    until(lambda: client.begun("a") and client.begun("c"))
     stopped = [nodes.slurm.pid("slurmctld")]
     if who == "job":  # all of it but its task, which ends meanwhile
         words = ((pid, command_of(pid)) for pid in nodes.processes_of("n1"))
