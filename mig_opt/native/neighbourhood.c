@@ -32,6 +32,7 @@ typedef struct {
     State state;
     const Operations *operations;
     int64_t *lengths;       /* makespan of each GPU */
+    int64_t *paths;         /* longest path of each GPU, which live instances can make longer than its makespan */
     int64_t *free;          /* the tasks that may move */
     int64_t count;          /* their number */
     int64_t sets;           /* number of their subsets */
@@ -386,7 +387,8 @@ static void place_free(Search *search, const int64_t *choice, int64_t sign)
 static int64_t reassign(Search *search, const Round *round, int64_t *best)
 {
     const FlatTree *tree = search->tree;
-    int64_t limit = search->lengths[round->longer] + round->slack, everything = search->sets - 1, drawn[64];
+    int64_t path = most(search->paths[round->longer], search->paths[round->shorter]);
+    int64_t limit = most(search->lengths[round->longer], path) + round->slack, everything = search->sets - 1, drawn[64];
     int64_t gpus[2] = {round->longer, round->shorter};
     bool alone = round->longer == round->shorter;
     double cheapest = INFINITY;
@@ -399,6 +401,8 @@ static int64_t reassign(Search *search, const Round *round, int64_t *best)
     for (int draw = 0; draw < DRAWS; draw++) {
         int64_t here = everything;
         int64_t length = alone ? one.at[everything] : divide(search, &one, &two, &here);
+        if (length > limit)
+            return INT64_MAX; /* there is none, which must not be: the tasks stay where they were */
         length = most(length, round->others) + round->slack;
         draw_assignment(search, round->longer, here, length, drawn);
         if (!alone)
@@ -420,6 +424,7 @@ static int64_t reassign(Search *search, const Round *round, int64_t *best)
 static void measure(Search *search, int64_t gpu)
 {
     update_paths(search->costs, search->tree, &search->state, gpu);
+    search->paths[gpu] = search->state.longest[search->tree->last.at[gpu]];
     search->lengths[gpu] = makespan_of(search, gpu);
 }
 
@@ -447,6 +452,7 @@ static size_t lay_out(Search *search, int64_t tasks, int64_t at_most, char *memo
     char *end = memory;
     int64_t *state = take(&end, state_size(tree), sizeof(int64_t));
     search->lengths = take(&end, tree->last.count, sizeof(int64_t));
+    search->paths = take(&end, tree->last.count, sizeof(int64_t));
     search->free = take(&end, at_most, sizeof(int64_t));
     search->tables = take(&end, nodes * sets, sizeof(int32_t));
     search->sums = take(&end, 3 * sets, sizeof(int64_t));

