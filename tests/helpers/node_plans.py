@@ -59,7 +59,7 @@ class Nodes(Protocol):
 def commands(folder: Path, seconds: float) -> Commands:
     """Commands that write down their begin and their end."""
     begin, end = (f'echo "{word} $MIG_OPT_TASK $MIG_OPT_HOST $$" >>{folder}/ran' for word in ("begin", "end"))
-    script = f"{begin}; sleep {seconds}; {end}"
+    script = f"{begin}; sleep {seconds} && {end}"  # no end if it is killed
     return Commands({task.name: ("sh", "-c", script) for task in BATCH.tasks})
 
 

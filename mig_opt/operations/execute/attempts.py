@@ -33,6 +33,15 @@ as time of the task. The file is open already, since the user of the program may
 _STATE = "state"
 """Name of the folder of the files that are locked; nobody else may enter it, since whoever has a lock is believed."""
 
+_KILLED = frozenset(128 + each for each in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM))
+"""Exit codes, as shells write them, of programs that were killed from outside, which is no end of their own.
+
+Slurm sends SIGTERM to one process of a job after the other, to tasks before their keepers, which may note it then."""
+
+_AFTERMATH_S = 0.5
+"""Seconds for which the end of a try that has failed is kept back: if all of a job is being killed, that is why it has
+failed, and the process that waits for it is next."""
+
 _GRACE = 1.0
 """Seconds after which nothing is left of a group of processes that is killed."""
 
@@ -48,7 +57,7 @@ class Outcome:
     """The end of a try."""
 
     time: float  # seconds since 1970
-    code: int | None  # exit code; None if it died without one
+    code: int | None  # exit code; None if it died without one, or by a signal from outside
 
 
 def name_of_try(batch: Batch, task: str, attempt: int) -> str:
@@ -119,7 +128,8 @@ class Attempts:
         alive = self._alive(name)
         lines = self._lines(name)
         if len(lines) > 1:
-            return Outcome(self._path(name).stat().st_mtime, int(lines[1]))
+            code = int(lines[1])
+            return Outcome(self._path(name).stat().st_mtime, None if code in _KILLED else code)
         return None if alive else Outcome(time.time(), None)
 
     def _lines(self, name: str) -> list[str]:
@@ -148,6 +158,8 @@ class Attempts:
             ended = time.time()
         while (outcome := self.outcome(name)) is None:
             time.sleep(_POLL)
+        if outcome.code != 0:
+            time.sleep(_AFTERMATH_S)
         return Outcome(max(outcome.time, min(ended, outcome.time + _TICK)), outcome.code)
 
     def stop(self, name: str, patience: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:

@@ -112,7 +112,9 @@ class Executor:
         running = [(index, self._try(lane, lane.running)) for index, lane in enumerate(self._lanes) if lane.running]
         self._machines.stop(name for _, name in running)
         for index, name in running:
-            self._note_end(index, self._machines.outcome(name))
+            outcome = self._machines.outcome(name)
+            # It has been told to stop, maybe before this process was: a failure is not an end of its own.
+            self._note_end(index, outcome if outcome is not None and outcome.code == 0 else None)
 
     def _note_end(self, index: int, outcome: Outcome | None) -> None:
         """Note the end of the try that runs on an instance; without an exit code it has died."""

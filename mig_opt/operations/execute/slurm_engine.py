@@ -34,6 +34,7 @@ _BETWEEN_S = 1.0
 _BEAT_S = 1.5
 """Seconds after which the heart of a running job, which beats every second, is missed."""
 
+_FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
 
 _SCRIPT = """#!/bin/sh
@@ -159,10 +160,12 @@ class SlurmEngine:
         found = progress_in(folder, kind, seen, ended=code is not None or gone, code=code)
         heard = found.ended or bool(found.journal)
         if jobs is not None and not found.ended:
-            number, state, reason = jobs[name]
-            if state not in _LIVE and reason == "BeginTime":  # a job that was requeued waits for minutes
-                _call(["scontrol", "update", f"JobId={number}", "StartTime=now"])
-                self._queue.drop()
+            number, state, reason, restarts = jobs[name]
+            if state not in _LIVE and reason == "BeginTime" and restarts != "0":
+                # A job that was requeued waits for minutes: orders to kill what it was are still under way. Begun at
+                # once it would be killed by them, or leave its node allocated to nobody. Another job is not hit.
+                self._orders[host].append(["scancel", "--quiet", "--state=PENDING", number])
+                self.submit(host, part, undo=undo)
             alive = state not in _LIVE or self._beats(host, folder / f"{kind}.alive")
             heard = heard or alive
         return found if heard else None
@@ -181,7 +184,7 @@ class _Queue:
     def __init__(self) -> None:
         self._process: Popen[str] | None = None
         self._asked = 0.0
-        self._known: dict[str, tuple[str, str, str]] | None = None
+        self._known: dict[str, tuple[str, str, str, str]] | None = None
 
     def drop(self) -> None:
         """Forget what is known, since it has changed."""
@@ -190,17 +193,17 @@ class _Queue:
             self._process.communicate()
         self._process, self._known, self._asked = None, None, 0.0
 
-    def jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str, str]] | None:
-        """Return number, state and reason of each job that is there; None if that is not known now."""
+    def jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str, str, str]] | None:
+        """Return number, state, reason and restarts of each job that is there; None if that is not known now."""
         process, now = self._process, time.monotonic()
         if process is None and now - self._asked > _BETWEEN_S:
-            words = ["squeue", "--noheader", "--me", f"--name={','.join(names)}", "--format=%j|%i|%T|%r"]
+            words = ["squeue", "--noheader", "--me", f"--name={','.join(names)}", _FORMAT]
             self._process = Popen(words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, text=True)  # noqa: S603 - fixed
             self._asked = now
         elif process is not None and process.poll() is not None:
             text, self._process = process.communicate()[0], None
             lines = [line.split("|") for line in text.splitlines()]
-            known = {name: (job, state, reason) for name, job, state, reason in reversed(lines)}
+            known = {name: (job, state, reason, restarts) for name, job, state, reason, restarts, _ in reversed(lines)}
             self._known = None if process.returncode else known
         elif process is not None and now - self._asked > _PATIENCE_S:
             self.drop()

@@ -450,6 +450,37 @@ def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
     assert "nothing else was touched" in out
 
 
+@pytest.mark.parametrize("name", ["TERM", "KILL"])
+def test_a_task_that_is_killed_alone_is_run_again(machine: Machine, journal: Path, tmp_path: Path, name: str) -> None:
+    once = f"[ -e {tmp_path}/once ] || {{ : >{tmp_path}/once; kill -{name} $$; }}"
+    execution = run_schedule(BATCH, PLAN, note(tmp_path, once), journal=journal)
+    assert execution.complete
+    assert not execution.failed
+    assert [line[0] for line in ran(tmp_path)][:2] == ["big", "big"]
+    assert len(ran(tmp_path)) == 4
+    assert [event.task for event in read_journal(journal).events if event.kind == "died"] == ["big"]
+
+
+@pytest.mark.deep
+def test_a_task_that_fails_since_all_is_being_ended_has_not_come_to_its_end(
+    machine: Machine, command: list[str], journal: Path, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    waits = f"[ -e {pid} ] || {{ trap 'exit 1' TERM; echo $$ >{pid}.new; mv {pid}.new {pid}; sleep 9 & wait; }}"
+    COMMANDS.write(note(tmp_path, waits), tmp_path / "commands.json")
+    process = started(machine, *command)
+    until(pid.exists)
+    os.kill(int(pid.read_text()), signal.SIGTERM)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert [event.kind for event in read_journal(journal).events][-2:] == ["died", "stop"]
+    again = started(machine, "--resume", str(journal))
+    _, err = again.communicate()
+    assert again.returncode == 0, err
+    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "big", "left", "right"]
+
+
 @pytest.mark.deep
 def test_undo_ends_tasks_that_outlive_their_executor(
     machine: Machine, command: list[str], journal: Path, tmp_path: Path
