@@ -80,7 +80,7 @@ def bound_layouts(
 
 
 class BoundedLayouts:
-    """Source of the layouts that good dual prices leave where nothing is live, and of better bounds for them."""
+    """Source of the layouts that dual prices leave to one GPU on which nothing is live, and of bounds for them."""
 
     def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
         self._search = search

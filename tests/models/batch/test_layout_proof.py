@@ -60,7 +60,7 @@ BATCH = generate_batch(6, gpu="A30", seed=3)
 @given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.integers(0, 100))
 @settings(max_examples=20)
 def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
-    batch = batch.replace(initial=())
+    batch = batch.replace(initial=(), gpus=1)
     agree(batch, by_layouts(batch, seed), solve(batch, "brute-force").makespan)
 
 
@@ -76,10 +76,10 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
 
 
 @pytest.mark.deep
-@given(realistic_batches(st.sampled_from(["A30", "A100"]).map(get_gpu), 9, 2), st.integers(0, 100))
+@given(realistic_batches(st.sampled_from(["A30", "A100"]).map(get_gpu), 9, 1), st.integers(0, 100))
 @settings(max_examples=40)
 def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int) -> None:
-    batch = batch.replace(initial=())
+    batch = batch.replace(initial=(), gpus=1)
     best = solve(batch, "cp", time_limit=20)
     assume(best.status is Status.OPTIMAL)
     with pytest.MonkeyPatch.context() as patch:
@@ -94,10 +94,10 @@ def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int)
 
 
 @pytest.mark.deep
-@given(realistic_batches(st.sampled_from(["A30", "RTX-PRO-6000"]).map(get_gpu), 5, 3), st.integers(0, 100))
+@given(realistic_batches(st.sampled_from(["A30", "RTX-PRO-6000"]).map(get_gpu), 5, 1), st.integers(0, 100))
 @settings(max_examples=20)
 def test_proofs_by_subsets_find_the_same_optimum(batch: Batch, seed: int) -> None:
-    batch = batch.replace(initial=())
+    batch = batch.replace(initial=(), gpus=1)
     control = Control[Schedule](RunOptions(workers=1))
     prove_by_subsets(CpSearch(batch, control))
     found = by_layouts(batch, seed)
