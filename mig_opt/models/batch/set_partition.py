@@ -297,7 +297,7 @@ class _OneGpu:
         self._search, problem = search, search.problem
         self.tried = False
         names = [problem.batch.tasks[task] for task in sorted(places)]
-        self._batch = problem.batch.replace(tasks=tuple(names), gpus=1)
+        self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=())
         part = problem.part(sorted(places), 1)
         self.schedule = _on_gpu(part.nested([places[task] for task in sorted(places)]), 0)
         self.lower = 0  # ticks that every schedule takes

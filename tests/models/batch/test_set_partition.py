@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, Status, generate_batch, solve, validate
+from mig_opt import Batch, LiveInstance, Status, generate_batch, solve, validate
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
@@ -118,3 +118,12 @@ def test_a_partition_is_found_if_there_is_one(sets: list[int], count: int) -> No
 def test_several_gpus_are_proven_within_seconds(workers: int) -> None:
     result = solve(generate_batch(24, scaling="PoorScaling", gpus=3, seed=1), "cp", time_limit=100, workers=workers)
     assert result.status is Status.OPTIMAL
+
+
+def test_a_gpu_that_stays_busy_is_left_out() -> None:
+    free = generate_batch(8, gpu="A30", gpus=2, seed=2)
+    busy = free.replace(gpus=3, initial=(LiveInstance(1, "4g.24gb", 0, free=1e4),))
+    search = proven(busy)
+    assert search is not None
+    assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
+    assert {run.gpu for run in search.control.plan.runs} == {0, 2}  # type: ignore[union-attr]
