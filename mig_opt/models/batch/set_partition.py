@@ -297,7 +297,9 @@ class _OneGpu:
         self._search, problem = search, search.problem
         self.tried = False
         names = [problem.batch.tasks[task] for task in sorted(places)]
-        self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=())
+        # What is live on these GPUs is in nobody's way, but its slices cannot be used.
+        initial = tuple(replace(live, gpu=0) for live in problem.batch.initial if live.gpu == problem.gpus[0])
+        self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=initial)
         part = problem.part(sorted(places), 1)
         self.schedule = _on_gpu(part.nested([places[task] for task in sorted(places)]), 0)
         self.lower = 0  # ticks that every schedule takes
