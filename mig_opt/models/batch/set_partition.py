@@ -171,6 +171,7 @@ class _SetPartition:
             self._prices, self._caution = wanted, max(_CAUTION, _FORGETTING * self._caution)
             if not len(best) or best.values.max() < mean:
                 return None
+            known = len(program)
             program.add(best.sets)
             if lack and len(program) < _FEW_SETS * len(tasks.prices):
                 # With some more sets the dual prices are better.
@@ -178,7 +179,9 @@ class _SetPartition:
                 continue
             self._lack, lack = max(lack / 2, _FIRST_LACK) if lack else self._lack, 0.0
             prices, bound = program.prices(tasks.prices / tasks.value)
-            if bound <= self._gpus:
+            # What rounding makes of the same prices and sets again is left to the list of all that is needed.
+            same = len(program) == known and np.abs(prices / prices.sum() - self._prices).sum() < _SAME_PRICES
+            if same or bound <= self._gpus:
                 self._prices = prices / prices.sum()
                 return tasks.at_prices(prices)
             wanted = self._caution * self._prices + (1 - self._caution) * prices / prices.sum()
