@@ -140,7 +140,7 @@ def report(kept: Kept, folder: Path) -> None:
         for name, found in longest.items()
         if found
     ]
-    page.lines += [*markdown(head, rows), ""]
+    page.lines += [*markdown(head, rows), ""] if rows else []
     brief, worse, pairs = [], 0, 0
     for name in SIZES | FURTHER:
         cells = []
@@ -156,14 +156,15 @@ def report(kept: Kept, folder: Path) -> None:
             worse += run.at(float(key[3])) > _SLACK * long.at(float(key[3])) + _NOISE
     page.section("Runs with less time", f"Of {pairs} such runs {worse} are worse than the long one was at that time.")
     page.lines += [*markdown(["GPUs x tasks", *(f"{limit:g} s" for limit in LIMITS[:-1])], brief), ""]
-    page.section("Goals", "Median / worst, of one long run.")
     rows = [
         [name, f"{limit:g} s", f"{goal[0]:g} / {goal[1]:g}", spread([run.at(limit) for run in longest[name]])]
         for name, goals in GOALS.items()
         for limit, goal in goals.items()
         if longest[name]
     ]
-    page.lines += [*markdown(["GPUs x tasks", "after", "goal", "measured"], rows), ""]
+    if rows:
+        page.section("Goals", "Median / worst, of one long run.")
+        page.lines += [*markdown(["GPUs x tasks", "after", "goal", "measured"], rows), ""]
     page.wrong(contradictions(runs))
     page.save()
     if any(longest.values()):

@@ -10,6 +10,7 @@ import pytest
 from places import BENCH
 
 CUTS = {
+    "batch.anytime": "--cut",
     "batch.load_bound": "--seeds 1 --most 12",
     "batch.far_speed": "--tasks 12 --batches 3 --sizes A30:3 --seeds 2 --repeats 1",
     "batch.deviations": "--cut",
