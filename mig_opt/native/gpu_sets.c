@@ -4,10 +4,7 @@
 
 #include "arrays.h"
 #include "layout_nodes.h"
-
-/* One set of tasks as bits, with the ticks of the longest path and the sum of the dual prices. */
-typedef struct { int64_t set, length, value; } TaskSet;
-typedef struct { TaskSet *at; int64_t count, room; } TaskSets;
+#include "task_sets.h"
 
 typedef struct {
     const IntegerRows *nodes;
@@ -27,19 +24,6 @@ typedef struct {
 static const int64_t *node_of(const Listing *listing, int64_t at)
 {
     return listing->nodes->at + at * listing->nodes->columns;
-}
-
-static bool push(TaskSets *sets, int64_t set, int64_t length, int64_t value)
-{
-    if (sets->count == sets->room) {
-        int64_t room = most(64, 2 * sets->room);
-        TaskSet *larger = realloc(sets->at, (size_t)room * sizeof *larger);
-        if (!larger)
-            return false;
-        sets->at = larger, sets->room = room;
-    }
-    sets->at[sets->count++] = (TaskSet){set, length, value};
-    return true;
 }
 
 static int by_set(const void *one, const void *two)
@@ -107,58 +91,26 @@ static void fill_values(Listing *listing)
     }
 }
 
-/* Lists the sets of a stack: a depth-first search over the tasks, at each depth one more of them is taken or left. */
+/* Lists the sets of a stack. */
 static bool list_stack(Listing *listing, int64_t at)
 {
     const int64_t *node = node_of(listing, at);
-    int64_t tasks = listing->prices->count, size = listing->columns, profile = node[PROFILE];
-    const int32_t *ticks = listing->ticks->at + profile * tasks, *prices = listing->prices->at;
+    int64_t tasks = listing->prices->count, profile = node[PROFILE];
     const TaskSets *below = &listing->sets[node[ONE]];
     for (int64_t task = 0; task < tasks; task++)
         listing->last_first.at[task] = listing->times[profile].at[tasks - 1 - task];
     TableRows times = {listing->last_first.at, tasks, 1};
-    memcpy(listing->best.at, listing->outside[at].at, (size_t)size * sizeof(int32_t));
+    memcpy(listing->best.at, listing->outside[at].at, (size_t)listing->columns * sizeof(int32_t));
     fill_knapsack(&times, &listing->last_prices, &listing->best);
-    TaskSet path[MOST_TASKS + 1];
-    char left[MOST_TASKS + 1];
-    for (int64_t row = 0; row < below->count; row++) {
-        int64_t without = below->at[row].set, depth = 0;
-        path[0] = below->at[row], left[0] = 0;
-        while (depth >= 0) {
-            const TaskSet *here = path + depth;
-            if (!left[depth]) {
-                int64_t rest = listing->best.at[(tasks - depth) * size + size - 1 - here->length / listing->grain];
-                if (listing->steps_left-- <= 0)
-                    return false;
-                if (here->value + rest < listing->needed) {
-                    depth--;
-                    continue;
-                }
-                if (depth == tasks) {
-                    if ((listing->may_be_empty || here->set != without)
-                        && !push(&listing->sets[at], here->set, here->length, here->value))
-                        return false;
-                    depth--;
-                    continue;
-                }
-                left[depth] = 1;
-                int64_t bit = (int64_t)1 << depth, length = here->length + ticks[depth];
-                if (!(without & bit) && length <= listing->at_most) {
-                    path[depth + 1] = (TaskSet){here->set | bit, length, here->value + prices[depth]};
-                    left[++depth] = 0;
-                    continue;
-                }
-            }
-            if (left[depth] == 1) {
-                left[depth] = 2;
-                path[depth + 1] = *here;
-                left[++depth] = 0;
-                continue;
-            }
-            depth--;
-        }
-    }
-    return true;
+    Extension how = {
+        .ticks = listing->ticks->at + profile * tasks, .prices = listing->prices->at, .best = &listing->best,
+        .grain = listing->grain, .at_most = listing->at_most, .needed = listing->needed,
+        .may_be_empty = listing->may_be_empty, .steps_left = listing->steps_left};
+    bool goes_on = true;
+    for (int64_t row = 0; row < below->count && goes_on; row++)
+        goes_on = extend_set(&how, below->at[row], &listing->sets[at]);
+    listing->steps_left = how.steps_left;
+    return goes_on;
 }
 
 /* Lists the unions of disjoint sets of two branches. */
@@ -183,7 +135,7 @@ static bool list_split(Listing *listing, int64_t at)
                 continue;
             int64_t length = most(here.length, there.length), value = here.value + there.value;
             if (value + outside[last - length / listing->grain] >= listing->needed
-                && !push(&listing->sets[at], here.set | there.set, length, value))
+                && !add_set(&listing->sets[at], (TaskSet){here.set | there.set, length, value}))
                 return false;
         }
     }
@@ -194,7 +146,7 @@ static bool list_node(Listing *listing, int64_t at)
 {
     const int64_t *node = node_of(listing, at);
     if (node[KIND] == LEAF)
-        return node[TICKS] > listing->at_most || push(&listing->sets[at], 0, node[TICKS], 0);
+        return node[TICKS] > listing->at_most || add_set(&listing->sets[at], (TaskSet){0, node[TICKS], 0});
     return node[KIND] == STACK ? list_stack(listing, at) : list_split(listing, at);
 }
 
@@ -224,6 +176,8 @@ EXPORT int64_t gpu_sets(
         .nodes = nodes, .ticks = ticks, .prices = prices, .grain = limits[0], .at_most = limits[1], .needed = limits[2],
         .may_be_empty = limits[3], .steps_left = limits[4], .columns = columns, .sets = listed};
     if (headers && listed && memory) {
+        for (int64_t at = 0; at < count; at++)
+            listed[at].most = sets->count;
         listing.inside = headers, listing.outside = headers + count, listing.times = headers + 2 * count;
         for (int64_t at = 0; at < 2 * count; at++)
             headers[at] = table_in(&end, columns);
@@ -246,7 +200,7 @@ EXPORT int64_t gpu_sets(
                 break;
         }
         const TaskSets *root = &listed[count - 1];
-        if (goes_on && root->count <= sets->count) {
+        if (goes_on) {
             found = root->count;
             for (int64_t at = 0; at < found; at++)
                 sets->at[at] = root->at[at].set, values->at[at] = root->at[at].value;

@@ -1,60 +1,31 @@
 /* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/batch/loads/layout_values.py, layout_prices.py and
  * layout_sets.py say what each function does. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "arrays.h"
 #include "layout_nodes.h"
+#include "task_sets.h"
 
-/* A depth-first search over the tasks: at each depth one more of them is taken or left. */
 EXPORT int64_t extend_sets(
     const Integers *sets, const Table *lengths, const Table *values, const Table *ticks, const Table *prices,
     const TableRows *best, const int64_t limits[4], Integers *new_sets, Table *new_lengths, Table *new_values)
 {
-    int64_t tasks = ticks->count, grain = limits[0], at_most = limits[1], needed = limits[2], may_be_empty = limits[3];
-    int64_t last = best->columns - 1, count = 0;
-    int64_t set[MOST_TASKS + 1], length[MOST_TASKS + 1], value[MOST_TASKS + 1];
-    char left[MOST_TASKS + 1];
-    for (int64_t row = 0; row < sets->count; row++) {
-        int64_t without = sets->at[row], depth = 0;
-        if (lengths->at[row] > at_most)
-            continue;
-        set[0] = without, length[0] = lengths->at[row], value[0] = values->at[row], left[0] = 0;
-        while (depth >= 0) {
-            if (!left[depth]) {
-                if (value[depth] + best->at[(tasks - depth) * best->columns + last - length[depth] / grain] < needed) {
-                    depth--;
-                    continue;
-                }
-                if (depth == tasks) {
-                    if (may_be_empty || set[depth] != without) {
-                        if (count == new_sets->count)
-                            return -1;
-                        new_sets->at[count] = set[depth];
-                        new_lengths->at[count] = (int32_t)length[depth];
-                        new_values->at[count] = (int32_t)value[depth];
-                        count++;
-                    }
-                    depth--;
-                    continue;
-                }
-                left[depth] = 1;
-                if (!(without >> depth & 1) && length[depth] + ticks->at[depth] <= at_most) {
-                    set[depth + 1] = set[depth] | (int64_t)1 << depth;
-                    length[depth + 1] = length[depth] + ticks->at[depth];
-                    value[depth + 1] = value[depth] + prices->at[depth];
-                    left[++depth] = 0;
-                    continue;
-                }
-            }
-            if (left[depth] == 1) {
-                left[depth] = 2;
-                set[depth + 1] = set[depth], length[depth + 1] = length[depth], value[depth + 1] = value[depth];
-                left[++depth] = 0;
-                continue;
-            }
-            depth--;
-        }
+    Extension how = {
+        .ticks = ticks->at, .prices = prices->at, .best = best, .grain = limits[0], .at_most = limits[1],
+        .needed = limits[2], .may_be_empty = limits[3], .steps_left = INT64_MAX};
+    TaskSets found = {.most = new_sets->count};
+    int64_t count = 0;
+    for (int64_t row = 0; row < sets->count && count >= 0; row++) {
+        TaskSet without = {sets->at[row], lengths->at[row], values->at[row]};
+        count = extend_set(&how, without, &found) ? found.count : -1;
     }
+    for (int64_t at = 0; at < count; at++) {
+        new_sets->at[at] = found.at[at].set;
+        new_lengths->at[at] = (int32_t)found.at[at].length;
+        new_values->at[at] = (int32_t)found.at[at].value;
+    }
+    free(found.at);
     return count;
 }
 

@@ -370,10 +370,14 @@ static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t 
     }
 }
 
-static int64_t makespan_of(const Search *search, int64_t gpu)
+/* Returns the makespan of a GPU; its longest path where it has too many places, which its state then has as well. */
+static int64_t makespan_of(Search *search, int64_t gpu)
 {
     const Operations *operations = search->operations;
-    return gpu_makespan(operations, &search->state, operations->first.at[gpu], operations->places.at[gpu]);
+    if (operations->places.at[gpu] <= MAX_PLACES)
+        return gpu_makespan(operations, &search->state, operations->first.at[gpu], operations->places.at[gpu]);
+    update_paths(search->costs, search->tree, &search->state, gpu);
+    return search->state.longest[search->tree->last.at[gpu]];
 }
 
 static void place_free(Search *search, const int64_t *choice, int64_t sign)
@@ -411,6 +415,8 @@ static int64_t reassign(Search *search, const Round *round, int64_t *best)
         place_free(search, drawn, 1);
         int64_t makespan = most(makespan_of(search, round->longer), makespan_of(search, round->shorter));
         place_free(search, drawn, -1);
+        for (int at = 0; at < (alone ? 1 : 2) && search->operations->places.at[gpus[at]] > MAX_PLACES; at++)
+            update_paths(search->costs, tree, &search->state, gpus[at]);
         int64_t counts = most(makespan, round->others);
         if (counts < shortest || (counts == shortest && cost < cheapest)) {
             memcpy(best, drawn, (size_t)search->count * sizeof *best);

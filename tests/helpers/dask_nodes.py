@@ -8,11 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from node_plans import until
 from nvml_machine import ALONE, Machine
 
 
@@ -114,14 +114,6 @@ def dask_nodes(folder: Path, *hosts: str, security: Mapping[str, str] | None = N
         yield nodes
     finally:
         nodes.close()
-
-
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until something holds."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited for too long"
-        time.sleep(0.02)
 
 
 def children(pid: int) -> list[int]:

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -78,6 +79,14 @@ def places(nodes: Nodes) -> dict[str, set[tuple[str, int]]]:
     return {host: there - {FOREIGN} for host, there in found.items()}
 
 
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until something holds."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited for too long"
+        time.sleep(0.02)
+
+
 class Client:
     """A process that carries out the plan by the cluster."""
 
@@ -104,6 +113,14 @@ class Client:
         _, err = process.communicate(timeout=60)
         assert process.returncode == code, err
         return err
+
+    def outlives(self, death: Callable[[], object], again: tuple[str, ...] = ()) -> None:
+        """Let something die while two tasks run; check that each task ends all the same, some of them begun again."""
+        process = self.start()
+        until(lambda: self.begun("a") and self.begun("c"))
+        death()
+        assert "Traceback" not in self.ends(process)
+        self.check(again=again)
 
     def check(self, *, again: tuple[str, ...] = ()) -> None:
         """Check that everything has been done once, measured rightly, and is taken back by ``--undo``."""

@@ -23,6 +23,9 @@ from mig_opt.batch.loads.subsets import Integers
 from mig_opt.batch.loads.tree import KINDS, LoadTree, least_weighted_loads
 from mig_opt.native import loop
 
+_MAX_PLACES = 62
+"""Number of places of a GPU above which the length of an assignment is its longest path: a place is one of 64 bits."""
+
 _greedy_assignment, _improve = loop("greedy_assignment"), loop("improve")
 
 
@@ -65,7 +68,7 @@ def operations_of(batch: IntegerBatch) -> Operations:
             for other in range(begin if place.free is not None else at + 1, end)
             if places[other].free is None and other != at and places[other].conflicts(place)
         )
-        later.append(sum(1 << (other - begin) for other in after))
+        later.append(sum(1 << (other - begin) for other in after) if end - begin <= _MAX_PLACES else 0)
     return Operations(
         create=np.array([place.create for place in places]),
         destroy=np.array([place.destroy for place in places]),

@@ -23,7 +23,7 @@ from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
 from mig_opt.batch.loads.subsets import NEVER, Integers, Reals
 from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, on_gpus
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.block_search import BlockSearch, M
@@ -220,18 +220,10 @@ class _SetPartition:
             if alone.lower > at_most:
                 return tasks
             schedules.append(alone.schedule)
-        search.control.report_plan(
-            Schedule(
-                tuple(
-                    replace(run, gpu=gpu) for gpu, one in zip(problem.gpus, schedules, strict=True) for run in one.runs
-                ),
-                tuple(
-                    replace(operation, gpu=gpu)
-                    for gpu, one in zip(problem.gpus, schedules, strict=True)
-                    for operation in one.operations or ()
-                ),
-            )
-        )
+        moved = [on_gpus(one, {0: gpu}) for gpu, one in zip(problem.gpus, schedules, strict=True)]
+        runs = tuple(run for one in moved for run in one.runs)
+        operations = tuple(each for one in moved for each in one.operations or ())
+        search.control.report_plan(Schedule(runs, operations))
         return None
 
 
@@ -304,7 +296,7 @@ class _OneGpu:
         initial = tuple(replace(live, gpu=0) for live in problem.batch.initial if live.gpu == problem.gpus[0])
         self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=initial)
         part = problem.part(sorted(places), 1)
-        self.schedule = _on_gpu(part.nested([places[task] for task in sorted(places)]), 0)
+        self.schedule = on_gpus(part.nested([places[task] for task in sorted(places)]), {problem.gpus[0]: 0})
         self.lower = 0  # ticks that every schedule takes
 
     @property
@@ -327,12 +319,6 @@ class _OneGpu:
         self.lower = ticks.floor(control.lower_bound) if ticks.exact else 0
         if ticks.exact and ticks.seconds_below(self.lower + 1) <= control.lower_bound:
             self.lower += 1
-
-
-def _on_gpu(schedule: Schedule, gpu: int) -> Schedule:
-    """Return a schedule for one GPU with all on another one."""
-    runs = tuple(replace(run, gpu=gpu) for run in schedule.runs)
-    return Schedule(runs, tuple(replace(operation, gpu=gpu) for operation in schedule.operations or ()))
 
 
 def _without(found: GpuSets, tasks: int) -> GpuSets:

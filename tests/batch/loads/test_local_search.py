@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 
-from mig_opt import Batch, OperationCosts, generate_batch, solve
+from mig_opt import Batch, GpuModel, OperationCosts, Profile, Task, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
@@ -159,3 +159,20 @@ def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
     assert result.makespan < longest.times[1] + batch.operations.create[1]
     (run,) = (run for run in result.schedule.runs if run.task == longest.name)
     assert not run.profile.startswith("1g")
+
+
+def test_a_gpu_with_more_places_than_are_timed() -> None:
+    """There the longest path counts, and nothing is read or written beside the arrays."""
+    sizes = (1, 2, 4, 8, 16, 32)
+    profiles = tuple(Profile(f"{n}g.{n}gb", n, n, n, float(n), 32 // n, tuple(range(0, 32, n))) for n in sizes)
+    operations = OperationCosts(dict.fromkeys(sizes, 0.1), dict.fromkeys(sizes, 0.1))
+    gpu = GpuModel("wide", "wide", 32.0, 32, 32, profiles, operations)
+    tasks = tuple(Task(f"t{at}", {n: round((5.0 + at) / n**0.3, 1) for n in sizes}) for at in range(40))
+    problem = IntegerBatch(Batch(tasks, gpu, 2))
+    assert len(problem.places) > 2 * 62
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    before = search.length
+    for results in itertools.islice(search.cycles(0), 3):
+        for length, places in results:
+            assert length <= makespan(problem, places)
+    assert search.length <= before

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dask_nodes import Nodes, until
-from node_plans import BATCH, DEVICES, FOREIGN, NOTHING, PLAN, USER, Client, commands, places
+from dask_nodes import Nodes
+from node_plans import BATCH, DEVICES, FOREIGN, NOTHING, PLAN, USER, Client, commands, places, until
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
@@ -72,11 +72,7 @@ def test_each_task_ends_once_whatever_dies(
     nodes: Nodes, tmp_path: Path, death: Callable[[Client], None], again: tuple[str, ...]
 ) -> None:
     client = Client(nodes, tmp_path, 2.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
-    death(client)
-    assert "Traceback" not in client.ends(process)
-    client.check(again=again)
+    client.outlives(lambda: death(client), again)
 
 
 @pytest.mark.parametrize("who", ["worker", "scheduler", "executor"])

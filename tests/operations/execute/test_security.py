@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dask_nodes import dask_nodes, until
-from node_plans import USER
+from dask_nodes import dask_nodes
+from node_plans import USER, until
 from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, Task

@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from dask_nodes import command_of, until
-from node_plans import FOREIGN, NOTHING, Client, places, ran
+from dask_nodes import command_of
+from node_plans import FOREIGN, NOTHING, Client, places, ran, until
 from slurm_nodes import SlurmNodes
 
 from mig_opt.files.batch.journals import read_journal
@@ -75,11 +75,7 @@ def test_each_task_ends_once_whatever_dies(
     nodes: SlurmNodes, tmp_path: Path, death: Callable[[Client, SlurmNodes], None], again: tuple[str, ...]
 ) -> None:
     client = Client(nodes, tmp_path, 10.0 if death is kill_slurmctld else 2.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
-    death(client, nodes)
-    client.ends(process)
-    client.check(again=again)
+    client.outlives(lambda: death(client, nodes), again)
 
 
 @pytest.mark.parametrize("who", ["job", "slurmctld"])
