@@ -1,5 +1,5 @@
-/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/batch/loads/layout_values.py, layout_prices.py and
- * layout_sets.py say what each function does. */
+/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/batch/loads/layout_values.py,
+ * layout_bounds.py and task_sets.py say what each function does. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -58,7 +58,7 @@ EXPORT void combine_in_orders(
     OF(branches, grains) const TableRows *tables, OF(orders, places) const IntegerRows *orders, int64_t wait,
     OF(grains) Table *best, OF(grains) Table *work);
 
-/* Layouts: mig_opt/batch/loads/layout_values.py, layout_sets.py, layout_prices.py and layout_loads.py. */
+/* Layouts: mig_opt/batch/loads/layout_values.py, layout_bounds.py, task_sets.py and gpu_sets.py. */
 
 typedef struct { double highest, above, shrinking; } Descent;
 typedef struct {
@@ -96,7 +96,7 @@ EXPORT int64_t fractional_bound(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, int64_t at_most, int64_t rounds,
     int64_t patience, const Ascent *ascent, AscentWork *work);
 
-/* The local search: mig_opt/batch/loads/neighbourhood.py and neighbourhood.py. */
+/* The local search: mig_opt/batch/loads/neighbourhood.py. */
 
 typedef struct {
     OF(tasks, places) TableRows ticks;

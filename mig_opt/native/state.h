@@ -1,4 +1,4 @@
-/* State of the local search; mig_opt/batch/loads/state.py says what each function is. */
+/* State of the local search; mig_opt/batch/loads/neighbourhood.py says what each array is. */
 #ifndef MIG_OPT_STATE_H
 #define MIG_OPT_STATE_H
 
