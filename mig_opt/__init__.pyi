@@ -49,6 +49,7 @@ from .gpu.model import GpuModel as GpuModel
 from .gpu.model import OperationCosts as OperationCosts
 from .gpu.model import Placement as Placement
 from .gpu.model import Profile as Profile
+from .gpu.pools import Pool as Pool
 from .instances.batch import generate_batch as generate_batch
 from .instances.bundled import instance_info as instance_info
 from .instances.bundled import instance_names as instance_names

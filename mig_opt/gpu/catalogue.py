@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any
@@ -88,9 +88,33 @@ def _names() -> dict[str, GpuModel]:
     return {name.casefold(): model for model in catalogue() for name in (model.name, *model.aliases)}
 
 
+WITHOUT_MIG = " without MIG"
+"""Ending of the name of a kind of GPU whose MIG is off."""
+
+
 def known_gpu(name: str) -> GpuModel | None:
     """Return the GPU of that name or alias, of the catalogue or read in this program; None if there is none."""
-    return _names().get(name.casefold()) or KNOWN.get(name.casefold())
+    found = _names().get(name.casefold()) or KNOWN.get(name.casefold())
+    if found is None and name.casefold().endswith(WITHOUT_MIG.casefold()):
+        whole = known_gpu(name[: -len(WITHOUT_MIG)])
+        return whole and without_mig(whole)
+    return found
+
+
+@cache
+def without_mig(gpu: GpuModel) -> GpuModel:
+    """Return a kind of GPU with MIG off: the whole GPU is its only instance, which nobody creates or destroys.
+
+    Examples
+    --------
+    >>> without_mig(get_gpu("A30")).profiles[0].name, get_gpu("a30 without mig").sizes
+    ('4g.24gb', (4,))
+    """
+    if gpu.name.endswith(WITHOUT_MIG):
+        return gpu
+    whole = gpu.profiles_of("base")[0]
+    none = OperationCosts({whole.compute_slices: 0.0}, {whole.compute_slices: 0.0}, "MIG is off")
+    return replace(gpu, name=gpu.name + WITHOUT_MIG, profiles=(whole,), operation_costs=none, aliases=())
 
 
 def taken_names(model: GpuModel) -> Iterator[Problem]:

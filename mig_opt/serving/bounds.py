@@ -70,9 +70,9 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
 
     Examples
     --------
-    >>> from mig_opt import GpuPool, load
+    >>> from mig_opt import Pool, load
     >>> demand = load("parvagpu-s3")
-    >>> few = demand.replace(pools=(GpuPool(demand.pools[0].gpu, 2),))
+    >>> few = demand.replace(pools=(Pool(demand.pools[0].gpu, 2),))
     >>> shortage(demand, fleet_bounds(demand)[0]), shortage(few, fleet_bounds(few)[0]).partition(" (")[0]
     ('', 'the services need at least 5 GPUs')
     """

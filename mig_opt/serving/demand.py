@@ -17,8 +17,8 @@ from functools import cache, cached_property
 from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import Profile
+from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
@@ -78,24 +78,8 @@ class Service:
         object.__setattr__(self, "model", self.model or self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class GpuPool:
-    """GPUs of one kind that may be used.
-
-    Attributes
-    ----------
-    gpu : GpuModel
-        The kind of GPU, see :func:`mig_opt.get_gpu`.
-    count : int, optional
-        How many there are; by default as many as it takes.
-    """
-
-    gpu: Gpu
-    count: Count | None = None
-
-    def __post_init__(self) -> None:
-        check_values(self)
-
+GpuPool = Pool
+"""The name that :class:`~mig_opt.Pool` had where only demands knew it."""
 
 SloShare = Annotated[float, Number(above=0, at_most=1, words="a share of the SLO, > 0 and at most 1")]
 
@@ -171,7 +155,7 @@ class Demand:
         At least one; names are unique.
     tables : tuple of ProfileTable
         One for each model and kind of GPU; a kind of GPU without a table for a model cannot serve it.
-    pools : tuple of GpuPool
+    pools : tuple of Pool
         At least one, of different kinds.
     rule : SloRule
         How much of the SLO latency may take.
@@ -191,14 +175,14 @@ class Demand:
     --------
     >>> from mig_opt.gpu.catalogue import get_gpu
     >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))
-    >>> demand = Demand((Service("chat", 0.05, 300, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
+    >>> demand = Demand((Service("chat", 0.05, 300, "bert"),), (table,), (Pool(get_gpu("A100-80GB")),))
     >>> [(option.profile.name, option.point.throughput) for option in demand.options[0]]
     [('1g.10gb', 74.4)]
     """
 
     services: Annotated[tuple[Service, ...], _SOME]
     tables: Annotated[tuple[Annotated[ProfileTable, Wanted(TABLE_WANTED)], ...], _SOME]
-    pools: Annotated[tuple[Annotated[GpuPool, Wanted("a GpuPool, for example GpuPool(get_gpu('A100'))")], ...], _SOME]
+    pools: Annotated[tuple[Annotated[Pool, Wanted("a Pool, for example Pool(get_gpu('A100'))")], ...], _SOME]
     rule: SloRule = SloRule()
     max_processes: Count | None = None
     name: str = dataclasses.field(default="", compare=False)
@@ -294,7 +278,7 @@ def measured_points(
 
 
 def demand_problems(
-    services: Sequence[Service | None], tables: Sequence[ProfileTable | None], pools: Sequence[GpuPool | None]
+    services: Sequence[Service | None], tables: Sequence[ProfileTable | None], pools: Sequence[Pool | None]
 ) -> Iterator[Problem]:
     """Yield everything that is wrong with a demand beyond its single parts.
 
@@ -302,7 +286,11 @@ def demand_problems(
     """
     yield from repeated([service and service.name for service in services], "services", ".name")
     yield from repeated([table and (table.model, table.gpu) for table in tables], "tables", "")
-    yield from repeated([pool and pool.gpu and pool.gpu.name for pool in pools], "pools", ".gpu")
+    yield from pool_problems(pools)
+    for index, pool in enumerate(pools):
+        for key, usual in (("cost", 1), ("mig", True)):
+            if pool and getattr(pool, key) not in (None, usual):
+                yield Problem(f"pools[{index}].{key}", "demands do not reckon with it yet; leave it out")
     if not tables or not pools or any(not table or not (table.model and table.gpu) for table in tables):
         return
     if any(not pool or not pool.gpu for pool in pools):

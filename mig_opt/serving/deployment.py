@@ -196,11 +196,11 @@ class Deployment(Shown):
         --------
         Three slices answer 80 of 100 requests per second that they could, one slice 30 of 60: (0.6 + 0.5) / 4.
 
-        >>> from mig_opt import Demand, GpuPool, Point, ProfileTable, Service, get_gpu
+        >>> from mig_opt import Demand, Pool, Point, ProfileTable, Service, get_gpu
         >>> gpu = get_gpu("A100-80GB")
         >>> points = Point(3, 8, 1, 100.0, 0.01), Point(1, 8, 1, 60.0, 0.01)
         >>> services = Service("chat", 1.0, 80.0, "bert"), Service("search", 1.0, 30.0, "bert")
-        >>> demand = Demand(services, (ProfileTable("bert", gpu.name, points),), (GpuPool(gpu),))
+        >>> demand = Demand(services, (ProfileTable("bert", gpu.name, points),), (Pool(gpu),))
         >>> large = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=1, throughput=100.0, latency=0.01)
         >>> small = Segment("search", 0, "1g.10gb", 0, batch=8, processes=1, throughput=60.0, latency=0.01)
         >>> round(Deployment((gpu.name,), (large, small)).internal_slack(demand), 3)

@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         [
             "services[1]: must be a Service, is 'chat' (str)",
             "tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)",
-            "pools: must be a tuple, each entry a GpuPool, for example GpuPool(get_gpu('A100')), is 2 (int)",
+            "pools: must be a tuple, each entry a Pool, for example Pool(get_gpu('A100')), is 2 (int)",
         ],
     ),
     "parts of a deployment": (

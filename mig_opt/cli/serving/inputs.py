@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mig_opt import Demand, Deployment, GpuPool, ProfileTable, SloRule, get_gpu
+from mig_opt import Demand, Deployment, Pool, ProfileTable, SloRule, get_gpu
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
@@ -129,7 +129,7 @@ def _demand(
     if not isinstance(source, Demand):
         return DEMAND.from_json(source, gpu=gpu, tables=tables, name=Path(label).stem, source=label)
     own = {(table.model, table.gpu): table for table in (*source.tables, *tables)}
-    pools = source.pools if gpu is None else (GpuPool(get_gpu(gpu)),)
+    pools = source.pools if gpu is None else (Pool(get_gpu(gpu)),)
     return source.replace(tables=tuple(own.values()), pools=pools)
 
 

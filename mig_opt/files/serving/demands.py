@@ -20,9 +20,10 @@ from mig_opt.files.serving.profiles import table_document, with_gpus
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
+from mig_opt.gpu.pools import Pool
 from mig_opt.rules import entries_of, wrong_number
 from mig_opt.rules.vocabulary import Count, NotEmpty
-from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, SloShare, demand_problems
+from mig_opt.serving.demand import TABLE_WANTED, Demand, Service, SloRule, SloShare, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
 
 
@@ -31,7 +32,7 @@ class ServicesFile:
     """Services that have to be served within their limits of latency with as few GPUs as possible."""
 
     gpu: Annotated[Gpu | None, Field(description="The only kind of GPU, as many as it takes; else pools.")]
-    pools: Annotated[tuple[GpuPool, ...], NotEmpty("at least one entry")] | None
+    pools: Annotated[tuple[Pool, ...], NotEmpty("at least one entry")] | None
     slo_share: Annotated[
         SloShare,
         Field(description="Share of the SLO that latency may take; the rest is for requests that wait for a batch."),
@@ -121,9 +122,9 @@ def _demand(
     given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
     if gpu is not None:
         model = read_value(Gpu, gpu, "gpu", findings)
-        pools = [model and GpuPool(model)]
+        pools = [model and Pool(model)]
     else:
-        pools = values["pools"] or [values["gpu"] and GpuPool(values["gpu"])]
+        pools = values["pools"] or [values["gpu"] and Pool(values["gpu"])]
     known = _tables(values["profiles"], given, findings)
     findings.extend(map(known.located, demand_problems(values["services"] or [None], known.entries, pools)))
     findings.check()
@@ -261,7 +262,7 @@ DEMAND = FileKind(
     {
         ServicesFile: {"services": [_SERVICE], "gpu": "A100-80GB"},
         Service: _SERVICE,
-        GpuPool: {"gpu": "A100-80GB"},
+        Pool: {"gpu": "A100-80GB"},
     },
     defaults=_DEFAULTS,
     whole=_WHOLE,

@@ -72,9 +72,9 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
     >>> from mig_opt.serving.deployment import Segment
     >>> from mig_opt.gpu.catalogue import get_gpu
     >>> from mig_opt.serving.profile_table import Point, ProfileTable
-    >>> from mig_opt.serving.demand import Demand, GpuPool, Service
+    >>> from mig_opt import Demand, Pool, Service
     >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))
-    >>> demand = Demand((Service("chat", 0.1, 300, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
+    >>> demand = Demand((Service("chat", 0.1, 300, "bert"),), (table,), (Pool(get_gpu("A100-80GB")),))
     >>> small = Segment("chat", 0, "1g.10gb", 6, batch=1, processes=1, throughput=74.4, latency=0.013)
     >>> large = Segment("chat", 0, "2g.20gb", 0, batch=8, processes=1, throughput=230.0, latency=0.034)
     >>> print(validate_deployment(demand, Deployment(("A100-80GB",), (large, small))))

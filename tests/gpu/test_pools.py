@@ -1,0 +1,58 @@
+"""Pools of GPUs."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from mig_opt import Demand, InputError, Pool, catalogue, get_gpu, load
+from mig_opt.gpu.pools import pool_problems
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_without_mig_there_is_only_the_whole_gpu_and_it_is_free(gpu):
+    kind = Pool(gpu, mig=False).kind
+    (whole,) = kind.profiles
+    assert whole.compute_slices == gpu.compute_slices
+    assert kind.operation_costs.of("create", whole) == kind.operation_costs.of("destroy", whole) == 0
+    assert get_gpu(kind.name) is kind
+    assert pickle.loads(pickle.dumps(kind)) == kind
+    assert Pool(kind, mig=False).kind is kind
+    assert Pool(gpu).kind is gpu
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"gpu": "A100"}, "gpu: must be a GpuModel, for example get_gpu('A100'), is 'A100' (str)"),
+        ({"count": 0}, "count: must be from 1 to 2147483647, is 0"),
+        ({"cost": -1}, "cost: must be a finite number >= 0 (0 for GPUs that cost nothing more), is -1"),
+        ({"cost": float("nan")}, "cost: must be a finite number >= 0 (0 for GPUs that cost nothing more), is nan"),
+        ({"mig": 1}, "mig: must be True or False, is 1 (int)"),
+    ],
+)
+def test_a_wrong_pool_says_what_is_wrong(arguments, problem):
+    with pytest.raises(InputError) as error:
+        Pool(**{"gpu": get_gpu("A30"), **arguments})
+    assert str(error.value) == problem
+
+
+def test_a_kind_is_in_one_pool_with_mig_and_in_one_without():
+    a30, a100 = get_gpu("A30"), get_gpu("A100")
+    assert not list(pool_problems([Pool(a30), Pool(a100), None, Pool(a30, mig=False)]))
+    (problem,) = pool_problems([Pool(a30, 1), Pool(a100), Pool(a30, 2)])
+    assert str(problem) == "pools[2].gpu: 'A30-24GB' is that of pools[0] already; each needs its own"
+
+
+def test_an_alias_of_an_unknown_gpu_is_unknown_without_mig_too():
+    assert get_gpu("a100 Without mig").name == "A100-40GB without MIG"
+    with pytest.raises(InputError, match="unknown GPU"):
+        get_gpu("A31 without MIG")
+
+
+def test_demands_refuse_what_they_do_not_reckon_with():
+    demand = load("parvagpu-s1")
+    with pytest.raises(InputError) as error:
+        Demand(demand.services, demand.tables, (Pool(demand.pools[0].gpu, cost=2.2, mig=False),))
+    assert [problem.path for problem in error.value.problems] == ["pools[0].cost", "pools[0].mig"]
