@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mig_opt import Simulation
     from mig_opt.cli.progress import Bar
     from mig_opt.simulation.fleet.cluster import Cluster
-    from mig_opt.simulation.fleet.simulator import Observer
+    from mig_opt.simulation.fleet.course import Observer
 
 _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 """Policies that run if none are named: those that need no options to do what they are for."""

@@ -78,8 +78,7 @@ class MemoryAware(QueueScheduler):
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job. Those that arrive in the same moment are served together."""
         self.enqueue(cluster, job, 0.0)
-        jobs = cluster.trace.jobs
-        if job + 1 == len(jobs) or jobs[job + 1].arrival > cluster.now:
+        if not cluster.more_to_come:
             self.serve(cluster)
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:

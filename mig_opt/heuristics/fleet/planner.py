@@ -139,13 +139,12 @@ class Planner(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
-        jobs = cluster.trace.jobs
-        self._later_arrivals += jobs[job].arrival > self._first_arrival
+        self._later_arrivals += cluster.trace.jobs[job].arrival > self._first_arrival
         if self._backfilling is not None:
             self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
         self._last_arrival = cluster.now
-        if job + 1 < len(jobs) and jobs[job + 1].arrival == cluster.now:
+        if cluster.more_to_come:
             return
         if not self.window:
             self._plan_anew(cluster)

@@ -12,8 +12,9 @@ from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
-# Share of the time so far for which a job is expected to run on, once it has run for longer than was declared.
-_OVERRUN_SHARE = 0.5
+OVERRUN_SHARE = 0.5
+"""Share of the time so far for which a job is expected to run on, once it has run for longer than was declared."""
+
 # Seconds within which a wake-up is due that is asked for in another, and the most of these in a row: more never end.
 _BRIEF_S, _MOST_BRIEF = 1e-6, 10_000
 
@@ -68,6 +69,10 @@ class Cluster(FleetInstances):
         Seconds after the start of the trace.
     waiting : dict of int to None
         Jobs that have arrived and have no place, in the order in which they began to wait.
+    coming : int
+        The first job of the trace that has not arrived; the number of jobs once all have.
+    more_to_come : bool
+        True if other jobs arrive in this moment, after the one of which the scheduler learns now.
     states : list of GpuState
         The state of each GPU, to be read only.
     log : Log
@@ -78,6 +83,8 @@ class Cluster(FleetInstances):
         super().__init__(trace, geometry)
         self.trace = trace.as_declared()
         self.waiting: dict[int, None] = {}
+        self.coming = 0
+        self.more_to_come = False
         self._jobs = trace.jobs
         self.events = EventQueue(trace)
         self._runs: dict[int, ActiveRun] = {}
@@ -128,7 +135,7 @@ class Cluster(FleetInstances):
         """
         run = self._runs[job]
         seconds, done = self._declared_seconds(run) * factor, self._declared_share(run) / factor
-        left = 1 - done if done <= 1 else _OVERRUN_SHARE * done
+        left = 1 - done if done <= 1 else OVERRUN_SHARE * done
         return max(self.now, run.since) + left * seconds * run.slowdown
 
     def overruns(self, job: int, factor: float = 1.0) -> bool:
@@ -170,11 +177,8 @@ class Cluster(FleetInstances):
         self.actions += 1
         if math.isnan(self.log.scheduled[job]):
             self.log.scheduled[job] = self.now
-        wanted = self._jobs[job]
-        limit = wanted.share_within(self._memory[placement])
-        run = ActiveRun(job, gpu, placement, begin, seconds, limit, bound=wanted.pcie_gbps > 0, since=begin)
-        self._runs[job] = self._places[gpu, placement] = run
-        self.events.launch(run, self.now)
+        bound = self._jobs[job].pcie_gbps > 0
+        self._launch(ActiveRun(job, gpu, placement, begin, seconds, self._limit(job, placement), bound, since=begin))
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a running job: it goes on until a replica is ready and is there from that moment on."""
@@ -241,8 +245,7 @@ class Cluster(FleetInstances):
         if run.begin < self.now:
             self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, RunOutcome.MIGRATED)
         placement = run.target[1]
-        limit = self._jobs[run.job].share_within(self._memory[placement])
-        self.events.move(run, self._seconds(run.job, placement), limit, self.now)
+        self.events.move(run, self._seconds(run.job, placement), self._limit(run.job, placement), self.now)
 
     def close(self, run: ActiveRun, outcome: RunOutcome) -> NumberedPlace:
         """End a run, and return which instance is idle now."""
@@ -258,6 +261,15 @@ class Cluster(FleetInstances):
     def needed(self, run: ActiveRun) -> float:
         """Return the GB that a run needs where it ends for lack of memory."""
         return self._jobs[run.job].memory_at(run.limit)
+
+    def _launch(self, run: ActiveRun) -> None:
+        """Let a run have its place, and queue what comes next of it."""
+        self._runs[run.job] = self._places[run.place] = run
+        self.events.launch(run, self.now)
+
+    def _limit(self, job: int, placement: int) -> float:
+        """Return the share of a job's work at which its memory is more than a placement has; 1 if it never is."""
+        return self._jobs[job].share_within(self._memory[placement])
 
     def _seconds(self, job: int, placement: int) -> float:
         seconds = self._jobs[job].times.get(self._sizes[placement])

@@ -1,35 +1,28 @@
-"""The simulator: runs a policy on a trace, event by event."""
+"""The simulator: asks a policy at each decision of a simulation of a trace."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.log import Log, RunOutcome
+from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_flag, wrong_integer, wrong_number, wrong_type
-from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
-from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
+from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.course import Course, Decision, Observer
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.fleet.options import option_problems, policy_label
 
 _LOG = logging.getLogger(__name__)
-
-Observer = Callable[[Cluster], None]
-
-IDLE_WAKES = 1000
-"""Wake-ups in a row without an action, in an empty fleet with jobs waiting, after which a simulation ends."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +160,13 @@ def simulate(
     begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
     cluster = _cluster(trace)
-    events = _Loop(cluster, decider, running, failure_limit, observer, reject).run()
+    course = Course(cluster, failure_limit, observer, reject)
+    for decision in course.decisions():
+        if not running.answer(decision, cluster):
+            decision.tell(decider, cluster)
     runtime = time.perf_counter() - begin
-    _LOG.info("%s on %s: %d events in %.3f s", name, trace.name, events, runtime)
-    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options, reject)
+    _LOG.info("%s on %s: %d events in %.3f s", name, trace.name, course.events, runtime)
+    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), course.events, runtime, options, reject)
 
 
 def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **options: object) -> None:
@@ -197,6 +193,17 @@ class _RunningJobs(NamedTuple):
 
     busy: tuple[HeldInstance, ...] = ()
     idle: tuple[HeldInstance, ...] = ()
+
+    def answer(self, decision: Decision, cluster: Cluster) -> bool:
+        """Create the idle instances at the begin; start such a job where it runs, and return True: it is decided."""
+        if decision.event == "begin":
+            for held in self.idle:
+                cluster.create(held.gpu, cluster.geometry.index(held.profile, held.start))
+        if decision.event != "arrived" or decision.job >= len(self.busy):
+            return False
+        held = self.busy[decision.job]
+        cluster.start(decision.job, held.gpu, cluster.geometry.index(held.profile, held.start))
+        return True
 
 
 def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None = None) -> tuple[Trace, _RunningJobs]:
@@ -256,87 +263,3 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) 
 
 def _cluster(trace: Trace) -> Cluster:
     return Cluster(trace, geometry_of(trace.gpu, trace.profile_set))
-
-
-@dataclass(slots=True)
-class _Loop:
-    """A simulation under way."""
-
-    cluster: Cluster
-    policy: Policy
-    running: _RunningJobs
-    failure_limit: int
-    observer: Observer | None
-    reject: bool
-    failures: Counter[int] = field(default_factory=Counter)  # of each job
-    idle_wakes: int = 0  # in a row
-
-    def run(self) -> int:
-        """Process all events, and return their number."""
-        cluster, observer, jobs = self.cluster, self.observer, self.cluster.trace.jobs
-        queue = cluster.events
-        coming, events, count = 0, 0, len(jobs)
-        for held in self.running.idle:
-            cluster.create(held.gpu, cluster.geometry.index(held.profile, held.start))
-        self.policy.begin(cluster)
-        while self.idle_wakes < IDLE_WAKES:
-            event = queue.peek()
-            arrival = jobs[coming].arrival if coming < count else math.inf
-            if event is None and coming == count:
-                break
-            events += 1
-            if event is None or arrival < event.time or (arrival == event.time and event.kind > ARRIVAL):
-                cluster.now = arrival
-                cluster.waiting[coming] = None
-                if coming < len(self.running.busy):
-                    held = self.running.busy[coming]
-                    cluster.start(coming, held.gpu, cluster.geometry.index(held.profile, held.start))
-                else:
-                    self.policy.arrived(cluster, coming)
-                coming += 1
-            else:
-                cluster.now = event.time
-                self._process(queue.pop(), last=coming == count)
-            if self.reject and cluster.waiting and not (coming < count and jobs[coming].arrival == cluster.now):
-                self._turn_away()
-            if observer is not None:
-                observer(cluster)
-            if coming == count and not cluster.running and not cluster.waiting:
-                break
-        return events
-
-    def _turn_away(self) -> None:
-        """Send the jobs away that have no place, the first one first: those behind it may have its turn."""
-        cluster = self.cluster
-        while cluster.waiting:
-            job = next(iter(cluster.waiting))
-            cluster.turn_away(job)
-            cast(RejectingPolicy, self.policy).rejected(cluster, job)
-
-    def _process(self, event: Event, *, last: bool) -> None:
-        """Let an event happen; it is the last that is known if ``last`` and no job runs."""
-        cluster, run = self.cluster, event.run
-        if event.kind == WAKE:
-            actions = cluster.actions
-            self.policy.woken(cluster, cluster.wake_up(event.number))
-            cluster.wake_over()
-            idle = last and not cluster.running and cluster.actions == actions
-            self.idle_wakes = self.idle_wakes + 1 if idle else 0
-            return
-        assert run is not None
-        if event.kind == MOVE:
-            cluster.move(run)
-        elif event.kind == BEGIN:
-            cluster.events.join(run, cluster.now)
-        elif event.kind == END and run.limit >= 1:
-            gpu, placement = cluster.close(run, RunOutcome.FINISHED)
-            cluster.log.finished[run.job] = cluster.now
-            self.policy.finished(cluster, run.job, gpu, placement)
-        else:
-            gpu, placement = cluster.close(run, RunOutcome.OUT_OF_MEMORY)
-            self.failures[run.job] += 1
-            if self.failures[run.job] < self.failure_limit:
-                cluster.waiting[run.job] = None
-                self.policy.failed(cluster, run.job, gpu, placement, cluster.needed(run))
-            else:
-                self.policy.gave_up(cluster, run.job, gpu, placement)
