@@ -62,6 +62,6 @@ def _point(state: FleetState, held: HeldInstance, service: Service, demand: Dema
     for table in demand.tables:
         if table.model == service.model and table.gpu == state.gpu.name:
             points = front(table, size, demand.max_processes)
-            within = [point for point in points if demand.rule.allows(point.latency, service.slo)]
-            return within[-1] if within else next(iter(points), None)
+            within = [point for point in points if demand.rule.serves(point, service)]
+            return max(within, key=lambda point: point.throughput) if within else next(iter(points), None)
     return None

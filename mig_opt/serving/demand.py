@@ -8,12 +8,11 @@ and a *deployment* places segments on GPUs. The terms are those of ParvaGPU (Lee
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, nearest
@@ -21,7 +20,7 @@ from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
-from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
+from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
 
 ENOUGH = 1 - 5e-10
 """Share of a rate that methods take for all of it: sums of throughputs are rounded."""
@@ -55,6 +54,10 @@ class Service:
         Model of the profile tables; by default the one called like the service.
     min_replicas : int
         Segments that it needs at least, for example so that one may fail.
+    slo_ttft : float, optional
+        Seconds within which the first token of an answer must come.
+    slo_itl : float, optional
+        Seconds within which each further token must follow.
 
     Raises
     ------
@@ -72,10 +75,18 @@ class Service:
     rate: PerSecond
     model: str = ""
     min_replicas: Annotated[int, Whole(1, MOST_REPLICAS)] = 1
+    slo_ttft: Seconds | None = None
+    slo_itl: Seconds | None = None
 
     def __post_init__(self) -> None:
         check_values(self)
         object.__setattr__(self, "model", self.model or self.name)
+
+    @property
+    def slos(self) -> dict[str, float]:
+        """The SLO in seconds on each latency that has one, by its name: ``latency``, ``ttft``, ``itl``."""
+        known = dict(zip(LATENCIES, (self.slo, self.slo_ttft, self.slo_itl), strict=True))
+        return {name: slo for name, slo in known.items() if slo is not None}
 
 
 GpuPool = Pool
@@ -87,6 +98,9 @@ SloShare = Annotated[float, Number(above=0, at_most=1, words="a share of the SLO
 @dataclass(frozen=True, slots=True)
 class SloRule:
     """Rule for the share of an SLO that the latency of a segment may take; the rest is for the wait for a batch.
+
+    The time to the first token has the same share of its SLO, since it has the same wait. The time from token to token
+    has none: it may take its whole SLO.
 
     Attributes
     ----------
@@ -134,6 +148,52 @@ class SloRule:
         """
         limit = self.limit(slo)
         return latency < limit if self.whole_ms else latency <= limit
+
+    def too_slow(self, point: Point, service: Service) -> Iterator[tuple[str, float | None, float]]:
+        """Return each latency with which a point does not serve a service in time.
+
+        Parameters
+        ----------
+        point : Point
+            What was measured.
+        service : Service
+            Whose SLOs have to be met.
+
+        Returns
+        -------
+        iterator of tuple of str, float or None, and float
+            Its name, its seconds (None where it was not measured), and the limit.
+
+        Examples
+        --------
+        >>> chat = Service("chat", slo=8.0, rate=5, slo_ttft=0.4, slo_itl=0.03)
+        >>> list(SloRule().too_slow(Point(1, 16, 1, 2.9, 3.9, ttft=0.31, itl=0.028), chat))
+        [('ttft', 0.31, 0.2)]
+        """
+        for name, slo in service.slos.items():
+            seconds = getattr(point, name)
+            if name == "itl":
+                if seconds is None or seconds > slo:
+                    yield name, seconds, slo
+            elif seconds is None or not self.allows(seconds, slo):
+                yield name, seconds, self.limit(slo)
+
+    def serves(self, point: Point, service: Service) -> bool:
+        """Return True if a point serves a service within all its SLOs.
+
+        Parameters
+        ----------
+        point : Point
+            What was measured.
+        service : Service
+            Whose SLOs have to be met.
+
+        Returns
+        -------
+        bool
+            True if :meth:`too_slow` has none.
+        """
+        return next(self.too_slow(point, service), None) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +259,18 @@ class Demand:
 
         ParvaGPU calls these the optimal triplets (its Algorithm 1).
         """
+        found: dict[object, tuple[Option, ...]] = {}  # services often share model and SLOs
+        keys = [(service.model, *service.slos.items()) for service in self.services]
+        for key, service in zip(keys, self.services, strict=True):
+            if key not in found:
+                found[key] = tuple(self._best_options(service))
+        return tuple(found[key] for key in keys)
 
-        @cache  # services often share model and SLO
-        def options(model: str, slo: float) -> tuple[Option, ...]:
-            found = []
-            for pool, profile, points in self._fronts.get(model, ()):
-                in_time = bisect.bisect_left(points, True, key=lambda point: not self.rule.allows(point.latency, slo))
-                if in_time:
-                    found.append(Option(pool, profile, points[in_time - 1]))
-            return tuple(found)
-
-        return tuple(options(service.model, service.slo) for service in self.services)
+    def _best_options(self, service: Service) -> Iterator[Option]:
+        for pool, profile, points in self._fronts.get(service.model, ()):
+            in_time = [point for point in points if self.rule.serves(point, service)]
+            if in_time:
+                yield Option(pool, profile, max(in_time, key=lambda point: point.throughput))
 
     @cached_property
     def _fronts(self) -> dict[str, list[tuple[int, Profile, tuple[Point, ...]]]]:
@@ -229,9 +290,27 @@ class Demand:
         """Return the indices of the services that no instance can serve. With one of them there is no deployment."""
         return tuple(index for index, options in enumerate(self.options) if not options)
 
-    def best_latency(self, service: Service) -> tuple[float, Profile] | None:
-        """Return the least latency (seconds) that ``service`` can have, and where; None if it can run nowhere."""
-        reachable = [(points[0].latency, profile) for _, profile, points in self._fronts.get(service.model, ())]
+    def best_latency(self, service: Service, name: str = "latency") -> tuple[float, Profile] | None:
+        """Return the least latency that a service can have, and where.
+
+        Parameters
+        ----------
+        service : Service
+            One of the demand.
+        name : str
+            Which latency: ``latency``, ``ttft`` or ``itl``.
+
+        Returns
+        -------
+        tuple of float and Profile, or None
+            Seconds, and the instance; None if it can run nowhere, or was not measured.
+        """
+        reachable = [
+            (seconds, profile)
+            for _, profile, points in self._fronts.get(service.model, ())
+            for point in points
+            if (seconds := getattr(point, name)) is not None
+        ]
         return min(reachable, key=lambda found: found[0], default=None)
 
     def with_headroom(self, share: float) -> Demand:
@@ -307,6 +386,18 @@ def demand_problems(
         if model and model not in known:
             message = f"no profile table for {model!r} on {where}; {nearest(model, known)}"
             yield Problem(f"services[{index}].model", message)
+            continue
+        if service and model:
+            own = [table for table in tables if table and table.model == model and table.gpu in kinds]
+            yield from _unmeasured(service, own, f"services[{index}]", f"no point of {model!r} on {where}")
+
+
+def _unmeasured(service: Service, tables: Sequence[ProfileTable], path: str, none: str) -> Iterator[Problem]:
+    """Yield a problem for each SLO of a service on a latency that no point of its tables has."""
+    for name in service.slos:
+        points = (point for table in tables for point in table.points or ())
+        if name != "latency" and all(point is None or getattr(point, name) is None for point in points):
+            yield Problem(f"{path}.slo_{name}", f"{none} has the latency {name}; measure it, or leave this SLO out")
 
 
 def wrong_demand(demand: object) -> Iterator[Problem]:

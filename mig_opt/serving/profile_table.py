@@ -14,12 +14,19 @@ from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Gigabytes, Name, NotEmpty, PerSecond, Seconds, stated
+from mig_opt.rules.vocabulary import Count, Flag, Gigabytes, Name, NotEmpty, Number, PerSecond, Seconds, stated
+
+LATENCIES = ("latency", "ttft", "itl")
+"""Names of the latencies that points have and services limit, as they are called in files."""
+
+Quantile = Annotated[
+    float, Number(above=0, at_most=1, words="a quantile, > 0 and at most 1 (0.99 is the 99th percentile)")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Throughput and latency measured for one triplet (size, batch, processes).
+    """Throughput and latencies measured for one triplet (size, batch, processes).
 
     Attributes
     ----------
@@ -33,6 +40,10 @@ class Point:
         Requests per second of all processes together.
     latency : float
         Seconds from the begin of a batch to its end.
+    ttft : float, optional
+        Seconds to the first token of an answer.
+    itl : float, optional
+        Seconds from one token of an answer to the next.
 
     Raises
     ------
@@ -50,9 +61,18 @@ class Point:
     processes: Count
     throughput: PerSecond
     latency: Seconds
+    ttft: Seconds | None = None
+    itl: Seconds | None = None
 
     def __post_init__(self) -> None:
         check_values(self)
+
+    def dominates(self, other: Point) -> bool:
+        """Return True if this point has at least the throughput of another one, and no latency that is longer."""
+        return self.throughput >= other.throughput and all(
+            theirs is None or (own is not None and own <= theirs)
+            for own, theirs in ((getattr(self, name), getattr(other, name)) for name in LATENCIES)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +89,12 @@ class ProfileTable:
         What ran; ways that did not run have no point.
     memory_gb : float, optional
         Memory that the model needs in GB; instances with less nominal memory are forbidden.
+    quantile : float, optional
+        Share of the requests that are answered within the latencies of the points, such as 0.99; by default these are
+        means.
+    continuous : bool
+        Whether requests join and leave a running batch one by one, as language models serve them: the batch size of a
+        point is then the number of requests in flight (the concurrency), and its latency that of a whole request.
 
     Raises
     ------
@@ -80,6 +106,8 @@ class ProfileTable:
     gpu: Annotated[GpuName, stated(type=("string", "null"))]
     points: Annotated[tuple[Point, ...], NotEmpty("at least one point")]
     memory_gb: Gigabytes | None = None
+    quantile: Quantile | None = None
+    continuous: Flag = False
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -110,9 +138,10 @@ def smallest_profile(gpu: GpuModel, size: int, memory_gb: float | None) -> Profi
 
 
 def front(table: ProfileTable, size: int, max_processes: int | None = None) -> tuple[Point, ...]:
-    """Return the points of ``size`` that can be the best in time for some limit of latency.
+    """Return the points of ``size`` that can be the best in time for some limits of their latencies.
 
-    They come by rising latency and throughput: each has more throughput than all that are as quick.
+    They come by rising latency, and no other point dominates one of them: where points have one latency only, each has
+    more throughput than all that are as quick.
 
     Examples
     --------
@@ -127,6 +156,6 @@ def front(table: ProfileTable, size: int, max_processes: int | None = None) -> t
         if point.size == size and (max_processes is None or point.processes <= max_processes)
     )
     for point in sorted(candidates, key=lambda p: (p.latency, -p.throughput, p.processes, p.batch)):
-        if not chosen or point.throughput > chosen[-1].throughput:
+        if not any(quicker.dominates(point) for quicker in chosen):
             chosen.append(point)
     return tuple(chosen)

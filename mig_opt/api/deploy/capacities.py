@@ -74,7 +74,7 @@ class CapacityTables:
         """Yield the way of greatest capacity for each kind of GPU and instance."""
         demand = self._demand
         for (pool, profile), points in measured_points(demand, service.model, demand.max_processes).items():
-            in_time = [point for point in points if demand.rule.allows(point.latency, service.slo)]
+            in_time = [point for point in points if demand.rule.serves(point, service)]
             best, chosen = self._best(service, in_time)
             if chosen is not None:
                 yield _Way(demand.pools[pool].gpu.name, profile, chosen, best)

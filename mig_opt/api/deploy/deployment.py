@@ -279,12 +279,27 @@ def why_unservable(demand: Demand) -> list[str]:
             lines.append(f"service {service.name!r} fits on no instance: {_why_nowhere(demand, service)}")
             continue
         latency, profile = best
+        if len(service.slos) > 1:
+            lines.append(_why_not_at_once(demand, service))
+            continue
         word = "below" if demand.rule.whole_ms else "of at most"
         lines.append(
             f"service {service.name!r} needs a latency {word} {demand.rule.limit(service.slo):.6g} s "
             f"({demand.rule.share:g} of its SLO of {service.slo:g} s); the best is {latency:g} s, on {profile.name}"
         )
     return lines
+
+
+def _why_not_at_once(demand: Demand, service: Service) -> str:
+    """Return the limits of the latencies of a service that no point meets together, each with the best there is."""
+    word = "below" if demand.rule.whole_ms else "of at most"
+    parts = []
+    for name, slo in service.slos.items():
+        limit = f"of at most {slo:.6g}" if name == "itl" else f"{word} {demand.rule.limit(slo):.6g}"
+        best = demand.best_latency(service, name)
+        there = f"{best[0]:g} s, on {best[1].name}" if best else "not measured where it fits"
+        parts.append(f"{name} {limit} s (the best is {there})")
+    return f"service {service.name!r} needs at once {', '.join(parts)}; no instance has all of them"
 
 
 def _why_nowhere(demand: Demand, service: Service) -> str:

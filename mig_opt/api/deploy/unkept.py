@@ -34,7 +34,7 @@ of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an S
     """
     lines = why_unservable(demand)
     for service in demand.services:
-        ways = [way for way in _ways(demand, service) if demand.rule.allows(way[1].latency, service.slo)]
+        ways = [way for way in _ways(demand, service) if demand.rule.serves(way[1], service)]
         if ways and not any(_kept(point, service.slo, promise) for _, point in ways):
             lines.append(_line(demand, service, promise, ways))
     return lines

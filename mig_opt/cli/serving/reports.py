@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
-from mig_opt import Demand, Deployment, Segment, get_gpu
+from mig_opt import Demand, Deployment, Segment, Service, get_gpu
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, verdict
 from mig_opt.cli.screens import shortened
 from mig_opt.gpu.devices import gpu_name, gpu_names
@@ -92,6 +92,12 @@ def services_table(demand: Demand, deployment: Deployment) -> Table:
     for segment in deployment.segments:
         held.setdefault(segment.service, []).append(segment)
     slack = deployment.slack(demand)
+
+    def token_limits(service: Service) -> str:
+        limits = {"ttft": demand.rule.limit(service.slo_ttft or 0.0), "itl": service.slo_itl}
+        return ", ".join(f"{name} {seconds(limits[name])}" for name in service.slos if name in limits) or "-"
+
+    of_tokens = any(len(service.slos) > 1 for service in demand.services)
     return Table.of(
         demand.services[:MOST_ROWS],
         {
@@ -102,6 +108,7 @@ def services_table(demand: Demand, deployment: Deployment) -> Table:
             ">segments": lambda service: str(len(held[service.name])),
             ">latency s": lambda service: seconds(max((one.latency for one in held[service.name]), default=None)),
             ">limit s": lambda service: seconds(demand.rule.limit(service.slo)),
+            **({"token limits s": token_limits} if of_tokens else {}),
         },
         first_of(len(demand.services), "services"),
     )

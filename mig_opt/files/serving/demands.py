@@ -1,8 +1,8 @@
 """Services with their profile tables as JSON, and services as CSV.
 
 A table has the columns ``service``, ``model`` (one of the two is enough), ``slo_s`` or ``slo_ms``, ``rate_rps`` and
-optionally ``min_replicas`` and ``scenario``, in any order. The names of ParvaGPU's published scenarios,
-``slo_latency_ms`` and ``request_rate_rps``, mean the same.
+optionally ``slo_ttft_s`` and ``slo_itl_s`` (or ``_ms``), ``min_replicas`` and ``scenario``, in any order. The names of
+ParvaGPU's published scenarios, ``slo_latency_ms`` and ``request_rate_rps``, mean the same.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ SERVICE_COLUMNS = {
     "rate_rps": "rate",
     "request_rate_rps": "rate",
     "min_replicas": "min_replicas",
+    "slo_ttft_s": "slo_ttft",
+    "slo_ttft_ms": "slo_ttft",
+    "slo_itl_s": "slo_itl",
+    "slo_itl_ms": "slo_itl",
     "scenario": "scenario",
 }
 """The key of a service that each column gives; some columns have a second name, that of ParvaGPU's scenarios."""
@@ -204,7 +208,9 @@ def _table(
     keys = {column: key for key, column in columns.items() if key != "scenario"}
     services = entries_of_rows((cells for _, cells in chosen), keys, Service)
     for service, (line, cells) in zip(services, chosen, strict=True):
-        service["slo"] = _seconds(cells[columns["slo"]], columns["slo"], f"line {line}", findings)
+        for key in ("slo", "slo_ttft", "slo_itl"):
+            if key in service:
+                service[key] = _seconds(cells[columns[key]], columns[key], f"line {line}", findings)
     lines = [line for line, _ in chosen]
     raw = {"services": services, "profiles": REPORTED}
     return Table(raw, "services", lines, lambda _, key: columns.get(key, key))

@@ -197,7 +197,7 @@ class ChangeProgram:
         point, memory = self._measured[variant]
         many = self._demand.max_processes is not None and point.processes > self._demand.max_processes
         small = memory is not None and memory > profile.memory_gb
-        if many or small or not self._demand.rule.allows(point.latency, service.slo):
+        if many or small or not self._demand.rule.serves(point, service):
             return None
         return dataclasses.replace(segment, throughput=point.throughput, latency=point.latency)
 

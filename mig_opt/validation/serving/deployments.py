@@ -199,12 +199,18 @@ def _too_slow(case: _Case) -> Iterator[Violation]:
     rule = case.demand.rule
     for profiled in case.profiled:
         service, point = profiled.service, profiled.point
-        if point is not None and not rule.allows(point.latency, service.slo):
-            verb = "must be below" if rule.whole_ms else "must be at most"
-            message = (
-                f"{service.name!r} takes {point.latency:.12g} s for a batch of {point.batch}; within its SLO of "
-                f"{service.slo:.12g} s latency {verb} {rule.limit(service.slo):.12g} s"
-            )
+        if point is None:
+            continue
+        for name, seconds, limit in rule.too_slow(point, service):
+            verb = "must be below" if rule.whole_ms and name != "itl" else "must be at most"
+            if seconds is None:
+                message = f"the profile table of {service.model!r} has no {name} for it; it {verb} {limit:.12g} s"
+            else:
+                what = f"for a batch of {point.batch}" if name == "latency" else f"of {name} with {point.batch} at once"
+                message = (
+                    f"{service.name!r} takes {seconds:.12g} s {what}; within its SLO of "
+                    f"{service.slos[name]:.12g} s {name} {verb} {limit:.12g} s"
+                )
             yield Violation(Code.TOO_SLOW, profiled.path, message)
 
 

@@ -156,3 +156,20 @@ def test_csv_says_what_json_says(tmp_path: Path, name: str, slo: float, rate: fl
     path = csv_file(tmp_path, f'service,model,slo_s,rate_rps\n"{name}",bert,{slo!r},{rate!r}\n')
     (service,) = DEMAND.read(path, gpu="A100-80GB", tables=[BERT]).services
     assert service == Service(name, slo, rate, "bert")
+
+
+def test_slos_on_tokens_in_a_table() -> None:
+    points = (Point(1, 1, 1, 74.4, 0.013, ttft=0.002, itl=0.001),)
+    table = ProfileTable("bert", "A100-80GB", points, quantile=0.99, continuous=True)
+    text = "service,model,slo_s,slo_ttft_ms,slo_itl_s,rate_rps\nchat,bert,0.5,20.5,,9\ncode,bert,0.5,,0.01,9\n"
+    demand = DEMAND.from_csv(text, gpu="A100-80GB", tables=(table,))
+    assert demand.services == (
+        Service("chat", 0.5, 9.0, "bert", slo_ttft=0.0205),
+        Service("code", 0.5, 9.0, "bert", slo_itl=0.01),
+    )
+    assert DEMAND.from_json(DEMAND.to_json(demand)) == demand
+    wrong = text.replace("20.5", "-1").replace(",0.01,", ",soon,")
+    assert complaints(DEMAND.from_csv, wrong, gpu="A100-80GB", tables=(table,)) == [
+        "line 2, slo_ttft_ms: must be a finite number of milliseconds > 0, is -1.0",
+        'line 3, slo_itl_s: must be a number, is "soon"',
+    ]
