@@ -56,6 +56,22 @@ class CriticalTask:
 
 
 @dataclass(frozen=True, slots=True)
+class PricedWork:
+    """A bound from prices of the tasks, which together are worth more than the GPUs can run within a shorter time.
+
+    Attributes
+    ----------
+    prices : tuple of int
+        For each task of the batch, up to a million.
+    value : str
+        Seconds as an exact fraction, such as ``9032/100``.
+    """
+
+    prices: tuple[int, ...]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """Claim about schedules that are shorter than one, and the evidence for it: what :func:`mig_opt.prove` returns.
 
@@ -95,7 +111,9 @@ class Certificate:
     interrupted : bool
         True if Ctrl-C ended the method.
     digest : str
-        Digest (SHA-256) of all of the above.
+        Digest (SHA-256) of all but itself.
+    priced_work : PricedWork or None
+        A third bound that can be recomputed without any solver, if one was found.
     """
 
     claim: Claim
@@ -115,6 +133,7 @@ class Certificate:
     interrupted: bool
     better: Schedule | None
     digest: str
+    priced_work: PricedWork | None = None
 
     def computed_digest(self) -> str:
         """Return the digest that follows from the other attributes."""
@@ -126,6 +145,8 @@ class Certificate:
             "versions": dict(self.versions),
             "better": None if self.better is None else _schedule_content(self.better),
         }
+        priced = content.pop("priced_work")
+        content |= {} if priced is None else {"priced_work": astuple(priced)}  # certificates of version 1.0 have none
         return _digest(content)
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from mig_opt._version import __version__
+from mig_opt.api.prove.priced_work import priced_work_value
 from mig_opt.api.prove.prover import (
     DEFAULT_METHOD,
     Question,
@@ -18,7 +19,7 @@ from mig_opt.api.prove.prover import (
     wrong_method,
 )
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
+from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
 from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
@@ -116,7 +117,8 @@ def check(
     options: Any = {"time_limit": time_limit, "workers": workers, "callbacks": callbacks}
     check_proof_options(DEFAULT_METHOD if method is None else method, also=wrong, **options)
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
-    value, wrong_evidence = (Fraction(0), []) if batch.unplaceable() else _recomputed(batch, certificate)
+    shows_nothing = Fraction(0), list[Problem]()
+    value, wrong_evidence = shows_nothing if batch.unplaceable() else _recomputed(batch, schedule, certificate)
     bound = question.seconds_below(value)
     mismatches = [
         *_wrong_statements(batch, schedule, certificate, question),
@@ -134,19 +136,24 @@ def check(
     return Check(certificate, tuple(mismatches), bound, needs_solver, trusted, again)
 
 
-def _recomputed(batch: Batch, certificate: Certificate) -> tuple[Fraction, list[Problem]]:
-    """Return the better one of the two bounds, and what is wrong with them; one with wrong weights shows nothing."""
+def _recomputed(batch: Batch, schedule: Schedule, certificate: Certificate) -> tuple[Fraction, list[Problem]]:
+    """Return the best bound, and what is wrong with them; one with wrong weights or prices shows nothing."""
     stated, critical = certificate.critical_task, critical_task_of(batch)
     best, problems = Fraction(critical.value), []
-    try:
-        value = slice_load_value(batch, certificate.slice_load.weights)
-    except InputError as error:
-        problems += [problem.below("slice_load") for problem in error.problems]
-    else:
-        best = max(best, value)
-        if certificate.slice_load.value != str(value):
-            message = f"is {certificate.slice_load.value}, but follows from them as {value}"
-            problems.append(Problem("slice_load.value", message))
+    for path, evidence in (("slice_load", certificate.slice_load), ("priced_work", certificate.priced_work)):
+        if evidence is None:
+            continue
+        try:
+            if isinstance(evidence, SliceLoad):
+                value = slice_load_value(batch, evidence.weights)
+            else:
+                value = priced_work_value(batch, evidence.prices, schedule.makespan)
+        except InputError as error:
+            problems += [problem.below(path) for problem in error.problems]
+        else:
+            best = max(best, value)
+            if evidence.value != str(value):
+                problems.append(Problem(f"{path}.value", f"is {evidence.value}, but follows from them as {value}"))
     if stated.task != critical.task:
         problems.append(Problem("critical_task.task", f"is {stated.task!r}, but should be {critical.task!r}"))
     if stated.value != critical.value:

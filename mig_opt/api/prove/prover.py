@@ -14,10 +14,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mig_opt.api.prove.priced_work import priced_work_of
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import slice_dual_prices
-from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad, batch_digest, schedule_digest
+from mig_opt.batch.certificate import (
+    Certificate,
+    Claim,
+    CriticalTask,
+    PricedWork,
+    SliceLoad,
+    batch_digest,
+    schedule_digest,
+)
 from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
@@ -32,6 +41,8 @@ DEFAULT_METHOD = "milp"
 
 _TOLERANCE = 1e-6
 """Seconds by which a valid schedule may cut each of its times."""
+_PRICING_SHARE, _PRICING_SECONDS = 0.2, 10.0
+"""Share of the time for the prices of tasks, and most seconds: without a limit they take as long as the rest needs."""
 _LARGEST_DENOMINATOR = 2 * 10**6
 """Number above the sum of the weights that the search returns: a dual price leads back to whole weights."""
 
@@ -144,6 +155,12 @@ def prove(
     question = Question(Ticks.of(batch), schedule.makespan, float(within))
     lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
     result: ScheduleResult | None = None
+    priced_work: PricedWork | None = None
+    if not question.met(lower_bound):
+        seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
+        priced_work = priced_work_of(batch, schedule, seconds)
+        if priced_work is not None:
+            lower_bound = max(lower_bound, question.seconds_below(Fraction(priced_work.value)))
     if not question.met(lower_bound):
         result = solve(batch, method, stop=question.decided, **options)
         lower_bound = max(lower_bound, result.lower_bound)
@@ -169,6 +186,7 @@ def prove(
         interrupted=result is not None and result.status is Status.INTERRUPTED,
         better=better,
         digest="",
+        priced_work=priced_work,
     )
     return dataclasses.replace(certificate, digest=certificate.computed_digest())
 

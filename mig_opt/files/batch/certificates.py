@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mig_opt.batch.certificate import Certificate, CriticalTask, SliceLoad
+from mig_opt.batch.certificate import Certificate, CriticalTask, PricedWork, SliceLoad
 from mig_opt.files.batch.schedules import SCHEDULE  # noqa: F401  # a better schedule is one
 from mig_opt.files.kinds import FileKind
 
 _SHA = "0123456789abcdef" * 4
 _LOAD = {"weights": [1, 1, 1, 1], "value": "109/25"}
 _CRITICAL = {"task": "right", "value": "411/100"}
+_PRICED = {"prices": [1000000, 640000], "value": "109/25"}
 _EXAMPLE = {
     "claim": "proved",
     "batch": _SHA,
@@ -30,5 +31,8 @@ _EXAMPLE = {
 }
 
 CERTIFICATE: FileKind[Certificate] = FileKind(
-    "certificate", Certificate, {Certificate: _EXAMPLE, SliceLoad: _LOAD, CriticalTask: _CRITICAL}, complete=True
+    "certificate",
+    Certificate,
+    {Certificate: _EXAMPLE, SliceLoad: _LOAD, CriticalTask: _CRITICAL, PricedWork: _PRICED},
+    complete=True,
 )

@@ -101,8 +101,8 @@ class DualPriceBound(Generic[M]):
         self._bound = DualBound(self._pricing, orders, gpus, self._search.lower - 1, most)
         if start is not None:
             np.maximum(self._bound.out, start.ruled_out, out=self._bound.out)
-        self._possible = bool(self._pricing.possible.any(axis=1).all())
-        if self._possible:
+        self.possible = bool(self._pricing.possible.any(axis=1).all())
+        if self.possible:
             self._generation = _ColumnGeneration(self._branches, self._pricing, self._bound, gpus, start)
 
     def round(self) -> bool:
@@ -110,7 +110,7 @@ class DualPriceBound(Generic[M]):
         search = self._search
         if not search.open:
             return False
-        if not self._possible:
+        if not self.possible:
             # Some task takes as long wherever it runs.
             search.raise_lower(search.upper)
             return False
