@@ -25,6 +25,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "services bound": "plans",
         "services plot": "plans",
         "services script": "plans",
+        "services export": "serving.export",
     },
     "Fleets (jobs that arrive over time)": {
         "simulate": "fleet.simulate",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import Deployment
     from mig_opt.serving.profile_table import ProfileTable
+    from mig_opt.simulation.serving.requests import Batching
 
     Path = str | os.PathLike[str]
     Devices = Sequence[str] | None
@@ -64,6 +65,9 @@ EXPORTERS = {
     ("Deployment", "script"): f"{_ROLLOUT}.nvidia_smi:deployment_script",
     ("Deployment", "mig-parted"): f"{_ROLLOUT}.kubernetes:mig_parted_config",
     ("Deployment", "kubernetes"): f"{_ROLLOUT}.kubernetes:kubernetes_resources",
+    ("Deployment", "triton"): f"{_ROLLOUT}.triton:triton_files",
+    ("Deployment", "haproxy"): f"{_ROLLOUT}.haproxy:haproxy_config",
+    ("Deployment", "manifests"): f"{_ROLLOUT}.manifests:kubernetes_manifests",
     ("ChangePlan", "script"): f"{_ROLLOUT}.changes:change_script",
     ("FleetState", "script"): f"{_ROLLOUT}.changes:migration_script",
 }
@@ -291,6 +295,40 @@ def export(
 ) -> KubernetesResources: ...
 @overload
 def export(
+    deployment: Deployment,
+    format: Literal["triton"],
+    /,
+    demand: Demand,
+    *,
+    models: Path | None = None,
+    change: ChangePlan | None = None,
+    batching: Batching | None = None,
+    port: int = ...,
+    devices: Devices = None,
+) -> dict[str, str]: ...
+@overload
+def export(
+    deployment: Deployment,
+    format: Literal["haproxy"],
+    /,
+    demand: Demand,
+    *,
+    port: int = ...,
+    devices: Devices = None,
+) -> str: ...
+@overload
+def export(
+    deployment: Deployment,
+    format: Literal["manifests"],
+    /,
+    demand: Demand,
+    *,
+    models: Path | None = None,
+    batching: Batching | None = None,
+    image: str = ...,
+) -> str: ...
+@overload
+def export(
     state: FleetState,
     format: Literal["script"],
     /,
@@ -307,23 +345,27 @@ def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # 
         What there is.
     format : str
         ``script``: a bash script that carries the plan out with nvidia-smi. Of a deployment also ``mig-parted`` (the
-        configuration of nvidia-mig-parted) and ``kubernetes`` (resource requests), of a batch ``program`` (the
-        mixed-integer program).
+        configuration of nvidia-mig-parted), ``kubernetes`` (resource requests), and for servers ``triton`` (files),
+        ``haproxy`` (configuration) and ``manifests`` (of Kubernetes); of a batch ``program`` (the mixed-integer
+        program).
     *more
-        For a script of a batch its schedule, for one of a state the migrations, for a program the file to write:
-        ``.lp`` or ``.mps``.
+        For a script of a batch its schedule, for one of a state the migrations, for servers the demand, for a program
+        the file to write: ``.lp`` or ``.mps``.
     **options
         Those of :func:`mig_opt.operations.rollout.nvidia_smi.schedule_script`,
         :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`,
         :func:`mig_opt.operations.rollout.changes.change_script`,
         :func:`mig_opt.operations.rollout.changes.migration_script`,
         :func:`mig_opt.operations.rollout.kubernetes.mig_parted_config`,
-        :func:`mig_opt.operations.rollout.kubernetes.kubernetes_resources` and
+        :func:`mig_opt.operations.rollout.kubernetes.kubernetes_resources`,
+        :func:`mig_opt.operations.rollout.triton.triton_files`,
+        :func:`mig_opt.operations.rollout.haproxy.haproxy_config`,
+        :func:`mig_opt.operations.rollout.manifests.kubernetes_manifests` and
         :func:`mig_opt.files.batch.programs.export_model`.
 
     Returns
     -------
-    str, MigPartedConfig, KubernetesResources or None
+    str, dict of str to str, MigPartedConfig, KubernetesResources or None
         By the format.
 
     Raises

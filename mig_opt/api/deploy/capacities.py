@@ -149,7 +149,7 @@ class CapacityTables:
             point, capacity = way.point, self._corrected(service.name, way)
             if capacity > _LITTLE * point.throughput:
                 continue
-            seconds = worker_at(point, service.slo, 0.0).answer[-1]
+            seconds = worker_at(point, service.slo, self._promise.batching).answer[-1]
             longer = rounded_up(2 * (seconds if seconds > 0.51 * service.slo else service.slo))
             more = capacity_in_service(point, longer, service.rate, self._promise, 0.0)
             if more <= capacity:
@@ -196,7 +196,7 @@ def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise,
             # Cheaper than the capacity: whether it is of interest, also to as many segments as that would take.
             each = min(above, point.throughput)
             pooled = min(segments if each > _LITTLE * point.throughput else _needed(rate, each), MOST_POOLED)
-            workers = [worker_at(point, slo, promise.batching.patience)] * pooled
+            workers = [worker_at(point, slo, promise.batching)] * pooled
             if not all(keeps_promise(workers, slo, each * pooled, promise, length) for length in (SHORT, LONG)):
                 return 0.0
         total = pool_capacity(point, slo, segments, promise)

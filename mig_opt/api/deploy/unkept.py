@@ -10,7 +10,7 @@ from mig_opt.gpu.model import Profile
 from mig_opt.serving.demand import Demand, Service, measured_points
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
-from mig_opt.simulation.serving.requests import worker_at
+from mig_opt.simulation.serving.requests import Batching, worker_at
 
 _DOUBLED, _HALVED = 10, 6
 """Times that an SLO is doubled at most to find one that can be kept, and that its distance from one that cannot is
@@ -62,7 +62,7 @@ def _kept(point: Point, slo: float, promise: Promise) -> bool:
 
 def _seconds(point: Point, slo: float) -> float:
     """Return the seconds from the begin of a batch to its answer."""
-    return worker_at(point, slo, 0.0).answer[-1]
+    return worker_at(point, slo, Batching()).answer[-1]
 
 
 def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) -> str:

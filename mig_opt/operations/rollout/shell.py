@@ -103,11 +103,15 @@ def functions_of(*parts: str) -> list[str]:
     return [package.joinpath(part).read_text(encoding="utf-8") for part in parts]
 
 
+def remarks(*lines: str) -> list[str]:
+    """Return the comments that a file begins with: its title, and its usage after an empty line."""
+    at = lines.index("")
+    return [*map(comment, [*lines[:at], f"Written by mig-opt {__version__}.", *lines[at:]])]
+
+
 def head(*lines: str) -> list[str]:
     """Return the first lines of a script: its title, and its usage after an empty line."""
-    at = lines.index("")
-    said = [*lines[:at], f"Written by mig-opt {__version__}.", *lines[at:]]
-    return ["#!/usr/bin/env bash", *map(comment, said), "", "set -euo pipefail", ""]
+    return ["#!/usr/bin/env bash", *remarks(*lines), "", "set -euo pipefail", ""]
 
 
 def script(

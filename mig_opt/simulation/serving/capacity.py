@@ -172,15 +172,16 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
         raise InputError(problems)
     pooled = min(segments, MOST_POOLED)
     # So services that differ in nothing else share what was simulated.
-    arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
-    scaled = dataclasses.replace(promise, arrivals=arrivals)
-    worker = worker_at(_scaled(point, slo), 1.0, promise.batching.patience)
+    worker, scaled = _scaled(point, slo, promise)
     return _held_rate((worker,) * pooled, 1.0, scaled) / slo / pooled * segments
 
 
-def _scaled(point: Point, slo: float) -> Point:
-    """Return a point whose time counts in SLOs."""
-    return Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
+def _scaled(point: Point, slo: float, promise: Promise) -> tuple[Worker, Promise]:
+    """Return a segment with the figures of a point, and a promise, whose time counts in SLOs."""
+    arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
+    batching = promise.batching.scaled(1 / slo)
+    scaled = Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
+    return worker_at(scaled, 1.0, batching), dataclasses.replace(promise, arrivals=arrivals, batching=batching)
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
@@ -264,9 +265,9 @@ def late_alone(point: Point, slo: float, promise: Promise) -> float:
 
     A promise that allows for fewer is kept at no rate.
     """
-    workers, rate = [worker_at(_scaled(point, slo), 1.0, promise.batching.patience)], _least_rate(1.0, promise) / 2
-    requests = LONG[0] if promise.batching.spread else 1
-    return _late_share(workers, 1.0, rate, promise, requests / rate, rng=np.random.default_rng(_SEED))
+    worker, scaled = _scaled(point, slo, promise)
+    rate, requests = _least_rate(1.0, promise) / 2, LONG[0] if promise.batching.spread else 1
+    return _late_share([worker], 1.0, rate, scaled, requests / rate, rng=np.random.default_rng(_SEED))
 
 
 def late_share(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ DEFAULT_SECONDS = 60.0
 _WARM_UP = 0.1
 """Share of these seconds that goes before."""
 
+Wait = Annotated[float, Number("seconds", at_least=0)]
 Spread = Annotated[float, Number(at_least=0, at_most=10, words="a share of the time of a batch, from 0 to 10")]
 
 
@@ -46,6 +48,9 @@ class Batching:
         number of processes); False if it takes that of a full one.
     spread : float
         Standard deviation of the time of a batch, as a share of it.
+    delay : float, optional
+        Seconds that a request waits for its batch to fill, in place of the patience: the
+        ``max_queue_delay_microseconds`` of Triton.
 
     Raises
     ------
@@ -56,9 +61,14 @@ class Batching:
     patience: Share = 0.5
     partial: bool = False
     spread: Spread = 0.0
+    delay: Wait | None = None
 
     def __post_init__(self) -> None:
         check_values(self)
+
+    def scaled(self, factor: float) -> Batching:
+        """Return the same rule where every second is ``factor`` seconds."""
+        return self if self.delay is None else dataclasses.replace(self, delay=self.delay * factor)
 
 
 def simulate_requests(
@@ -124,7 +134,7 @@ def simulate_requests(
     if not isinstance(deployment, Deployment):
         problems.append(wrong_type("deployment", deployment, "a Deployment"))
     if not problems:
-        problems += _deployment_problems(demand, deployment)
+        problems += unserved_problems(demand, deployment)
     problems += [*problems_of(as_arrivals, arrivals), *setting_problems(router, seconds, warm_up, seed)]
     if problems:
         raise InputError(problems)
@@ -178,7 +188,8 @@ def setting_problems(router: object, seconds: object, warm_up: object, seed: obj
     yield from wrong_integer("seed", seed, 0, 2**63 - 1)
 
 
-def _deployment_problems(demand: Demand, deployment: Deployment) -> Iterator[Problem]:
+def unserved_problems(demand: Demand, deployment: Deployment) -> Iterator[Problem]:
+    """Yield a problem for each service without a segment, and for each segment without figures."""
     served = {segment.service for segment in deployment.segments}
     for index, service in enumerate(demand.services):
         if service.name not in served:
@@ -214,15 +225,15 @@ def worker_of(demand: Demand, service: Service, deployment: Deployment, segment:
     """Return a segment as the requests of its service see it."""
     point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
     if not batching.partial:
-        return worker_at(point, service.slo, batching.patience)
+        return worker_at(point, service.slo, batching)
     gpu = deployment.gpus[segment.gpu]
     size = deployment.placement(segment).profile.compute_slices
     table = next((t for t in demand.tables if (t.model, t.gpu) == (service.model, gpu)), None)
     smaller = () if table is None else (p for p in table.points if p.size == size and p.processes == segment.processes)
-    return worker_at(point, service.slo, batching.patience, [p for p in smaller if p.batch < segment.batch])
+    return worker_at(point, service.slo, batching, [p for p in smaller if p.batch < segment.batch])
 
 
-def worker_at(point: Point, slo: float, patience: float, smaller: list[Point] | None = None) -> Worker:
+def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point] | None = None) -> Worker:
     """Return a segment with the figures of a point; smaller batches take those of the points in ``smaller``."""
     points = sorted([*(smaller or ()), point], key=lambda entry: entry.batch)
     busy, answer = [], []
@@ -230,5 +241,5 @@ def worker_at(point: Point, slo: float, patience: float, smaller: list[Point] | 
         used = next(entry for entry in points if entry.batch >= count)
         busy.append(used.batch * used.processes / used.throughput)
         answer.append(max(used.latency, busy[-1]))
-    wait = max(slo - answer[-1], 0.0) * patience
+    wait = max(slo - answer[-1], 0.0) * batching.patience if batching.delay is None else batching.delay
     return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait)

@@ -26,7 +26,7 @@ POINT = Point(1, 8, 2, 400.0, 0.04)
 def late_share(points, slo, rate, seed=1, requests=400_000, router=Router.LEAST_WORK) -> float:
     rng = np.random.default_rng(seed)
     seconds = requests / rate
-    workers = [worker_at(point, slo, 0.5) for point in points]
+    workers = [worker_at(point, slo, Batching()) for point in points]
     served = ServedRequests(workers, slo, (0.1 * seconds, seconds), router=router, rng=rng)
     served.run(Arrivals("poisson").stream("a", rate, seconds, rng))
     counts = served.counted.batches.sum(axis=0)
@@ -108,7 +108,7 @@ def test_segments_together_hold_the_sum_of_what_they_hold_alone(figures):
     promise = Promise(0.99)
     total = sum(pool_capacity(point, 0.1, 1, promise) for point in points)
     if total > 0:
-        workers = [worker_at(point, 0.1, 0.5) for point in points]
+        workers = [worker_at(point, 0.1, Batching()) for point in points]
         assert held_rate(workers, 0.1, promise) >= total * 0.99
 
 

@@ -61,7 +61,7 @@ def test_none_is_lost_whatever_the_settings(kind, router, patience, partial, spr
 
 def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
     points = [Point(1, batch, 2, 20.0 * batch**0.5, 0.05 * batch) for batch in (1, 2)]
-    worker = worker_at(Point(1, 4, 2, 80.0, 0.1), 0.4, 0.5, points)
+    worker = worker_at(Point(1, 4, 2, 80.0, 0.1), 0.4, Batching(), points)
     assert worker.answer == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
     assert worker.busy == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
     assert worker.wait == pytest.approx(0.15)

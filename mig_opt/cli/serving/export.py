@@ -1,0 +1,132 @@
+"""The command services export: deployments for servers that answer requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
+from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.inputs import parsed_devices
+from mig_opt.cli.problems import given_services
+from mig_opt.cli.serving.inputs import read_running
+from mig_opt.errors import InputError, Problem, nearest
+
+if TYPE_CHECKING:
+    from mig_opt.serving.change_plan import ChangePlan
+    from mig_opt.serving.demand import Demand
+    from mig_opt.serving.deployment import Deployment
+
+_FORMATS = {
+    "triton": ("--models", "--patience", "--delay", "--from", "--port", "--devices"),
+    "kubernetes": ("--models", "--patience", "--delay", "--image"),
+    "haproxy": ("--port", "--devices"),
+}
+"""The formats with the options that are for them."""
+_CHANGE_TIME_LIMIT = 10.0
+"""Seconds for the order of the steps from what is running."""
+
+
+def services_export(
+    call: Call,
+    services: options.ServicesArgument,
+    deployment: options.DeploymentArgument,
+    folder: Annotated[Path, options.needed("DIR", "Folder for the files.")],
+    *,
+    form: Annotated[str, Option("--format", metavar="FORMAT", help=f"{', '.join(_FORMATS)}.", show_default=False)],
+    given: options.ServicesOptions,
+    models: Annotated[Path | None, "DIR", "Model repository; the plan is put over its config.pbtxt files."] = None,
+    patience: Annotated[
+        float | None, "P", "Share of its spare time that a request waits for its batch to fill.  [default: 0.5]"
+    ] = None,
+    delay: Annotated[float | None, "S", "Seconds that it waits, in place of the patience."] = None,
+    running: Annotated[
+        Path | None, "OLD", "--from", "What is running: a script changes it, and loses no request."
+    ] = None,
+    port: Annotated[
+        int | None, "N", "Port of the first service; those of servers are 1000 above.  [default: 8000]"
+    ] = None,
+    image: Annotated[str | None, "IMAGE", "Image of the containers.  [default: NVIDIA's of 24.10]"] = None,
+    devices: options.Devices = None,
+) -> Product:
+    """Write what serves a deployment: Tritons, HAProxy, manifests.
+
+    The format triton has for each segment a model repository and a script that starts its server, and a script that
+    does it for all. haproxy is the proxy before them, kubernetes the same as Deployments and Services. Exits with 1 if
+    the deployment is not valid; nothing is written then.
+
+    Examples
+    --------
+    mig-opt services export services.json fleet.json servers --format triton --models models
+    mig-opt services export services.json fleet.json servers --format haproxy
+    mig-opt services export services.json new.json servers --format triton --models models --from fleet.json
+    """
+    from mig_opt.simulation.serving.requests import Batching
+
+    wanted = {"--models": models, "--patience": patience, "--delay": delay, "--from": running}
+    call.attempt(_check_format, form, {**wanted, "--port": port, "--devices": devices, "--image": image})
+    problem = given_services(services, given)
+    problem.read(call, deployment)
+    batching = call.attempt(Batching, 0.5 if patience is None else patience, delay=delay)
+    names = call.attempt(parsed_devices, devices, None)
+    old = None if running is None else call.attempt(read_running, running, problem.problem)
+    call.finish()
+    if wrong := problem.validate():
+        said = f"The deployment is not valid ({wrong}); see: mig-opt services validate"
+        return Product(code=ANSWER_IS_NO, said=[said])
+    more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
+    more |= {"batching": None if form == "haproxy" else batching}
+    more |= {"change": None if old is None else _change(problem.problem, old, problem.plan)}
+    with options_named({"port": "--port", "devices": "--devices"}):
+        files = _files(form, problem.plan, problem.problem, more)
+    usage = {
+        "triton": f"bash {folder / next(iter(files))} {folder / 'hooks.sh'}",
+        "kubernetes": f"kubectl apply -f {folder / 'kubernetes.yaml'}",
+        "haproxy": f"cd {folder} && haproxy -f haproxy.cfg",
+    }
+    return Product(files=[File("servers", folder, files, f" for {form}. Usage: {usage[form]}", writer=_write)])
+
+
+def _check_format(form: str, given: Mapping[str, Any]) -> None:
+    """Refuse a format that does not exist, and options that are not for it."""
+    if form not in _FORMATS:
+        refuse("--format", f"unknown format {form!r}; {nearest(form, _FORMATS)}")
+    wrong = [option for option, value in given.items() if value is not None and option not in _FORMATS[form]]
+    if wrong:
+        raise InputError(Problem(option, f"is not for --format {form}; leave it out") for option in wrong)
+
+
+def _change(demand: Demand, running: Deployment, deployment: Deployment) -> ChangePlan:
+    from mig_opt.api.change import plan_change
+
+    return plan_change(running, deployment, demand=demand, time_limit=_CHANGE_TIME_LIMIT).plan
+
+
+def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the texts of the files of a format by their paths in the folder; the script to be called is the first."""
+    from mig_opt.operations.rollout.haproxy import haproxy_config
+    from mig_opt.operations.rollout.manifests import kubernetes_manifests
+    from mig_opt.operations.rollout.triton import triton_files
+
+    given = {name: value for name, value in more.items() if value is not None}
+    if form == "triton":
+        return triton_files(deployment, demand, **given)
+    if form == "haproxy":
+        return {"haproxy.cfg": haproxy_config(deployment, demand, **given)}
+    return {"kubernetes.yaml": kubernetes_manifests(deployment, demand, **given)}
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    """Write files into a folder and those in it, which are made; what else is there stays."""
+    from mig_opt.files.documents import make_folder, write_text, writing_to
+
+    make_folder(folder)
+    for name, text in files.items():
+        path = folder / name
+        with writing_to(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)

@@ -1,0 +1,159 @@
+"""Segments as inference servers: the name of each, where it answers, and how it forms batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.operations.rollout.layouts import addresses, hosts_of
+from mig_opt.rules import wrong_integer
+from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_of
+from mig_opt.validation.serving.instances import deployment_problems
+
+FIRST_PORT = 8000
+"""Port of the first service; those of servers begin behind :data:`MOST_SERVICES`."""
+MOST_SERVICES = 1000
+"""Services that have a port each."""
+_PORTS_OF_GPU, _PORTS = 24, 3
+"""Ports for the servers on a GPU, which has up to eight start slices, and for each: HTTP, gRPC, metrics."""
+_MOST_WEIGHT = 256
+"""Greatest weight of a server that HAProxy knows."""
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""Names that folders, the backends of HAProxy and words of a shell can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceServer:
+    """A segment as an inference server.
+
+    Attributes
+    ----------
+    name : str
+        Service, GPU, profile, start slice, batch size and processes: another one has another name.
+    segment : Segment
+        What it serves.
+    model : str
+        Model that it has loaded.
+    host : str
+        Machine; empty for the one at which the deployment is carried out.
+    port : int
+        First of its three ports: HTTP, gRPC, metrics.
+    weight : int
+        Share of the requests that it gets, from 1 to 256: proportional to its throughput.
+    delay : float
+        Seconds that a request waits for its batch to fill.
+    """
+
+    name: str
+    segment: Segment
+    model: str
+    host: str
+    port: int
+    weight: int
+    delay: float
+
+
+def servers_of(
+    demand: Demand,
+    deployment: Deployment,
+    *,
+    batching: Batching | None = None,
+    port: int = FIRST_PORT,
+    devices: Sequence[str] | None = None,
+) -> tuple[InferenceServer, ...]:
+    """Return the server of each segment that serves a service of the demand.
+
+    The port of a server follows from its place, so that one which stays in a change keeps its port.
+
+    Parameters
+    ----------
+    demand : Demand
+        The services, each with a port of its own: ``port``, ``port + 1`` and so on.
+    deployment : Deployment
+        The segments.
+    batching : Batching, optional
+        How batches are formed; the delay of each server follows from it.
+    port : int
+        First port; those of servers begin 1,000 above.
+    devices : sequence of str, optional
+        For each GPU what identifies it, as for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
+
+    Returns
+    -------
+    tuple of InferenceServer
+        In the order of the deployment.
+
+    Raises
+    ------
+    InputError
+        If a service has no segment, segments cannot exist together, a name cannot be that of a server, or there are
+        not enough ports.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
+    >>> server = servers_of(demand, deploy(demand).deployment)[0]
+    >>> server.name, server.port
+    ('resnet50-0-3g.40gb-0-32x3', 9000)
+    """
+    problems = list(wrong_demand(demand))
+    check_deployments(deployment=deployment)
+    if not problems:
+        problems = [*unserved_problems(demand, deployment), *_name_problems(demand)]
+    problems += [*deployment_problems(deployment), *_port_problems(port, deployment)]
+    if problems:
+        raise InputError(problems)
+    places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or Batching()
+    within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
+    services = {service.name: service for service in demand.services}
+    most = {
+        service.name: max(point.throughput for t in demand.tables if t.model == service.model for point in t.points)
+        for service in demand.services
+    }
+
+    def server_of(segment: Segment) -> InferenceServer:
+        service = services[segment.service]
+        weight = round(_MOST_WEIGHT * segment.throughput / max(most[service.name], segment.throughput))
+        return InferenceServer(
+            name=server_name(segment),
+            segment=segment,
+            model=service.model,
+            host=places[segment.gpu].host,
+            port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * segment.start,
+            weight=max(weight, 1),
+            delay=worker_of(demand, service, deployment, segment, rule).wait,
+        )
+
+    return tuple(server_of(segment) for segment in deployment.segments if segment.service in services)
+
+
+def server_name(segment: Segment) -> str:
+    """Return the name of the server of a segment; functions of scripts make it of their arguments in the same way."""
+    where = f"{segment.service}-{segment.gpu}-{segment.profile.replace('+', '.')}-{segment.start}"
+    return f"{where}-{segment.batch}x{segment.processes}"
+
+
+def _name_problems(demand: Demand) -> Iterator[Problem]:
+    wanted = "at most 63 letters, digits, dots, underscores and hyphens, with a letter or digit at both ends"
+    for index, service in enumerate(demand.services):
+        for key in ("name", "model"):
+            if not _NAME.fullmatch(name := getattr(service, key)):
+                yield Problem(f"services[{index}].{key}", f"must be {wanted}, to be served, is {name!r:.80}")
+    if len(demand.services) > MOST_SERVICES:
+        message = f"must be at most {MOST_SERVICES}, so that each has a port, are {len(demand.services)}"
+        yield Problem("services", message)
+
+
+def _port_problems(port: object, deployment: Deployment) -> Iterator[Problem]:
+    most = 65_535 - MOST_SERVICES - _PORTS_OF_GPU * len(deployment.gpus)
+    if most < 1024:
+        message = f"are {len(deployment.gpus)}, more than there are ports for; export those of each machine alone"
+        yield Problem("gpus", message)
+    else:
+        yield from wrong_integer("port", port, 1024, most)

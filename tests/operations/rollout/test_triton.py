@@ -1,0 +1,262 @@
+"""Exported servers: their files, and real Tritons behind a real HAProxy that are started, drained and stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import socket
+import subprocess
+import urllib.request
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from triton_servers import WANTED, Servers, servers, triton_program, write_models
+
+from mig_opt import Demand, Deployment, GpuPool, InputError, Point, ProfileTable, Service, get_gpu, plan_change
+from mig_opt.operations.rollout.haproxy import haproxy_config
+from mig_opt.operations.rollout.manifests import kubernetes_manifests
+from mig_opt.operations.rollout.servers import servers_of
+from mig_opt.operations.rollout.triton import triton_files
+from mig_opt.serving.deployment import Segment
+from mig_opt.simulation.serving.requests import Batching
+
+GPU = get_gpu("A30")
+TABLE = ProfileTable(
+    "net", "A30", (Point(1, 4, 1, 80.0, 0.05), Point(1, 4, 2, 100.0, 0.08), Point(2, 8, 2, 300.0, 0.05))
+)
+DEMAND = Demand((Service("chat", 0.2, 50.0, "net"), Service("search", 0.4, 90.0, "net")), (TABLE,), (GpuPool(GPU),))
+SMALL = Segment("chat", 0, "1g.6gb", 0, 4, 1, 80.0, 0.05)
+LARGE = Segment("search", 0, "2g.12gb", 2, 8, 2, 300.0, 0.05)
+DEPLOYMENT = Deployment(("A30",), (SMALL, LARGE))
+
+
+def problems(call: Callable[[], object]) -> list[str]:
+    with pytest.raises(InputError) as found:
+        call()
+    return list(map(str, found.value.problems))
+
+
+def config(files: dict[str, str], segment: Segment) -> str:
+    (found,) = (text for name, text in files.items() if re.match(f"models/{segment.service}-.*config.pbtxt", name))
+    return found
+
+
+# Files
+
+
+def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None:
+    text = config(triton_files(DEPLOYMENT, DEMAND), LARGE)
+    # Half of what the SLO of 0.4 s leaves of a batch of 8 x 2 / 300 s.
+    groups = "instance_group { count: 2 } "
+    batching = "dynamic_batching { preferred_batch_size: 8 max_queue_delay_microseconds: 173333 }"
+    assert " ".join(text.split()) == f'name: "net" max_batch_size: 8 {groups}{batching}'
+    delayed = triton_files(DEPLOYMENT, DEMAND, batching=Batching(delay=0.02))
+    assert "microseconds: 20000" in config(delayed, LARGE)
+
+
+def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    own = """
+        name: "other" platform: "tensorrt_plan" max_batch_size: 16  # a remark
+        input { name: "x" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0, 1 ] }, { count: 4 kind: KIND_CPU } ]
+        dynamic_batching { preferred_batch_size: [ 4, 16 ] preserve_ordering: true }
+    """
+    (tmp_path / "net" / "config.pbtxt").write_text(own)
+    text = " ".join(config(triton_files(DEPLOYMENT, DEMAND, models=tmp_path), LARGE).split())
+    assert 'name: "net" platform: "tensorrt_plan" max_batch_size: 8 input' in text
+    assert "dims: 224" in text
+    assert "instance_group { count: 2 kind: KIND_GPU }" in text
+    assert "{ preferred_batch_size: 8 max_queue_delay_microseconds: 173333 preserve_ordering: true }" in text
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ('backend: "x"\nnonsense', "net/config.pbtxt: is no configuration of a model: 2:1 :"),
+        ("max_batch_size: 6", "net/config.pbtxt: has max_batch_size 6, but the plan has batches of 8 for 'search';"),
+        ('input { name: "x" }', "net/config.pbtxt: has max_batch_size 0, but the plan has batches of 4 for 'chat';"),
+        ("sequence_batching { }", "net/config.pbtxt: has sequence_batching, so that requests do not form batches"),
+        (None, "net: has no folder in the model repository; did you mean nets?"),
+    ],
+)
+def test_configurations_that_do_not_fit_are_refused(own: str | None, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / ("nets" if own is None else "net")
+    folder.mkdir()
+    (folder / "config.pbtxt").write_text(f"{own}\n")
+    assert said in "\n".join(problems(lambda: triton_files(DEPLOYMENT, DEMAND, models=tmp_path)))
+
+
+def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "config.pbtxt").write_text('input { name: "x" dims: 1 }')
+    table = ProfileTable("net", "A30", (Point(1, 1, 2, 80.0, 0.02),))
+    one = dataclasses.replace(SMALL, batch=1, processes=2)
+    files = triton_files(
+        Deployment(("A30",), (one,)), Demand(DEMAND.services[:1], (table,), DEMAND.pools), models=tmp_path
+    )
+    assert "batch" not in config(files, one)
+    assert "count: 2" in config(files, one)
+
+
+def test_all_that_cannot_be_served_is_told_at_once() -> None:
+    demand = DEMAND.replace(services=(Service("a b", 0.2, 50.0, "net"), *DEMAND.services))
+    said = problems(lambda: triton_files(DEPLOYMENT, demand, port=80))
+    assert said[0] == "services[0]: no segment of the deployment serves 'a b'"
+    assert said[1].startswith("services[0].name: must be at most 63 letters")
+    assert said[2] == "port: must be from 1024 to 64511, is 80"
+    assert len(said) == 3
+
+
+def test_a_server_that_stays_keeps_name_and_ports() -> None:
+    before = {one.name: one.port for one in servers_of(DEMAND, DEPLOYMENT)}
+    more = Segment("chat", 1, "1g.6gb", 3, 4, 2, 100.0, 0.08)
+    after = {one.name: one.port for one in servers_of(DEMAND, Deployment(("A30", "A30"), (LARGE, more, SMALL)))}
+    assert after == before | {"chat-1-1g.6gb-3-4x2": 9033}
+
+
+def test_a_server_on_another_machine_is_reached_there() -> None:
+    (one, _), text = (
+        servers_of(DEMAND, DEPLOYMENT, devices=["node-7/0"]),
+        haproxy_config(DEPLOYMENT, DEMAND, devices=["node-7/0"]),
+    )
+    assert (one.host, one.port) == ("node-7", 9000)
+    assert "server chat-0-1g.6gb-0-4x1 node-7:9001 proto h2" in text
+    script = triton_files(DEPLOYMENT, DEMAND, devices=["node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
+    assert "ADDRESS=node-7\nLISTEN=0.0.0.0\n" in script
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("version", ["1.25", "1.29"])
+def test_manifests_are_what_kubernetes_takes(version: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import kubernetes_validate
+
+        text = kubernetes_manifests(DEPLOYMENT, DEMAND)
+        documents = list(yaml.safe_load_all(text))
+        for document in documents:
+            kubernetes_validate.validate(document, version, strict=True)
+    assert [document["kind"] for document in documents] == ["ConfigMap", "Deployment"] * 2 + ["Service"] * 2
+    pod = documents[3]["spec"]["template"]["spec"]["containers"][0]
+    assert pod["resources"] == {"limits": {"nvidia.com/mig-2g.12gb": 1}}
+    assert "count: 2" in documents[2]["data"]["config.pbtxt"]
+    selector, labels = documents[4]["spec"]["selector"], documents[1]["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= labels.items()
+    assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_a_service_of_unequal_pods_is_told() -> None:
+    both = Deployment(("A30", "A30"), (SMALL, LARGE, dataclasses.replace(LARGE, service="chat", gpu=1)))
+    assert "# chat has pods of unequal throughput" in kubernetes_manifests(both, DEMAND)
+    demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], name="Chat"),))
+    upper = Deployment(("A30",), (dataclasses.replace(SMALL, service="Chat"),))
+    assert (
+        "services[0].name: must be at most 32 small letters" in problems(lambda: kubernetes_manifests(upper, demand))[0]
+    )
+
+
+# Servers
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") is None and not os.environ.get(WANTED):
+        pytest.skip("needs HAProxy")
+    return triton_program(tmp_path_factory.mktemp("triton"))
+
+
+def export(made: Servers, deployment: Deployment, **more: object) -> None:
+    files = triton_files(deployment, DEMAND, models=made.models, port=made.port, **more)  # type: ignore[arg-type]
+    files["haproxy.cfg"] = haproxy_config(deployment, DEMAND, port=made.port)
+    for name, text in files.items():
+        path = made.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/models/net/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(program: str, tmp_path: Path) -> None:
+    with servers(tmp_path, program, "A30") as made:
+        new = Deployment(("A30",), (SMALL, dataclasses.replace(LARGE, profile="1g.6gb", batch=4, throughput=100.0)))
+        write_models(made.models, DEMAND, DEPLOYMENT, new)
+        export(made, DEPLOYMENT)
+        out = made.out
+        name = "search-0-2g.12gb-2-8x2"
+
+        # A port is taken: the other server, which had been started, is ended again.
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", made.port + 1000 + 6 + 1))
+            taken.listen()
+            failed = made.run(out / "deploy.sh", out / "hooks.sh")
+        assert failed.returncode == 1
+        assert f"error: {name}: port {made.port + 1007} is taken; stop what listens there" in failed.stderr
+        assert "chat-0-1g.6gb-0-4x1 has ended" in failed.stderr
+        assert not made.numbers()
+
+        # Triton refuses a configuration: its own words are shown.
+        config = out / "models" / name / "net" / "config.pbtxt"
+        good = config.read_text()
+        config.write_text(good.replace("TYPE_FP32", "TYPE_INVALID"))
+        failed = made.run(out / "deploy.sh", out / "hooks.sh")
+        assert failed.returncode == 1
+        assert f"error: {name}: the server ended; from {out}/run/{name}.log:" in failed.stderr
+        assert "must specify 'data_type' for net" in failed.stderr
+        assert not made.numbers()
+        config.write_text(good)
+
+        # A service that is not in the repository, no instance, another verb.
+        script = out / "servers" / f"{name}.sh"
+        assert (
+            "set MODELS to the model repository"
+            in made.run(script, "start", MODELS="/nowhere", CUDA_VISIBLE_DEVICES="MIG-1").stderr
+        )
+        assert "set CUDA_VISIBLE_DEVICES" in made.run(script, "start", CUDA_VISIBLE_DEVICES="").stderr
+        assert made.run(script).returncode == 2
+
+        made.start_proxy()
+        done = made.run(out / "deploy.sh", out / "hooks.sh")
+        assert done.returncode == 0, done.stderr
+        assert set(made.numbers()) == {"chat-0-1g.6gb-0-4x1", name}
+        # Two processes share an instance.
+        assert made.machine.mps == [f"start {made.machine.uuid(0, '2g.12gb', 2)}"]
+        assert ready(made.port)
+        assert ready(made.port + 1)
+
+        # A server that dies is found dead, and started again; the other one stays as it is.
+        numbers = made.numbers()
+        subprocess.run(["kill", "-KILL", str(numbers[name])], check=True)
+        assert made.run(script, "runs").returncode == 1
+        again = made.run(out / "deploy.sh", out / "hooks.sh")
+        assert again.returncode == 0, again.stderr
+        assert "chat-0-1g.6gb-0-4x1 serves already" in again.stderr
+        assert made.numbers()["chat-0-1g.6gb-0-4x1"] == numbers["chat-0-1g.6gb-0-4x1"]
+        assert made.numbers()[name] != numbers[name]
+
+        change = plan_change(DEPLOYMENT, new, demand=DEMAND).plan
+        export(made, new, change=change)
+        changed = made.run(out / "change.sh", out / "hooks.sh")
+        assert changed.returncode == 0, changed.stderr
+        assert set(made.numbers()) == {"chat-0-1g.6gb-0-4x1", "search-0-1g.6gb-2-4x2"}
+        assert ready(made.port + 1)
+        state = subprocess.run(
+            ["socat", "-", f"UNIX-CONNECT:{out}/haproxy.sock"],
+            input="show servers state search-grpc\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert " search-0-1g.6gb-2-4x2 127.0.0.1 2 " in state
+        assert name not in state
