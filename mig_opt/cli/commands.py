@@ -21,6 +21,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Services (requests on the fewest GPUs)": {
         "deploy": "serving.deploy",
         "serve": "serving.serve",
+        "services import": "serving.profiles",
         "services validate": "plans",
         "services bound": "plans",
         "services plot": "plans",
@@ -55,7 +56,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
 COMMANDS: Mapping[str, str] = {name: module for commands in HEADINGS.values() for name, module in commands.items()}
 
 GROUPS: Mapping[str, str] = {
-    "services": "Check, bound, draw and carry out deployments.",
+    "services": "Read profiles; check, bound, draw and carry out deployments.",
     "trace": "Make and describe traces: jobs that arrive over time.",
     "state": "Read the instances that there are.",
 }

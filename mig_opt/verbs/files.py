@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Path = str | os.PathLike[str]
     Devices = Sequence[str] | None
+    BenchmarkForm = Literal["benchmark", "perf-analyzer", "model-analyzer", "vllm", "genai-perf"]
     StateForm = Literal["state", "nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
 
 OnGpu = TypeVar("OnGpu", "Batch", "OperationCosts")
@@ -39,6 +40,7 @@ Content = TypeVar("Content")
 _BATCH, _FLEET, _SERVING = (f"mig_opt.files.{problem}" for problem in ("batch", "fleet", "serving"))
 _ROLLOUT = "mig_opt.operations.rollout"
 _STATE = "mig_opt.operations.observe.state_import:import_state"
+_BENCHMARKS = f"{_SERVING}.measurements:import_benchmarks"
 
 READERS = {kind.content: f"{kind.place}.read" for kind in KINDS.values()} | {
     "Journal": f"{_BATCH}.journals:read_journal",
@@ -55,6 +57,7 @@ IMPORTERS = {
     "openb": f"{_FLEET}.openb:import_trace",
     "migbench": f"{_FLEET}.migbench:import_migbench",
     "migbench-results": f"{_FLEET}.migbench:read_published",
+    **dict.fromkeys(("benchmark", "perf-analyzer", "model-analyzer", "vllm", "genai-perf"), _BENCHMARKS),
     "parvagpu-profiles": f"{_SERVING}.profiles:import_profiles",
     "parvagpu-deployment": f"{_SERVING}.deployments:import_deployment",
 }
@@ -227,6 +230,19 @@ def import_from(
 ) -> tuple[ProfileTable, ...]: ...
 @overload
 def import_from(
+    format: BenchmarkForm,
+    *paths: Path,
+    gpu: str,
+    names: str | None = None,
+    model: str | None = None,
+    size: int | None = None,
+    batch: int | None = None,
+    processes: int | None = None,
+    quantile: float | None = ...,
+    memory_gb: float | None = None,
+) -> tuple[ProfileTable, ...]: ...
+@overload
+def import_from(
     format: Literal["parvagpu-deployment"],
     path: Path,
     /,
@@ -244,14 +260,16 @@ def import_from(format: str, *paths: Path, **options: Any) -> Any:  # noqa: A002
         to have it guessed which of these it is: the instances of GPUs, nodes or clusters. ``gpu``: the model of a GPU,
         from ``nvidia-smi mig -lgip`` and ``-lgipp``, or (no file) NVML. ``openb``: Alibaba's lists of
         pods. ``migbench``, ``migbench-results``: traces and results of MIGBench. ``parvagpu-profiles``,
-        ``parvagpu-deployment``: the tables in which ParvaGPU's were published.
+        ``parvagpu-deployment``: the tables in which ParvaGPU's were published. ``perf-analyzer``, ``model-analyzer``,
+        ``vllm``, ``genai-perf`` (and aiperf), or ``benchmark`` to have each guessed: profiles from what was measured.
     *paths : path-like
-        The file; several ones of a state or a GPU.
+        The file; several ones of a state, a GPU or profiles.
     **options
         Those of :func:`mig_opt.operations.observe.state_import.import_state`,
         :func:`mig_opt.operations.observe.gpu_models.import_gpu`,
         :func:`mig_opt.files.fleet.openb.import_trace`, :func:`mig_opt.files.fleet.migbench.import_migbench`,
-        :func:`mig_opt.files.serving.profiles.import_profiles` and
+        :func:`mig_opt.files.serving.profiles.import_profiles`,
+        :func:`mig_opt.files.serving.measurements.import_benchmarks` and
         :func:`mig_opt.files.serving.deployments.import_deployment`.
 
     Returns
@@ -265,7 +283,7 @@ def import_from(format: str, *paths: Path, **options: Any) -> Any:  # noqa: A002
         With every problem of the files and the options, or if no format is called like that.
     """
     function = function_in(IMPORTERS, format, "format")
-    if IMPORTERS[format] == _STATE and format != "state":
+    if IMPORTERS[format] in (_STATE, _BENCHMARKS) and format not in ("state", "benchmark"):
         options["format"] = format
     return function(*paths, **options)
 

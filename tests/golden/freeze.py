@@ -34,6 +34,7 @@ _INPUTS = {
     "": HERE / "inputs",
     "release": _TESTS / "files" / "release_1_0",
     "forms": _TESTS / "operations" / "observe" / "forms",
+    "benchmarks": _TESTS / "files" / "serving" / "benchmarks",
 }
 """The folders whose files commands find in theirs."""
 

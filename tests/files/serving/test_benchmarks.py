@@ -1,0 +1,237 @@
+"""Profile tables from files of benchmarks: real figures are read right, and damage is told with its place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documents import complaints
+
+from mig_opt import Point, ProfileTable, import_from
+from mig_opt.files.serving.measurements import import_benchmarks
+
+FILES = Path(__file__).parent / "benchmarks"
+LLAMA = "meta-llama/Llama-3.2-3B-Instruct"
+REAL: dict[str, tuple[str, ProfileTable]] = {
+    "perf-analyzer.csv": (
+        "perf-analyzer",
+        ProfileTable("perf-analyzer", "A100-40GB", (Point(2, 1, 1, 87.2, 0.011553),)),  # 190 + 11346 + 17 us
+    ),
+    "metrics-model-inference.csv": (
+        "model-analyzer",
+        ProfileTable(
+            "add_sub",
+            "A100-40GB",
+            (
+                Point(2, 1, 1, 3140.7, 0.0005),
+                Point(2, 1, 2, 4875.1, 0.0007),
+                Point(2, 2, 1, 7755.3, 0.0004),  # the faster of two configurations
+                Point(2, 2, 2, 8041.2, 0.0007),
+                Point(2, 4, 1, 15082.8, 0.0004),
+            ),
+            quantile=0.99,
+        ),
+    ),
+    "profile_export_genai_perf.json": (
+        "genai-perf",
+        ProfileTable(
+            "gpt2",
+            "A100-40GB",
+            (Point(2, 4, 1, 10.82, 0.23775, ttft=0.01269, itl=0.00223),),
+            quantile=0.99,
+            continuous=True,
+        ),
+    ),
+    "profile_export_aiperf.json": (
+        "genai-perf",
+        ProfileTable(
+            "openai/gpt-oss-20b",
+            "A100-40GB",
+            (Point(2, 100, 1, 13.16084556379392, 9.38162894317, ttft=4.11933, itl=0.05587),),
+            quantile=0.99,
+            continuous=True,
+        ),
+    ),
+    "vllm.json": (
+        "vllm",
+        ProfileTable(
+            LLAMA,
+            "A100-40GB",
+            (
+                # In flight: 8.369 requests/s of 54.6 ms + 268.8 tokens of 13.71 ms; latency: the same of the p99.
+                Point(2, 31, 1, 8.369432347779671, 4.344189639466, ttft=0.09869780923, itl=0.03448662216),
+                Point(2, 147, 1, 22.100953037245468, 9.540377378662, ttft=0.17167865643, itl=0.0742435816),
+            ),
+            quantile=0.99,
+            continuous=True,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_figures_are_read(name: str) -> None:
+    form, table = REAL[name]
+    assert import_from(form, FILES / name, gpu="A100", size=2, batch=1) == (table,)  # type: ignore[call-overload]
+    assert import_from("benchmark", FILES / name, gpu="A100", size=2, batch=1) == (table,)
+
+
+def test_means_and_other_quantiles() -> None:
+    (mean,) = import_benchmarks(FILES / "vllm.json", gpu="A100", size=2, quantile=None)
+    assert mean.quantile is None
+    assert mean.points[0].ttft == 0.054595611443
+    (median,) = import_benchmarks(FILES / "vllm.json", gpu="A100", size=2, quantile=0.5)
+    assert median.points[0].itl == 0.013098382
+    (median,) = import_benchmarks(FILES / "profile_export_aiperf.json", gpu="A100", size=2, quantile=0.5)
+    assert median.points[0].latency == 5.7998976245
+    wrong = complaints(import_benchmarks, FILES / "metrics-model-inference.csv", gpu="A100", size=2, quantile=0.9)
+    assert wrong == ["line 1: has no column p90 Latency (ms)"]
+
+
+def test_files_of_several_sizes_join_into_one_table_by_their_names(tmp_path: Path) -> None:
+    for name, batch in (("1g.5gb-b8-p2", 8), ("1g.5gb-b16-p2", 16), ("3g.20gb-b8-p1", 8)):
+        path = tmp_path / "bert" / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text((FILES / "perf-analyzer.csv").read_text().replace("87.2", str(80 + batch)))
+    files = sorted((tmp_path / "bert").iterdir())
+    names = "{model}/{profile}-b{batch}-p{processes}.csv"
+    (table,) = import_benchmarks(*files, gpu="A100", names=names, memory_gb=3.5)
+    assert table.model == "bert"
+    assert table.memory_gb == 3.5
+    assert [(p.size, p.batch, p.processes, p.throughput) for p in table.points] == [
+        (1, 8, 2, 88.0),
+        (1, 16, 2, 96.0),
+        (3, 8, 1, 88.0),
+    ]
+    shutil.copy(files[0], tmp_path / "other.csv")
+    shutil.copy(files[0], tmp_path / "bert" / "9g.5gb-b8-p2.csv")
+    found = complaints(import_benchmarks, *files, *tmp_path.glob("*.csv"), gpu="A100", names=names)
+    assert found == [f"{tmp_path}/other.csv: is not called like {names}, as the pattern of names says"]
+    (found,) = complaints(import_benchmarks, tmp_path / "bert" / "9g.5gb-b8-p2.csv", gpu="A100", names=names)
+    assert "9g.5gb" in found
+
+
+def test_the_same_way_in_two_files_is_told(tmp_path: Path) -> None:
+    copy = shutil.copy(FILES / "vllm.json", tmp_path)
+    found = complaints(import_benchmarks, FILES / "vllm.json", copy, gpu="A100", size=2)
+    assert found == [
+        f"{copy}, line {line}: size 2, batch {batch}, processes 1 is in {FILES / 'vllm.json'} already; keep one of them"
+        for line, batch in ((1, 31), (2, 147))
+    ]
+
+
+def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() -> None:
+    found = complaints(import_benchmarks, *[FILES / "perf-analyzer.csv"] * 2, gpu="A100")
+    assert [text.partition(":")[0] for text in found] == ["batch", "size"]
+    wrong: dict[str, Any] = {"size": 0, "batch": -1, "quantile": 1, "names": "{way}.csv", "format": "vlm"}
+    assert complaints(import_benchmarks, gpu="A100", **wrong) == [
+        "names: unknown {way}; known: model, profile, size, batch, processes",
+        "format: no form is called 'vlm'; did you mean vllm?",
+        "paths: is missing; name at least one file",
+        "size: must be from 1 to 2147483647, is 0",
+        "batch: must be from 1 to 2147483647, is -1",
+        "quantile: must be a share > 0 and < 1, such as 0.99, is 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "expected"),
+    [
+        (
+            "perf-analyzer.csv",
+            {"11781": "-5", "84.2,237": "0,237", "\n2,87.2,235": "\n2,87.2,"},
+            [
+                "line 2, Server Compute Infer: must be a finite number of us > 0, is -5.0",
+                "line 3, Inferences/Second: must be a finite number of inferences per second > 0, is 0.0",
+                'line 5, Client Send: must be a number, is ""',
+            ],
+        ),
+        (
+            "perf-analyzer.csv",
+            {"Server Compute Infer": "Server Compute"},
+            ["line 1: has no column Server Compute Infer; only a server that tells how long it computes"],
+        ),
+        (
+            # milliseconds in place of microseconds
+            "perf-analyzer.csv",
+            {"225,2148,64,206,11781,19,0": "0.225,2.148,0.064,0.206,11.781,0.019,0"},
+            [
+                "line 2, Concurrency: 69.2 requests/s of 1.4443e-05 s each do not go with 1 in flight; is a figure in "
+                "another unit?"
+            ],
+        ),
+        (
+            "metrics-model-inference.csv",
+            {
+                "2/GPU,2,Yes,8041.2": "2/CPU,2,Yes,many",
+                "add_sub,1,2,add_sub_config_1": "add_sub,1,2.5,x",
+                "0.4\n": "\n",
+            },
+            [
+                'line 2, p99 Latency (ms): must be a number, is ""',
+                'line 3, p99 Latency (ms): must be a number, is ""',
+                "line 6, Concurrency: must be a whole number from 1 to 2147483647, is 2.5",
+                'line 7, Instance Group: must be a number of instances on the GPU, such as 2:GPU, is "2/CPU"',
+                'line 7, Throughput (infer/sec): must be a number, is "many"',
+            ],
+        ),
+        (
+            "metrics-model-inference.csv",
+            {"(infer/sec)": "(infer/min)", "Concurrency": "Request Rate"},
+            [
+                "line 1: has no column Concurrency; measure with numbers of requests in flight, not at request rates",
+                "line 1: has no column Throughput (infer/sec)",
+            ],
+        ),
+        (
+            "vllm.json",
+            {'"request_rate": 10.0': '"request_rate": "inf"', '"p99_itl_ms": 74.24358160013071': '"p99_itl_ms": -1'},
+            [
+                "line 1, max_concurrency: all requests were sent at once; measure with --max-concurrency, or at",
+                "line 2, p99_itl_ms: must be a finite number of ms > 0, is -1",
+            ],
+        ),
+        (
+            "profile_export_aiperf.json",
+            {'"unit": "ms"': '"unit": "minutes"', "false": "true", '"requests/sec"': '"requests/min"'},
+            [
+                f'{metric}.unit: must be one of s, sec, ms, us, ns, is "minutes"'
+                for metric in ("inter_token_latency", "request_latency")
+            ]
+            + [
+                'request_throughput.unit: must be requests/sec, is "requests/min"',
+                'time_to_first_token.unit: must be one of s, sec, ms, us, ns, is "minutes"',
+                "was_cancelled: the run was cancelled before its end; measure again",
+            ],
+        ),
+        ("profile_export_genai_perf.json", {"{\n": "[", "}\n}": "}]"}, ["in no form"]),
+        (
+            "vllm.json",
+            {'"burstiness": 1.0,': '"burstiness" 1.0,'},
+            ["line 1, column 203: not valid JSON", "line 2, column 203: not valid JSON"],
+        ),
+    ],
+)
+def test_all_damage_is_told_with_its_place(
+    tmp_path: Path, name: str, damage: dict[str, str], expected: list[str]
+) -> None:
+    text = (FILES / name).read_text()
+    for old, new in damage.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / name).write_text(text)
+    found = complaints(import_benchmarks, tmp_path / name, gpu="A100", size=1, batch=1)
+    assert len(found) == len(expected), found
+    for told, wanted in zip(found, expected, strict=True):
+        assert wanted in told
+
+
+def test_vllm_states_concurrency_and_the_time_of_whole_requests(tmp_path: Path) -> None:
+    run = json.loads((FILES / "vllm.json").read_text().splitlines()[0])
+    run |= {"max_concurrency": 32, "p99_e2el_ms": 4100.5, "request_rate": "inf"}
+    (tmp_path / "one.json").write_text(json.dumps(run, indent=1))
+    (table,) = import_benchmarks(tmp_path / "one.json", gpu="H100", size=7, model="llama")
+    assert (table.model, table.points[0].batch, table.points[0].latency) == ("llama", 32, 4.1005)
