@@ -195,13 +195,14 @@ def _demand_bounds(demand: Demand) -> Report:
     found = () if reasons else bounds(demand)
     if found and (lacking := shortage(demand, found[0])):
         reasons = [lacking]
-    best = found[0].gpus if found else None
+    best, counted = found[0].cost if found else None, demand.costs.counted
     data = [
-        {"name": bound.name, "value": bound.gpus, "not_rounded": bound.value, "reason": bound.reason} for bound in found
+        {"name": bound.name, "value": bound.cost, "not_rounded": bound.value, "reason": bound.reason} for bound in found
     ]
-    rows = [[bound.name, str(bound.gpus), f"{bound.value:.3f}", bound.reason] for bound in found]
-    table = Table(["bound", ">GPUs", ">not rounded", "~because"], rows)
-    return _bounds(best, None if best is None else plural(best, "GPU"), data, table, reasons)
+    rows = [[bound.name, f"{bound.cost:.10g}", f"{bound.value:.3f}", bound.reason] for bound in found]
+    table = Table(["bound", ">GPUs" if counted else ">cost", ">not rounded", "~because"], rows)
+    text = None if best is None else plural(int(best), "GPU") if counted else f"cost {best:.10g}"
+    return _bounds(best, text, data, table, reasons)
 
 
 SERVICES = ProblemKind(

@@ -1,10 +1,10 @@
-"""Lower bounds on the number of GPUs that need no solver, each with its reason."""
+"""Lower bounds on the cost of GPUs, their number if each costs 1, that need no solver, each with its reason."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,26 +22,28 @@ _SAMPLE = 150
 _CANDIDATES = 4
 """Prices that are tried with all services."""
 _STEP = 4.0
+_PREMIUM_STEP = 0.3
+"""First step of a premium, as a share of the cost of the most costly GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetBound:
-    """A lower bound on the number of GPUs, and why it holds.
+    """A lower bound on the cost of GPUs, and why it holds.
 
     Attributes
     ----------
     name : str
         What it is called.
-    gpus : int
-        No deployment has fewer GPUs.
+    cost : float
+        No deployment costs less; where each GPU costs 1, none has fewer GPUs.
     value : float
-        The same before it is rounded up.
+        The same before it is rounded up to a sum of costs.
     reason : str
         Why.
     """
 
     name: str
-    gpus: int
+    cost: float
     value: float
     reason: str
 
@@ -58,7 +60,7 @@ def fleet_bounds(demand: Demand) -> tuple[FleetBound, ...]:
     --------
     >>> from mig_opt import load
     >>> for bound in fleet_bounds(load("parvagpu-s5")):
-    ...     print(bound.name, bound.gpus, round(bound.value, 2))
+    ...     print(bound.name, bound.cost, round(bound.value, 2))
     instance prices 12 11.72
     compute slices 12 11.71
     """
@@ -67,6 +69,8 @@ def fleet_bounds(demand: Demand) -> tuple[FleetBound, ...]:
 
 def shortage(demand: Demand, bound: FleetBound) -> str:
     """Return why a lower bound is more than the GPUs that there are; empty if it is not.
+
+    Where GPUs cost something else than 1, it is a bound on their number that is looked at.
 
     Examples
     --------
@@ -77,14 +81,21 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
     ('', 'the services need at least 5 GPUs')
     """
     counts = [pool.count for pool in demand.pools if pool.count is not None]
-    if len(counts) < len(demand.pools) or bound.gpus <= sum(counts):
+    if len(counts) < len(demand.pools):
+        return ""
+    if not demand.costs.counted:
+        bound = fleet_bounds(demand.replace(pools=tuple(replace(pool, cost=1.0) for pool in demand.pools)))[0]
+    if bound.cost <= sum(counts):
         return ""
     pools = ", ".join(f"{pool.count} {pool.gpu.name}" for pool in demand.pools)
-    return f"the services need at least {bound.gpus} GPUs ({bound.reason}); there are {pools}"
+    return f"the services need at least {bound.cost} GPUs ({bound.reason}); there are {pools}"
 
 
 class Relaxation:
-    """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds."""
+    """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds.
+
+    Prices are shares of the cost of the most costly GPU.
+    """
 
     def __init__(self, demand: Demand) -> None:
         if nowhere := demand.unservable():
@@ -92,7 +103,13 @@ class Relaxation:
             raise InputError(
                 Problem(f"services[{index}]", message.format(demand.services[index].name)) for index in nowhere
             )
-        self.kinds = InstanceTypes.of(demand)
+        self.kinds = kinds = InstanceTypes.of(demand)
+        self._costs = demand.costs
+        self._shares = demand.costs.shares[list(kinds.pools)]
+        counts = [demand.pools[pool].count for pool in kinds.pools]
+        # Of a single kind they say nothing about the cost, only whether there are enough.
+        limited = len(counts) > 1
+        self._counts = np.array([count if limited and count is not None else math.inf for count in counts])
         self.covers = Covers.of(demand, self.kinds)
         self._sample = self.covers
         if len(demand.services) > _SAMPLE:
@@ -100,57 +117,79 @@ class Relaxation:
             self._sample = self.covers.some(rows)
         dual, self.dual_prices = self._dual_bound()  # the prices of instances of each kind
         bounds = (self._compute_slices(), dual)
-        # on the number of GPUs, the best one first
-        self.bounds = tuple(sorted(bounds, key=lambda bound: (-bound.gpus, -bound.value)))
+        # on the cost of the GPUs, the best one first
+        self.bounds = tuple(sorted(bounds, key=lambda bound: (-bound.cost, -bound.value)))
+
+    def _bound(self, name: str, share: float, reason: str) -> FleetBound:
+        """Return the bound for a cost as a share of that of the most costly GPU."""
+        value = share * float(self._costs.largest)
+        least = self._costs.raised(value, _NOISE * max(float(self._costs.largest), value))
+        return FleetBound(name, max(least, 0), value, reason)
 
     def _compute_slices(self) -> FleetBound:
-        kinds = ((packer.gpu, profile) for packer in self.kinds.packers for profile in packer.profiles)
-        shares = np.array([profile.compute_slices / gpu.compute_slices for gpu, profile in kinds])
-        value = float(self.covers.least(shares).sum())
-        reason = "the fewest compute slices that serve each service, all together, as a number of GPUs"
-        return FleetBound("compute slices", _whole(value), value, reason)
+        shares = [
+            cost * profile.compute_slices / packer.gpu.compute_slices
+            for cost, packer in zip(self._shares, self.kinds.packers, strict=True)
+            for profile in packer.profiles
+        ]
+        value = float(self.covers.least(np.array(shares)).sum())
+        what = "as a number of GPUs" if self._costs.counted else "at their share of the cost of a GPU"
+        reason = f"the fewest compute slices that serve each service, all together, {what}"
+        return self._bound("compute slices", value, reason)
 
     def _dual_bound(self) -> tuple[FleetBound, Numbers]:
         """Return the bound for the best dual prices of instances that were found, and these prices.
 
-        Any dual prices will do at which no GPU is worth more than 1: then a deployment has at least as many GPUs as the
-        cheapest covers of all services cost together. Prices between the vertices of :attr:`Packer.weights` are such;
-        they are raised where the covers that they make cheapest ask for too much (multiplicative weights).
+        Any dual prices will do at which no GPU is worth more than it costs: then a deployment costs at least what the
+        cheapest covers of all services cost together. Prices between the vertices of :attr:`Packer.weights`, times the
+        cost of the GPU, are such; they are raised where the covers that they make cheapest ask for too much
+        (multiplicative weights). Where a pool has too few GPUs for these covers, a GPU may be worth a premium on top,
+        less which as many of them as there are may cost.
         """
         candidates = sorted(self._multiplicative_weights(), key=lambda entry: -entry[0])
         if self._sample is not self.covers:
             # What is best for the sample is about the best for all.
-            tried = [prices for _, prices in candidates[:_CANDIDATES]]
-            candidates = [(float(self.covers.least(prices).sum()), prices) for prices in tried]
-        value, prices = max(candidates, key=lambda entry: entry[0])
-        reason = "the least that serves each service, at prices at which no GPU holds more than one GPU's worth"
-        return FleetBound("instance prices", _whole(value), value, reason), prices
+            tried = [entry[1:] for entry in candidates[:_CANDIDATES]]
+            candidates = [(float(self.covers.least(prices).sum()) - less, prices, less) for prices, less in tried]
+        value, prices, less = max(candidates, key=lambda entry: entry[0])
+        worth = "one GPU's worth" if self._costs.counted else "it costs"
+        premium = ", but for a premium that the GPUs of the pools cost less together" if less else ""
+        reason = f"the least that serves each service, at prices at which no GPU holds more than {worth}{premium}"
+        return self._bound("instance prices", value, reason), prices
 
-    def _multiplicative_weights(self) -> Iterator[tuple[float, Numbers]]:
-        """Yield the costs of the cheapest covers of the sample at some dual prices, and these prices."""
-        kinds = self.kinds
+    def _multiplicative_weights(self) -> Iterator[tuple[float, Numbers, float]]:
+        """Yield what all services cost at least at some dual prices, judged by the sample, these prices, and premiums.
+
+        The latter are those of all GPUs that there are, which the cost is less already.
+        """
+        kinds, counts = self.kinds, self._counts
         logarithms = [np.zeros(len(packer.weights)) for packer in kinds.packers]
-        best, idle = -math.inf, 0
-        for round_ in range(_ROUNDS):
-            mixtures = [_softmax(entry) for entry in logarithms]
+        limited = np.isfinite(counts)
+        premiums = np.zeros(len(counts))
+        times = len(self.covers.shares) / len(self._sample.shares)
+        best, idle, patience = -math.inf, 0, _PATIENCE * (2 if limited.any() else 1)
+        for round_ in range(_ROUNDS * (4 if limited.any() else 1)):
+            worth = self._shares + premiums
+            mixtures = [share * _softmax(entry) for share, entry in zip(worth, logarithms, strict=True)]
             prices = np.concatenate([mix @ packer.weights for mix, packer in zip(mixtures, kinds.packers, strict=True)])
-            value = float(self._sample.least(prices).sum())
-            yield value, prices
-            idle = 0 if value > best * (1 + _GAIN) else idle + 1
+            less = float(premiums[limited] @ counts[limited])
+            value = times * float(self._sample.least(prices).sum()) - less
+            yield value, prices, less
+            idle = 0 if value > best + _GAIN * abs(best) else idle + 1
             best = max(best, value)
-            if idle > _PATIENCE or max(map(len, logarithms)) == 1:
+            if idle > patience or (max(map(len, logarithms)) == 1 and not limited.any()):
                 return
             asked = self._sample.cheapest(prices).sum(axis=0)
+            step = 1 / math.sqrt(round_ + 1)
             for at, (packer, part) in enumerate(zip(kinds.packers, kinds.parts, strict=True)):
                 loads = packer.weights @ asked[part]
-                logarithms[at] += _STEP / math.sqrt(round_ + 1) * (loads / max(loads.max(), 1.0) - 1)
+                logarithms[at] += _STEP * step * (loads / max(loads.max(), 1.0) - 1)
+                if limited[at]:
+                    lack = times * loads.max() - counts[at]
+                    premiums[at] = max(0.0, premiums[at] + _PREMIUM_STEP * step * lack / max(lack, counts[at]))
 
 
 def _softmax(logarithms: Numbers) -> Numbers:
     powers = np.exp(logarithms - logarithms.max())
     mixture: Numbers = powers / powers.sum()
     return mixture
-
-
-def _whole(value: float) -> int:
-    return math.ceil(value - _NOISE * max(1.0, value))

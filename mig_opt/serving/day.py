@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,9 +41,10 @@ class Day:
     margin : float
         Share by which rates may be higher than the table says: each step is planned for rates raised by it.
     creation_price : float
-        Price of a segment that begins in a change, in GPU-hours. A segment that is already there costs nothing.
+        Price of a segment that begins in a change, in hours of a GPU that costs 1. A segment that is already there
+        costs nothing.
     interruption_price : float
-        Price of an interrupted segment, in GPU-hours.
+        Price of an interrupted segment, in hours of such a GPU.
 
     Raises
     ------
@@ -122,13 +122,25 @@ class Day:
         return self.demand.replace(services=services) if services else None
 
     def cost(self, plan: DayPlan) -> float:
-        """Return the cost of a plan in GPU-hours, with the price of the segments that it creates and interrupts.
+        """Return the cost of a plan, GPU-hours if each GPU costs 1, with the price of what it creates and interrupts.
 
         It is exact but for the last rounding, so that a cost can meet a bound.
         """
-        gpu_hours = sum((gpus * hours for gpus, hours in zip(plan.gpus, self.hours, strict=True)), Fraction(0))
         created = plan.created * Fraction(as_decimal(self.creation_price))
-        return float(gpu_hours + created + plan.interrupted * Fraction(as_decimal(self.interruption_price)))
+        interrupted = plan.interrupted * Fraction(as_decimal(self.interruption_price))
+        return float(self._over_hours(self.costs(plan)) + created + interrupted)
+
+    def costs(self, plan: DayPlan) -> tuple[float, ...]:
+        """Return what the GPUs of each step of a plan cost in an hour."""
+        return tuple(deployment.cost(self.demand) for deployment in plan.deployments)
+
+    def over_hours(self, costs: Iterable[float]) -> float:
+        """Return the sum of the costs of all steps, each times its hours."""
+        return float(self._over_hours(costs))
+
+    def _over_hours(self, costs: Iterable[float]) -> Fraction:
+        spans = zip(costs, self.hours, strict=True)
+        return sum((Fraction(as_decimal(cost)) * hours for cost, hours in spans), Fraction(0))
 
     def clock(self, step: int) -> str:
         """Return the time at which a step begins, such as ``8:30``."""
@@ -201,45 +213,61 @@ class DayPlan:
 
 @dataclass(frozen=True, slots=True)
 class DayResult(Result[DayPlan]):
-    """Outcome of :func:`mig_opt.deploy_day`: its plan is a ``DayPlan``, its objective the cost in GPU-hours.
+    """Outcome of :func:`mig_opt.deploy_day`: its plan is a ``DayPlan``, its objective the cost.
 
-    The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
+    That is in GPU-hours if each GPU costs 1. The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
 
     Attributes
     ----------
     day : Day or None
         What was planned.
-    fewest_gpus : tuple of int
-        For each step a number of GPUs that no deployment falls below.
+    least_costs : tuple of float
+        For each step what the GPUs of no deployment cost less than: a number of GPUs if each costs 1.
     """
 
     day: Day | None = None
-    fewest_gpus: tuple[int, ...] = ()
+    least_costs: tuple[float, ...] = ()
 
     @property
     def objective(self) -> float | None:
-        """Cost of the plan in GPU-hours; None without a plan."""
+        """Cost of the plan; None without a plan."""
         return None if self.plan is None or self.day is None else self.day.cost(self.plan)
 
     @property
-    def gpu_hours_bound(self) -> float:
-        """GPU-hours that no plan falls below, whatever its changes: the fewest GPUs of each step times its hours."""
-        if self.day is None:
-            return 0.0
-        return float(sum(map(operator.mul, self.fewest_gpus, self.day.hours)))
+    def counted(self) -> bool:
+        """True if each GPU costs 1, so that costs are GPU-hours."""
+        return self.day is None or self.day.demand.costs.counted
+
+    @property
+    def fewest_gpus(self) -> tuple[int, ...] | None:
+        """For each step a number of GPUs that no deployment falls below; None where GPUs do not cost 1 each."""
+        return tuple(map(int, self.least_costs)) if self.counted else None
+
+    @property
+    def gpu_hours_bound(self) -> float | None:
+        """GPU-hours that no plan falls below, whatever its changes; None where GPUs do not cost 1 each."""
+        return self.hours_bound if self.counted else None
+
+    @property
+    def hours_bound(self) -> float:
+        """Cost that no plan falls below, whatever its changes: the least of each step times its hours."""
+        return 0.0 if self.day is None else self.day.over_hours(self.least_costs)
 
     def figures(self) -> Facts:
         """Return method, GPUs and GPU-hours, changes, cost and its lower bound."""
         plan, gap = self.plan, self.gap
-        if plan is None or gap is None:
+        if plan is None or gap is None or self.day is None:
             return [("method", self.method)]
-        least = f"at least {self.gpu_hours_bound:.6g} (fewest GPUs of each step)"
+        counted, spent = self.counted, self.day.over_hours(self.day.costs(plan))
+        unit, what = (" GPU-hours", "fewest GPUs") if counted else ("", "least cost")
+        least = f"at least {self.hours_bound:.6g} ({what} of each step)"
         return [
             ("method", self.method),
             ("GPUs", f"{min(plan.gpus)} to {max(plan.gpus)}"),
-            ("GPU-hours", f"{plan.gpu_hours:.6g}; {least}"),
+            ("GPU-hours", f"{plan.gpu_hours:.6g}{f'; {least}' * counted}"),
+            ("cost of GPUs", None if counted else f"{spent:.6g}; {least}"),
             ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
             ("interrupted", unclear(plural(plan.interrupted, "segment")) if plan.interrupted else good("none")),
-            ("cost", f"{self.objective:.6g} GPU-hours with the price of changes"),
-            ("lower bound", f"{self.lower_bound:.6g} GPU-hours: {self.reason}; gap {spelled_gap(gap)}"),
+            ("cost", f"{self.objective:.6g}{unit} with the price of changes"),
+            ("lower bound", f"{self.lower_bound:.6g}{unit}: {self.reason}; gap {spelled_gap(gap)}"),
         ]

@@ -20,6 +20,7 @@ from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
+from mig_opt.serving.costs import Costs
 from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
 
 ENOUGH = 1 - 5e-10
@@ -207,7 +208,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Demand:
-    """Services that have to be served with as few GPUs as possible.
+    """Services that have to be served with GPUs that cost as little as possible.
 
     Attributes
     ----------
@@ -252,6 +253,11 @@ class Demand:
 
     def _problems(self) -> Iterator[Problem]:
         yield from demand_problems(self.services or (), self.tables or (), self.pools or ())
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Costs of the GPUs of the pools."""
+        return Costs.of(pool.cost for pool in self.pools)
 
     @cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:

@@ -21,7 +21,12 @@ from mig_opt.rules.vocabulary import MOST_GPUS, Index, NullIs, Wanted
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.texts import plural
 
-_GOALS = {"gpus": "fewest GPUs", "compute slices": "fewest compute slices", "changes": "fewest changes"}
+_GOALS = {
+    "cost": "least cost",
+    "gpus": "fewest GPUs",
+    "compute slices": "fewest compute slices",
+    "changes": "fewest changes",
+}
 
 Unknown = Annotated[float, NullIs(0.0)]
 """A figure that is 0 where it is not known."""
@@ -147,7 +152,7 @@ class Deployment(Shown):
         return 1 - self.compute_slices / whole if whole else 0.0
 
     def figures(self, demand: Demand | None = None) -> Facts:
-        """Return GPUs, slices and fragmentation, and the slack if the demand is given."""
+        """Return GPUs, slices and fragmentation, and cost and slack if the demand is given."""
         used = {segment.gpu for segment in self.segments}
         kinds = Counter(self.model(gpu).name for gpu in used)
         each = f" ({', '.join(f'{count} x {kind}' for kind, count in kinds.items())})" if len(kinds) > 1 else ""
@@ -155,6 +160,7 @@ class Deployment(Shown):
         whole = sum(self.model(gpu).compute_slices for gpu in used)
         return [
             ("GPUs", f"{len(used)}{each}{idle}"),
+            ("cost", None if demand is None or demand.costs.counted else f"{self.cost(demand):.10g}"),
             ("slices", f"{self.compute_slices} of {whole} compute slices"),
             ("fragmentation", f"{self.external_fragmentation:.1%} external"),
             ("slack", None if demand is None else f"{self.internal_slack(demand):.1%} internal"),
@@ -219,9 +225,15 @@ class Deployment(Shown):
         here, there = ({segment.identity for segment in segments} for segments in (self.segments, other.segments))
         return len(here ^ there)
 
-    def goals(self, running: Deployment | None = None) -> tuple[int, int, int]:
-        """Return GPUs, compute slices and changes to what is running: the goals of a deployment in their order."""
-        return self.used_gpus, self.compute_slices, 0 if running is None else running.changes_to(self)
+    def cost(self, demand: Demand) -> float:
+        """Return what the GPUs with a segment cost together; those of a kind that no pool has cost nothing."""
+        kinds = Counter(self.model(gpu).name for gpu in {segment.gpu for segment in self.segments})
+        return demand.costs.total([kinds[pool.gpu.name] for pool in demand.pools])
+
+    def goals(self, demand: Demand, running: Deployment | None = None) -> tuple[float, int, int, int]:
+        """Return cost, GPUs, compute slices and changes to what is running: the goals in their order."""
+        changes = 0 if running is None else running.changes_to(self)
+        return self.cost(demand), self.used_gpus, self.compute_slices, changes
 
     def without_idle_gpus(self) -> Deployment:
         """Return the same deployment with its GPUs numbered anew, without those that have no segment."""
@@ -279,18 +291,21 @@ def check_deployments(**arguments: object) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeploymentResult(Shown, Result[Deployment]):
-    """Outcome of :func:`mig_opt.deploy`: the deployment that was found, and the lower bound of GPUs that was proven.
+    """Outcome of :func:`mig_opt.deploy`: the deployment that was found, and the lower bound of its cost.
 
-    The status is ``optimal`` if no deployment has fewer GPUs. The lower bound is 0 if none is known, or if there is no
-    deployment at all. ``proven`` has some of ``gpus``, ``compute slices`` and ``changes``.
+    The status is ``optimal`` if no deployment costs less. The lower bound is 0 if none is known, or if there is no
+    deployment at all. ``proven`` has some of ``cost``, ``gpus``, ``compute slices`` and ``changes``, the first only
+    where GPUs cost something else than 1.
 
     Attributes
     ----------
+    cost : float or None
+        What the GPUs with a segment cost together, their number if each costs 1; None without a deployment.
     demand : Demand or None
         The demand that was met, for pictures; None for a result from a file.
     """
 
-    lower_bound: int
+    cost: float | None = None
     demand: Demand | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
@@ -304,9 +319,9 @@ class DeploymentResult(Shown, Result[Deployment]):
         return None if self.plan is None else self.plan.used_gpus
 
     @property
-    def objective(self) -> int | None:
-        """GPUs with a segment; None without a deployment."""
-        return self.gpus
+    def objective(self) -> float | None:
+        """The cost; None without a deployment."""
+        return self.gpus if self.cost is None else self.cost
 
     @property
     def compute_slices(self) -> int | None:
@@ -316,11 +331,14 @@ class DeploymentResult(Shown, Result[Deployment]):
     def figures(self) -> Facts:
         """Return method, lower bound, the figures of the deployment, and what is proven."""
         known = self.lower_bound > 0 and self.status is not Status.INFEASIBLE
-        gpus, *shares = [("GPUs", None)] if self.plan is None else self.plan.figures(self.demand)
+        counted = self.objective == self.gpus if self.demand is None else self.demand.costs.counted
+        least = plural(int(self.lower_bound), "GPU") if counted else f"cost {self.lower_bound:.10g}"
+        gpus, cost, *shares = [("GPUs", None)] * 2 if self.plan is None else self.plan.figures(self.demand)
         return [
             ("method", self.method),
             gpus,
-            ("lower bound", f"{plural(self.lower_bound, 'GPU')}: {self.reason}" if known else None),
+            cost,
+            ("lower bound", f"{least}: {self.reason}" if known else None),
             *shares,
             ("proven", ", then ".join(_GOALS[goal] for goal in self.proven) or None),
         ]

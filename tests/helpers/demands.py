@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -57,6 +59,11 @@ def one_model(
     """Services of these rates that run the same model, on GPUs of one kind."""
     services = tuple(Service(name, 1.0, rate, "m", replicas) for name, rate in rates.items())
     return Demand(services, (flat_table("m", gpu, throughputs, memory, 8),), (GpuPool(gpu, count),))
+
+
+def control_for(demand: Demand, options: RunOptions | None = None) -> Control[Deployment]:
+    """A control that judges deployments of a demand, for methods that are called directly."""
+    return Control(options, judge=lambda deployment: deployment.goals(demand))
 
 
 def places(deployment: Deployment | None) -> list[list[str]]:

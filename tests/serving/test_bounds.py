@@ -17,13 +17,13 @@ def test_prices_see_what_slices_do_not() -> None:
     """Four services with a 4g each: 16 slices would fit on three GPUs, but a GPU takes only one 4g."""
     names = ("a", "b", "c", "d")
     demand = demand_of(dict.fromkeys(names, 40.0), {name: {4: 40.0} for name in names})
-    bounds = {bound.name: bound.gpus for bound in fleet_bounds(demand)}
+    bounds = {bound.name: bound.cost for bound in fleet_bounds(demand)}
     assert bounds == {"compute slices": 3, "instance prices": 4}
 
 
 @pytest.mark.parametrize(("name", "gpus"), [("s1", 2), ("s2", 3), ("s3", 5), ("s4", 7), ("s5", 12), ("s6", 15)])
 def test_bounds_of_the_scenarios_are_their_optima(name: str, gpus: int) -> None:
-    assert fleet_bounds(load(f"parvagpu-{name}"))[0].gpus == gpus
+    assert fleet_bounds(load(f"parvagpu-{name}"))[0].cost == gpus
 
 
 def test_a_service_that_nothing_serves_has_no_bound() -> None:
@@ -37,7 +37,7 @@ def test_a_service_that_nothing_serves_has_no_bound() -> None:
 @given(demands(max_services=3, gpus=(A100, A30)))
 @settings(max_examples=25, deadline=None)
 def test_no_bound_is_above_the_fewest_gpus(demand: Demand) -> None:
-    best = max(bound.gpus for bound in fleet_bounds(demand))
+    best = max(bound.cost for bound in fleet_bounds(demand))
     if best <= 4:
         fewest = fewest_gpus(demand, best + 1)
         assert fewest is None or fewest >= best

@@ -1,8 +1,8 @@
 """A first plan for a day: the cheapest path through deployments that are good for some steps in a row.
 
-For each step, and for the greatest rates of several steps in a row, there is a deployment of fewest GPUs. Each of them
-may be used in every step whose rates it serves. The path through the steps that costs least in GPU-hours and new
-segments, by their numbers alone, is found by dynamic programming.
+For each step, and for the greatest rates of several steps in a row, there is a deployment of least cost. Each of them
+may be used in every step whose rates it serves. The path through the steps that costs least in GPUs and new segments,
+by their numbers alone, is found by dynamic programming.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ def packed(problem: DayProblem, counts: Counts) -> Deployment:
 
 
 class Pool:
-    """Numbers of segments of deployments, each with its GPUs; first of all none on none."""
+    """Numbers of segments of deployments, each with the cost of its GPUs; first of all none on none."""
 
     def __init__(self, problem: DayProblem) -> None:
         self._problem = problem
         self._keys = sorted(problem.most)
-        self._gpus = {(0,) * len(self._keys): 0}
+        self._costs = {(0,) * len(self._keys): 0.0}
 
     def add(self, deployment: Deployment) -> None:
-        """Add the numbers of segments of a deployment, and of its GPUs."""
+        """Add the numbers of segments of a deployment, and what its GPUs cost."""
         counts = counts_of(self._problem, deployment)
         row = tuple(counts.get(key, 0) for key in self._keys)
-        self._gpus[row] = min(self._gpus.get(row, deployment.used_gpus), deployment.used_gpus)
+        cost = deployment.cost(self._problem.peak)
+        self._costs[row] = min(self._costs.get(row, cost), cost)
 
     def add_longer(self, fewest: Callable[[Demand], Deployment | None], *, enough: Callable[[], bool]) -> None:
         """Add deployments for several steps in a row, until that is ``enough``.
 
-        Longer and longer rows are tried, as long as they take no more GPUs than their steps do.
+        Longer and longer rows are tried, as long as they cost no more than their steps do.
         """
         steps = self._problem.day.steps
         for begin in range(steps):
@@ -69,15 +70,16 @@ class Pool:
                     break
                 demand = self._problem.day.peak(row)
                 found = None if demand is None else fewest(demand)
-                if found is None or found.used_gpus > max(self._problem.fewest[step] for step in row):
+                most = float(max(self._problem.least[step] for step in row))
+                if found is None or found.cost(self._problem.peak) > most:
                     break
                 self.add(found)
 
     def path(self) -> list[Counts]:
         """Return the numbers of segments for each step that cost least together."""
         problem, keys = self._problem, self._keys
-        rows = np.array(list(self._gpus), dtype=np.int64).reshape(len(self._gpus), len(keys))
-        gpus = np.array(list(self._gpus.values()), dtype=float)
+        rows = np.array(list(self._costs), dtype=np.int64).reshape(len(self._costs), len(keys))
+        costs = np.array(list(self._costs.values()), dtype=float)
         created = np.maximum(rows[None] - rows[:, None], 0).sum(axis=2) * float(problem.creation_price)
         cost = np.zeros(len(rows))
         back: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
@@ -86,7 +88,7 @@ class Pool:
                 together = cost[:, None] + created
                 back.append(together.argmin(axis=0))
                 cost = together.min(axis=0)
-            cost = cost + np.where(self._serves(rows, step), gpus * float(problem.day.hours[step]), np.inf)
+            cost = cost + np.where(self._serves(rows, step), costs * float(problem.day.hours[step]), np.inf)
         chosen = [int(cost.argmin())]
         for best in reversed(back):
             chosen.append(int(best[chosen[-1]]))

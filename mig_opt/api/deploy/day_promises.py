@@ -126,9 +126,9 @@ def deploy_day_with_promise(
     def make_result(*, plan: DayPlan | None, **known: Any) -> DayPromiseResult:
         steps = () if plan is None else zip(day.demands, plan.deployments, strict=True)
         simulations = tuple(None if asked is None else search.trials.shown(asked, own) for asked, own in steps)
-        fewest = (0,) * day.steps if search.first is None else search.first.fewest_gpus
+        least = (0,) * day.steps if search.first is None else search.first.least_costs
         return DayPromiseResult(
-            plan=plan, day=day, fewest_gpus=fewest, promise=promise, simulations=simulations, **known
+            plan=plan, day=day, least_costs=least, promise=promise, simulations=simulations, **known
         )
 
     return run(

@@ -1,6 +1,6 @@
 """The search for a plan of a day with lookahead: numbers of segments first, then their places, then the changes.
 
-1. The fewest GPUs of each step are proven by themselves; with the hours they bound the GPU-hours of every plan.
+1. The least cost of each step is proven by itself; with the hours they bound the cost of every plan.
 2. A path through deployments that are good for several steps (:mod:`mig_opt.api.deploy.day_paths`) is the first plan.
 3. Programs for the numbers of segments improve it, some steps at a time; a day of a dozen steps is one such program.
 4. The numbers get places step by step, with the fewest new segments. Where all GPUs are needed numbers and places are
@@ -49,7 +49,7 @@ _NEARLY_PROVEN = 1e-9
 
 
 def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult | None] | None:
-    """Return a deployment of fewest GPUs for each step, None where nothing is asked for; None if there is none.
+    """Return a deployment of least cost for each step, None where nothing is asked for; None if there is none.
 
     Why there is none is reported.
     """
@@ -191,11 +191,11 @@ class DaySearch:
     def _bound(self, spans: Sequence[range], share: float) -> None:
         """Prove a lower bound by spans that share their end steps."""
         problem, day, control = self._problem, self._day, self._control
-        # The changes of a span come on top of the fewest GPUs of its steps.
-        total = sum((count * hours for count, hours in zip(problem.fewest, day.hours, strict=True)), start=Fraction(0))
+        # The changes of a span come on top of the least cost of its steps.
+        total = sum((cost * hours for cost, hours in zip(problem.least, day.hours, strict=True)), start=Fraction(0))
         for at, span in enumerate(spans):
             weights = [day.hours[step] / (2 if self._shared(step, span) else 1) for step in span]
-            least = sum((problem.fewest[step] * hours for step, hours in zip(span, weights, strict=True)), Fraction(0))
+            least = sum((problem.least[step] * hours for step, hours in zip(span, weights, strict=True)), Fraction(0))
             found = best_counts(
                 problem,
                 span,
@@ -335,19 +335,20 @@ class DaySearch:
         return tuple(found), tuple(sorted(more))
 
     def _least_with_more(self, gpus: Sequence[str]) -> float:
-        """Return GPU-hours that no plan falls below that uses more GPUs of some kind than these in some step.
+        """Return a cost that no plan falls below that uses more GPUs of some kind than these in some step.
 
         All other plans are possible with these GPUs: one that begins to be used can be one that is idle.
         """
-        there, steps = Counter(gpus), list(zip(self._problem.fewest, self._day.hours, strict=True))
-        least = sum((fewest * hours for fewest, hours in steps), start=Fraction(0))
+        problem, there = self._problem, Counter(gpus)
+        steps = list(zip(problem.least, self._day.hours, strict=True))
+        total = sum((least * hours for least, hours in steps), start=Fraction(0))
         more = (
-            hours * max(there[pool.gpu.name] + 1 - fewest, 0)
-            for pool in self._problem.pools
+            hours * max((there[pool.gpu.name] + 1) * cost - least, Fraction(0))
+            for pool, cost in zip(problem.pools, problem.costs.each, strict=True)
             if pool.count is None or pool.count > there[pool.gpu.name]
-            for fewest, hours in steps
+            for least, hours in steps
         )
-        return min((float(least + each) for each in more), default=math.inf)
+        return min((float(total + each) for each in more), default=math.inf)
 
     def _worst(self, length: int) -> tuple[int, range] | None:
         """Return the steps where most segments are interrupted, then where most begin, with how many are interrupted.

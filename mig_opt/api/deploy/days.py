@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, Unpack
 
@@ -45,7 +44,7 @@ def deploy_day(
 ) -> DayResult:
     """Find a deployment for each step of a day, and plan the changes between them, at the least cost.
 
-    The cost is GPU-hours and a price for each segment that a change creates or interrupts. A deployment answers the
+    The cost is that of the GPUs, GPU-hours if each costs 1, and a price for each segment that a change creates or interrupts. A deployment answers the
     rates of its step; in each change no service gets less than it needs, which is what it has before the change but at
     most its rate afterwards, unless an interruption cannot be avoided: that has its price, too.
 
@@ -61,9 +60,9 @@ def deploy_day(
     margin : float
         Forecast error: every rate may be higher by this share.
     creation_price, interruption_price : float
-        Prices of a segment that is created and of one that is interrupted, in GPU-hours.
+        Prices of a segment that is created and of one that is interrupted, in hours of a GPU that costs 1.
     lookahead : bool
-        False to plan each step for itself also with ``exact``: fewest GPUs, then fewest compute slices, then fewest
+        False to plan each step for itself also with ``exact``: least cost, fewest GPUs, then fewest compute slices, then fewest
         changes.
     time_limit : float, optional
         Seconds; None for as long as it takes.
@@ -106,8 +105,8 @@ def deploy_day(
         alone.extend(serving_alone(day, control) or ())
         if not alone:
             return
-        bound = float(sum(map(operator.mul, _fewest(day, alone), day.hours)))
-        control.raise_bound(bound, "the fewest GPUs of each step times its hours")
+        what = "the fewest GPUs" if demand.costs.counted else "the least cost"
+        control.raise_bound(day.over_hours(_least(day, alone)), f"{what} of each step times its hours")
         if chosen is _LOOKAHEAD and day.at_peak is not None:
             DaySearch(day, control, alone).run()
         else:
@@ -116,7 +115,7 @@ def deploy_day(
                 control.report_plan(Changes(day, control).plan(found))
 
     def make_result(**known: Any) -> DayResult:
-        return DayResult(day=day, fewest_gpus=_fewest(day, alone), **known)
+        return DayResult(day=day, least_costs=_least(day, alone), **known)
 
     return run(
         control,
@@ -135,8 +134,8 @@ def day_method(method: str, *, lookahead: bool) -> Method:
     return _LOOKAHEAD if lookahead and chosen.name == "exact" else chosen
 
 
-def _fewest(day: Day, alone: Sequence[DeploymentResult | None]) -> tuple[int, ...]:
-    """Return for each step the number of GPUs that is proven to be needed."""
+def _least(day: Day, alone: Sequence[DeploymentResult | None]) -> tuple[float, ...]:
+    """Return for each step the cost of GPUs that is proven to be needed."""
     found = [0 if result is None else result.lower_bound for result in alone]
     return tuple(found or [0] * day.steps)
 

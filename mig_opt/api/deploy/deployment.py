@@ -33,10 +33,10 @@ def deploy(
     initial: Deployment | None = None,
     **options: Unpack[RunKeywords],
 ) -> DeploymentResult:
-    """Find a deployment of fewest GPUs that serves every service in time.
+    """Find a deployment of least cost that serves every service in time: of fewest GPUs, if each costs 1.
 
-    Among deployments of as few GPUs, ``exact`` looks for one of fewest compute slices, and among these for one of
-    fewest changes to what is running.
+    Among deployments of the least cost, ``exact`` looks for one of fewest GPUs, among those for one of fewest compute
+    slices, and among these for one of fewest changes to what is running.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def deploy(
     initial : Deployment, optional
         Where the run begins, a valid deployment: the result is no worse. Unlike ``running`` it need not be kept to.
     **options
-        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the number
-        of GPUs; with a ``gap`` of 0, fewer compute slices and changes are looked for even where no deployment has fewer
-        GPUs. The methods of today have one thread.
+        The other :class:`~mig_opt.method.options.RunOptions`, as for :func:`mig_opt.solve`. The objective is the cost
+        of the GPUs; with a ``gap`` of 0, fewer GPUs, compute slices and changes are looked for even where no deployment
+        costs less. The methods of today have one thread.
 
     Returns
     -------
@@ -105,13 +105,14 @@ def deploy(
         check_size(demand)
     control = Control[Deployment](
         settings,
-        judge=lambda deployment: deployment.goals(running),
+        judge=lambda deployment: deployment.goals(demand, running),
         adjust=None if running is None or retained is not None else functools.partial(align, running),
     )
 
-    def make_result(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
-        proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
-        return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, demand=demand, **known)
+    def make_result(*, status: Status, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
+        least = "gpus" if demand.costs.counted else "cost"
+        proven = proven or ((least,) if status is Status.OPTIMAL else ())
+        return DeploymentResult(status=status, proven=proven, cost=control.objective, demand=demand, **known)
 
     return run(
         control,
@@ -209,7 +210,7 @@ def _work(
         return
     relaxation = Relaxation(demand)
     best = relaxation.bounds[0]
-    control.raise_bound(best.gpus, best.reason)
+    control.raise_bound(best.cost, best.reason)
     lacking = shortage(demand, best)
     if lacking:
         control.report_infeasible(lacking)

@@ -45,8 +45,8 @@ _LEAST_STEP = 0.5
 class PromiseResult(DeploymentResult):
     """Outcome of :func:`mig_opt.deploy_with_promise`.
 
-    The lower bound, and the status ``optimal``, hold under the capacities: fewer GPUs do not have instances whose
-    capacities add up to every rate. That the deployment keeps the promise is not proven but simulated.
+    The lower bound, and the status ``optimal``, hold under the capacities: GPUs that cost less do not have instances
+    whose capacities add up to every rate. That the deployment keeps the promise is not proven but simulated.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class PromiseResult(DeploymentResult):
     capacities : tuple of Capacity
         Rate up to which each way to serve a service keeps the promise.
     headroom : float or None
-        For a heuristic: share by which rates were raised for it, if that took fewer GPUs than capacities.
+        For a heuristic: share by which rates were raised for it, if that cost less than capacities.
     """
 
     promise: Promise | None = None
@@ -71,10 +71,14 @@ class PromiseResult(DeploymentResult):
         """Sentence about what is proven and what was simulated; empty without a deployment."""
         if self.simulation is None or self.promise is None:
             return ""
-        kept = f"{plural(self.gpus or 0, 'GPU')}, p{100 * self.promise.share:g} kept in simulation"
+        counted = self.demand is None or self.demand.costs.counted
+        cost = "" if counted else f" at a cost of {self.objective:.10g}"
+        kept = f"{plural(self.gpus or 0, 'GPU')}{cost}, p{100 * self.promise.share:g} kept in simulation"
+        if self.lower_bound == self.objective and not counted:
+            return f"{kept}; proven least under the capacities"
         if self.lower_bound == self.gpus and self.lower_bound > 1:
             return f"{kept}; {self.lower_bound - 1} proven too few under the capacities"
-        return f"{kept}; at least {self.lower_bound} under the capacities"
+        return f"{kept}; at least {self.lower_bound:.10g} under the capacities"
 
     def figures(self) -> Facts:
         """Return the figures of the deployment, what was promised, how late requests were, and what is claimed."""
@@ -100,7 +104,7 @@ def deploy_with_promise(
     time_limit: float | None = None,
     seed: int = 0,
 ) -> PromiseResult:
-    """Find a deployment of fewest GPUs with which a share of the requests of every service is in time.
+    """Find a deployment of least cost with which a share of the requests of every service is in time.
 
     Parameters
     ----------
@@ -110,9 +114,9 @@ def deploy_with_promise(
         The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
     method : str
         One of :func:`mig_opt.methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
-        in place of them; the fewest GPUs with which the promise is kept count. ``exact`` never needs more GPUs.
+        in place of them; the least cost at which the promise is kept counts. ``exact`` never costs more.
     incumbents : iterable of Deployment
-        Deployments that may be enough, from wherever they are: one with fewer GPUs is taken if it keeps the promise.
+        Deployments that may be enough, from wherever they are: one that costs less is taken if it keeps the promise.
     time_limit : float, optional
         Seconds, the simulations included as far as they can be cut short; by default there is no limit.
     seed : int
@@ -146,12 +150,13 @@ def deploy_with_promise(
     trials = PromiseTrials(promise, options.seed)
     search = _Search(demand, promise, chosen, trials=trials, options=options, running=running)
 
-    def make_result(*, status: Status, plan: Deployment | None, lower_bound: float, **known: Any) -> PromiseResult:
-        known["proven"] = ("gpus",) if status is Status.OPTIMAL else ()
+    def make_result(*, status: Status, plan: Deployment | None, **known: Any) -> PromiseResult:
+        least = "gpus" if demand.costs.counted else "cost"
+        known["proven"] = (least,) if status is Status.OPTIMAL else ()
         return PromiseResult(
             status=status,
             plan=plan,
-            lower_bound=int(lower_bound),
+            cost=search.control.objective,
             demand=demand,
             promise=promise,
             simulation=None if plan is None else trials.shown(demand, plan),
@@ -182,15 +187,15 @@ class _Search:
         trials: PromiseTrials,
         options: RunOptions,
         running: Deployment | None,
-        fewer_than: float = math.inf,
+        less_than: float = math.inf,
     ) -> None:
         self._demand, self._promise, self._method, self._running = demand, promise, method, running
-        self._trials, self._fewer_than = trials, fewer_than
-        self.control = Control[Deployment](options, judge=lambda deployment: deployment.goals(running))
+        self._trials, self._less_than = trials, less_than
+        self.control = Control[Deployment](options, judge=lambda deployment: deployment.goals(demand, running))
         self.tables: CapacityTables | None = None
         self.headroom: float | None = None  # with which the best deployment was found
         self._last: DeploymentResult | None = None
-        self._floor = 0
+        self._floor = 0.0
 
     def run(self, incumbents: Sequence[Deployment]) -> None:
         """Search, and report what is known in the end, also after Ctrl-C."""
@@ -204,7 +209,7 @@ class _Search:
         finally:
             last = self._last
             bound = max(self._floor, 0 if last is None else last.lower_bound)
-            self.control.raise_bound(min(bound, self._best_gpus))
+            self.control.raise_bound(min(bound, self._best_cost))
             if self.control.plan is not None:
                 reason = "" if last is None else last.reason
             self.control.infeasible = last is None or last.status is Status.INFEASIBLE
@@ -216,13 +221,13 @@ class _Search:
 
     @property
     def _done(self) -> bool:
-        """True if there are no fewer GPUs even for the throughputs."""
-        return self._best_gpus <= self._floor
+        """True if none costs less even for the throughputs."""
+        return self._best_cost <= self._floor
 
     def search(self, incumbents: Sequence[Deployment] = ()) -> str:
         """Search; return why nothing was found, if that is so."""
         self.tables = tables = CapacityTables(usable(self._demand, self._method.name), self._promise)
-        self._floor = fleet_bounds(self._demand)[0].gpus
+        self._floor = fleet_bounds(self._demand)[0].cost
         if too_many := why_too_many(tables.demand()):
             return f"with the capacities of the promise: {too_many}"
         reason = self._with_capacities(tables)
@@ -230,20 +235,20 @@ class _Search:
         if exact:
             self._raise_capacities(tables)
         for incumbent in incumbents:
-            if incumbent.used_gpus < self._best_gpus:
+            if incumbent.cost(self._demand) < self._best_cost:
                 self._try(incumbent)
         if exact:
             self._try_rivals()
         elif not (self._done or self.control.expired):
             most = self._with_headroom()
             reason = f"{reason}; nor is the promise kept with rates raised by {most:.0%}"
-        if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
+        if exact and self._last is not None and self._best_cost < self._last.lower_bound:
             # With capacities with which that deployment is enough there may be a better one still.
             self._raise_capacities(tables)
         return reason
 
     def _try_rivals(self) -> None:
-        """Take what a heuristic finds under the same promise, if it needs fewer GPUs; others are not simulated."""
+        """Take what a heuristic finds under the same promise, if it costs less; others are not simulated."""
         for rival in (method for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
             if self._done or self.control.expired:
                 return
@@ -256,16 +261,16 @@ class _Search:
                 trials=self._trials,
                 options=RunOptions(**self.control.inner(0.5)),
                 running=self._running,
-                fewer_than=self._best_gpus,
+                less_than=self._best_cost,
             )
             search.search()
             if search.control.plan is not None:
                 self._keep(search.control.plan, search.headroom)
 
     @property
-    def _best_gpus(self) -> float:
-        """GPUs of the best deployment, or those that it has to be below if there is none."""
-        return self._fewer_than if self.control.objective is None else self.control.objective
+    def _best_cost(self) -> float:
+        """Cost of the best deployment, or the one that it has to be below if there is none."""
+        return self._less_than if self.control.objective is None else self.control.objective
 
     def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
         """Take a deployment that keeps the promise, if it is valid and the best so far."""
@@ -285,7 +290,7 @@ class _Search:
             if result.deployment is None:
                 reason = result.reason or "the method found no deployment"
                 return "; ".join([f"with the capacities of the promise: {reason}", *tables.why_little()])
-            if result.deployment.used_gpus >= self._best_gpus:
+            if result.deployment.cost(self._demand) >= self._best_cost:
                 return ""
             deployment = tables.with_throughputs(result.deployment)
             late = self._trials.late(self._demand, deployment)
@@ -300,9 +305,9 @@ class _Search:
         return f"the promise was not kept by {', '.join(broken)} after {_ROUNDS} corrections of the capacities"
 
     def _raise_capacities(self, tables: CapacityTables) -> None:
-        """Look for fewer GPUs with capacities that are higher where the best deployment keeps the promise beyond.
+        """Look for less cost with capacities that are higher where the best deployment keeps the promise beyond.
 
-        It is enough for them itself, so they prove no more GPUs than it has.
+        It is enough for them itself, so they prove no more than it costs.
         """
         if (deployment := self.control.plan) is None or self._done or self.control.expired:
             return
@@ -327,13 +332,13 @@ class _Search:
         return most
 
     def _enough(self, steps: int) -> bool:
-        """Return True if the promise is kept with some headroom, or no fewer GPUs are needed than are known."""
+        """Return True if the promise is kept with some headroom, or nothing is found that costs less than is known."""
         share = steps / _STEPS_OF_HEADROOM
         raised = self._demand.with_headroom(share)
         if why_too_many(raised):
             return True
         found = self._deployed(raised).deployment
-        return found is None or found.used_gpus >= self._best_gpus or self._try(found, share)
+        return found is None or found.cost(self._demand) >= self._best_cost or self._try(found, share)
 
     def _try(self, deployment: Deployment, headroom: float | None = None) -> bool:
         """Keep a deployment if its simulation keeps the promise; return whether it does."""

@@ -156,14 +156,15 @@ def _facts(result: DayResult) -> Facts:
 
 def _changes(result: DayResult, plan: DayPlan) -> Table:
     rows = []
+    costs = plan.gpus if result.day is None else result.day.costs(plan)
     for step in plan.changed[:MOST_ROWS]:
         change = plan.changes[step - 1]
         services = dict.fromkeys(one.service for entry in change.steps for one in (entry.begins, entry.ends) if one)
         rows.append(
             [
                 clock_text(plan.times[step]),
-                f"{plan.gpus[step - 1]} -> {plan.gpus[step]}",
-                str(result.fewest_gpus[step]),
+                f"{costs[step - 1]:.6g} -> {costs[step]:.6g}",
+                f"{result.least_costs[step]:.6g}",
                 str(sum(one.begins is not None for one in change.steps)),
                 str(sum(one.ends is not None for one in change.steps)),
                 str(len(change.interrupted)),
@@ -171,7 +172,16 @@ def _changes(result: DayResult, plan: DayPlan) -> Table:
                 ", ".join(services),
             ]
         )
-    columns = ["time", ">GPUs", ">least", ">begin", ">end", ">cut", ">seconds", "/services"]
+    columns = [
+        "time",
+        ">GPUs" if result.counted else ">cost",
+        ">least",
+        ">begin",
+        ">end",
+        ">cut",
+        ">seconds",
+        "/services",
+    ]
     notes = ["begin, end, cut: segments that begin, end, and are interrupted."]
     return Table(columns, rows, joined([*notes, *first_of(len(plan.changed), "changes", "; --json has all.")]))
 
@@ -181,6 +191,7 @@ def _data(result: DayResult) -> dict[str, Any]:
     from mig_opt.files.serving.deployments import DEPLOYMENT
 
     plan = result.plan
+    costs = () if plan is None or result.day is None else result.day.costs(plan)
     steps = (
         []
         if plan is None
@@ -189,7 +200,9 @@ def _data(result: DayResult) -> dict[str, Any]:
                 "begin_s": plan.times[step],
                 "end_s": plan.times[step + 1],
                 "gpus": deployment.used_gpus,
-                "fewest_gpus": result.fewest_gpus[step],
+                "fewest_gpus": None if result.fewest_gpus is None else result.fewest_gpus[step],
+                "cost": costs[step],
+                "least_cost": result.least_costs[step],
                 "change": change_document(plan.changes[step - 1]) if step else None,
                 "deployment": DEPLOYMENT.document(deployment),
             }

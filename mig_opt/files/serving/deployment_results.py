@@ -36,10 +36,10 @@ def deployment_result_summary(result: DeploymentResult, demand: Demand | None = 
     document = DEPLOYMENT_RESULT.document(result)
     shares = {} if demand is None else deployment_shares(demand, result.deployment)
     keys = DEPLOYMENT_RESULT.keys
-    return {**{key: document[key] for key in keys[:5]}, **shares, **{key: document[key] for key in keys[5:7]}}
+    return {**{key: document[key] for key in keys[:6]}, **shares, **{key: document[key] for key in keys[6:8]}}
 
 
-_KEYS = "status method gpus lower_bound compute_slices runtime_s deployment reason proven seed versions"
+_KEYS = "status method gpus cost lower_bound compute_slices runtime_s deployment reason proven seed versions"
 DEPLOYMENT_RESULT = FileKind(
     "deployment-result",
     DeploymentResult,
@@ -55,7 +55,11 @@ DEPLOYMENT_RESULT = FileKind(
     tuple(_KEYS.split()),
     {
         "gpus": Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")],
-        "lower_bound": Annotated[int, Field(description="No deployment has fewer GPUs; 0 if that is not known.")],
+        "cost": Annotated[
+            float | None,
+            Field(description="Cost of these GPUs, their number if each costs 1; null without a deployment."),
+        ],
+        "lower_bound": Annotated[float, Field(description="No deployment costs less; 0 if that is not known.")],
         "compute_slices": Annotated[
             int | None, Field(description="Compute slices of all segments; null without a deployment.")
         ],

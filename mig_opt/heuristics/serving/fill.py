@@ -1,6 +1,6 @@
 """GPUs that are filled segment after segment, and plans for GPUs of several kinds by methods that plan for one.
 
-A service belongs to the kind of GPU of which it needs the smallest share. If there are not enough of a kind, the GPUs
+A service belongs to the kind of GPU of which it needs the share that costs least. If there are not enough of a kind, the GPUs
 with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left to the
 kind that is next best for the service. As this may spread services over more kinds than is good, every kind is tried as
 the first choice of all services as well. The plainest such method, ``first-fit``, is here.
@@ -274,14 +274,14 @@ def deployment_of(
 
 
 def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
-    """Yield for each service its pools, best first: by the share of a GPU that it needs, then each as first choice."""
+    """Yield for each service its pools, best first: by the cost of what it needs, then each as first choice."""
     own = []
     for options in demand.options:
         most: defaultdict[int, float] = defaultdict(float)
         for option in options:
             gpu = demand.pools[option.pool].gpu
             most[option.pool] = max(most[option.pool], throughput_per_slice(gpu, option) * gpu.compute_slices)
-        own.append(tuple(sorted(most, key=lambda pool: -most[pool])))
+        own.append(tuple(sorted(most, key=lambda pool: (demand.pools[pool].cost / most[pool], -most[pool]))))
     yield own
     seen = [own]
     for first in range(len(demand.pools)):

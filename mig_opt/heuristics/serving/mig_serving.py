@@ -12,6 +12,7 @@ share that it takes from what is not served yet, so that nothing is gained by se
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -41,8 +42,8 @@ def mig_serving_fast(demand: Demand, control: Control[Deployment]) -> None:
     A score is a sum over instances, so each instance of the best configuration has the service of which it serves the
     largest share, weighted: no configuration has to be left out of the search, however many services it mixes. If
     scores are equal, the one with fewer compute slices in use is better. The paper has one kind of GPU and no replicas:
-    here kinds compete at every step, as long as there are GPUs left of them (if there are not enough, nothing is
-    offered), and what a service lacks is the larger of two shares, that of its rate and that of its replicas. There is
+    here kinds compete at every step, by their score for their cost, as long as there are GPUs left of them (if there
+    are not enough, nothing is offered), and what a service lacks is the larger of two shares, that of its rate and that of its replicas. There is
     one deployment, so limits come into effect only after it.
     """
     _fill(demand, control, capped=False)
@@ -84,7 +85,7 @@ class _Lack:
 class _Configuration:
     """Instances of a GPU with their services, and what the services lack then."""
 
-    rank: tuple[float, int]
+    rank: tuple[float, float, int]
     held: list[tuple[PlannedSegment, Placement]]
     lacks: dict[int, _Lack]
 
@@ -147,7 +148,9 @@ class _Market:
                 held.append((PlannedSegment(service, option), placement))
                 score -= loss
                 slices += placement.profile.compute_slices
-        return _Configuration((round(score, _SCORE_DIGITS), -slices), held, lacks)
+        score = round(score, _SCORE_DIGITS)
+        cost = self._demand.pools[pool].cost
+        return _Configuration((score / cost if cost else math.inf, score, -slices), held, lacks)
 
     def _best_bid(self, key: tuple[int, Profile], lacks: dict[int, _Lack]) -> _Bid:
         """Return who should have an instance, if some services lack only ``lacks`` by now."""

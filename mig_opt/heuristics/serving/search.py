@@ -33,9 +33,14 @@ _IDLE_ROUNDS_FOR_SLICES = 3
 _FEW_TIMES = 3
 """Times that a move is better made one by one, with others in between."""
 
-_NOISE = 1e-9
+_NOISE, _DIGITS = 1e-9, 9
 _PRICE_OF_LACKING_GPU = 100.0
 """Price of a GPU that the pool does not have."""
+
+_LEAST_SHARE = 0.02
+"""Least dual price of an instance, as a share of its part of a GPU."""
+_SHARE_OF_WHOLE = 0.3
+"""Weight of what whole GPUs cost beside what parts of them do."""
 
 _SECONDS_PER_SERVICE = 1.7e-4
 """Work of a descent, measured on the demands of ParvaGPU."""
@@ -47,15 +52,21 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
     Every service needs an option; ``relaxation`` is that of the demand, if it is known already.
     """
     relaxation = relaxation or Relaxation(demand)
-    kinds, covers, dual_prices = relaxation.kinds, relaxation.covers, relaxation.dual_prices
+    kinds, covers = relaxation.kinds, relaxation.covers
+    shares = [one.compute_slices / packer.gpu.compute_slices for packer in kinds.packers for one in packer.profiles]
+    # Of GPUs that cost nothing fewer are better, too.
+    dual_prices = np.maximum(relaxation.dual_prices, _LEAST_SHARE * np.array(shares))
     limits = np.array([demand.pools[pool].count or math.inf for pool in kinds.pools])
-    state = _State(covers, kinds, limits, covers.cheapest(dual_prices))
+    costs = demand.costs.shares[list(kinds.pools)]
+    state = _State(covers, kinds, limits, costs, covers.cheapest(dual_prices))
+    # The least cost in the unit of the state, the cost of the most costly GPU.
+    target = control.lower_bound / float(demand.costs.largest)
     rng = np.random.default_rng(control.seed)
-    best = (math.inf, math.inf)
+    best = (math.inf, math.inf, math.inf)
     best_counts = state.counts.copy()
     idle = 0
     while True:
-        state.descend(control)
+        state.descend(control, target)
         control.spend(_SECONDS_PER_SERVICE * len(demand.services))
         cost = state.cost()
         if cost < best:
@@ -65,7 +76,7 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
                 control.report_plan(assembled(demand, kinds, state.counts))
         else:
             idle += 1
-        idle_rounds = _IDLE_ROUNDS_FOR_SLICES if best[0] <= control.lower_bound else _IDLE_ROUNDS
+        idle_rounds = _IDLE_ROUNDS_FOR_SLICES if best[0] <= target + _NOISE else _IDLE_ROUNDS
         if control.expired or idle > idle_rounds:
             return
         state.restart(best_counts, dual_prices * rng.uniform(0.85, 1.15, kinds.count), rng)
@@ -74,10 +85,11 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
 class _State:
     """Counts of segments, and what every move would make of them."""
 
-    def __init__(self, covers: Covers, kinds: InstanceTypes, limits: Numbers, counts: Whole) -> None:
+    def __init__(self, covers: Covers, kinds: InstanceTypes, limits: Numbers, costs: Numbers, counts: Whole) -> None:
         self._covers = covers
         self._kinds = kinds
         self._limits = limits
+        self._costs = costs
         self._moves, self._paired = _moves(kinds.count)
         self._gains = covers.shares @ self._moves.T
         self._changes = self._moves.sum(axis=1)
@@ -105,32 +117,37 @@ class _State:
         self._able += can.sum(axis=0) - self._can[rows].sum(axis=0)
         self._can[rows] = can
 
-    def cost(self) -> tuple[float, float]:
-        """Return the number of GPUs and of compute slices; infinitely many GPUs if a pool has too few."""
-        whole, _ = self._judge(self._total[None, :])
-        return float(whole[0]), float(self._total @ self._slices)
+    def cost(self) -> tuple[float, float, float]:
+        """Return the cost, the number of GPUs and of compute slices; an infinite cost if a pool has too few GPUs."""
+        whole, _, gpus = self._judge(self._total[None, :])
+        return round(float(whole[0]), _DIGITS), float(gpus[0]), float(self._total @ self._slices)
 
-    def _judge(self, totals: Numbers | Whole) -> tuple[Numbers, Numbers]:
-        """Return for each row of totals the number of GPUs, and the same if they could be divided."""
-        whole, divisible = np.zeros(len(totals)), np.zeros(len(totals))
-        for packer, part, limit in zip(self._kinds.packers, self._kinds.parts, self._limits, strict=True):
+    def _judge(self, totals: Numbers | Whole) -> tuple[Numbers, Numbers, Numbers]:
+        """Return for each row of totals the cost of the GPUs, the same if they could be divided, and their number."""
+        whole, divisible, number = np.zeros(len(totals)), np.zeros(len(totals)), np.zeros(len(totals))
+        pools = zip(self._kinds.packers, self._kinds.parts, self._limits, self._costs, strict=True)
+        for packer, part, limit, cost in pools:
             share = (totals[:, part] @ packer.weights.T).max(axis=1)
             gpus = np.ceil(share - _NOISE)
-            whole += np.where(gpus > limit, math.inf, gpus)
-            divisible += share + _PRICE_OF_LACKING_GPU * np.maximum(share - limit, 0)
-        return whole, divisible
+            whole += np.where(gpus > limit, math.inf, cost * gpus)
+            divisible += cost * share + _PRICE_OF_LACKING_GPU * np.maximum(share - limit, 0)
+            if len(self._limits) > 1:
+                # GPUs of several kinds that are each used in part cost more than those parts.
+                divisible += _SHARE_OF_WHOLE * (cost * gpus + _PRICE_OF_LACKING_GPU * np.maximum(gpus - limit, 0))
+            number += gpus
+        return whole, divisible, number
 
-    def descend(self, control: Control[Deployment]) -> None:
+    def descend(self, control: Control[Deployment], target: float) -> None:
         """Make moves while they gain something, one service at a time or two together."""
-        while not control.expired and (self._move_one(control.lower_bound) or self._move_two(control.lower_bound)):
+        while not control.expired and (self._move_one(target) or self._move_two(target)):
             pass
 
     def _values(self, totals: Numbers | Whole, target: float) -> Numbers:
-        """Return what is to be made small: divisible GPUs until there are as few as can be, and then slices."""
-        whole, divisible = self._judge(totals)
+        """Return what is to be made small: the cost of divisible GPUs until it is the least, and then GPUs and slices."""
+        whole, divisible, gpus = self._judge(totals)
         slices = totals @ self._slices
-        most = max(target, 1)
-        values: Numbers = np.where(whole <= most, slices * 1e-6, 1 + divisible + slices * 1e-4)
+        most = max(target, self._costs.min()) + _NOISE
+        values: Numbers = np.where(whole <= most, gpus * 1e-5 + slices * 1e-6, 10 + divisible + slices * 1e-4)
         return values
 
     def _move_one(self, target: float) -> bool:

@@ -41,14 +41,15 @@ _NOISE = 1e-6
 class DayProblem:
     """A day, sorted out for the models.
 
-    Some service has requests at some time, and each that has can be served; no deployment of a step has fewer GPUs than
-    ``fewest`` says.
+    Some service has requests at some time, and each that has can be served; no deployment of a step costs less than
+    ``least`` says.
     """
 
-    def __init__(self, day: Day, fewest: Sequence[int]) -> None:
+    def __init__(self, day: Day, least: Sequence[float]) -> None:
         peak = day.at_peak
         assert peak is not None
-        self.day, self.fewest, self.peak, self.pools = day, tuple(fewest), peak, peak.pools
+        self.day, self.peak, self.pools, self.costs = day, peak, peak.pools, peak.costs
+        self.least = tuple(Fraction(as_decimal(cost)) for cost in least)
         self.kinds = InstanceTypes.of(peak)
         # Which SLO a service has, and so in which ways it can be served, is the same all day. More of a kind than are
         # enough at the greatest rate are never needed, whatever the changes.
@@ -57,13 +58,13 @@ class DayProblem:
         # of an instance of each kind, such that no GPU weighs more than 1, see ``Packer.weights``
         self.weights = _weights(self.kinds)
         self.creation_price = Fraction(as_decimal(day.creation_price))
-        # every cost is a whole number of these GPU-hours, without the price of interruptions
-        self.unit = common_divisor([*day.hours, self.creation_price])
+        # every cost is a multiple of this, without the price of interruptions
+        self.unit = common_divisor([*(hours * self.costs.unit for hours in day.hours), self.creation_price])
 
     def needs_all(self, step: int) -> bool:
         """Return True if a step needs all GPUs that there are, so that its changes may interrupt segments."""
         counts = [pool.count for pool in self.pools]
-        return None not in counts and self.fewest[step] >= sum(filter(None, counts))
+        return None not in counts and self.least[step] >= self.costs.total([count or 0 for count in counts])
 
     def services(self, step: int) -> Sequence[Service]:
         """Return the services that have requests in a step, with their rates."""
@@ -96,7 +97,7 @@ class CountOutcome:
 
     counts: tuple[Counts, ...] | None  # for each step; None if none were found in time
     gpus: tuple[int, ...]  # of each step
-    bound: float  # in GPU-hours
+    bound: float
 
 
 def best_counts(
@@ -113,7 +114,7 @@ def best_counts(
     """Look for the numbers of segments of least cost in some steps.
 
     ``before`` and ``after`` are the numbers in the step before them and in the step after them; without ``before`` the
-    first segments cost nothing. ``weights`` are the GPU-hours of a GPU in each of the steps, by default its hours. The
+    first segments cost nothing. ``weights`` are the hours of a GPU in each of the steps, by default those of the step. The
     solver may take a ``share`` of the time that is left, and starts from the ``known`` numbers of these steps, if there
     are some.
     """
@@ -142,8 +143,10 @@ class _CountProgram:
             fleet = FleetRows(self.linear, f"{step}_", problem.fleet, problem.services(step))
             self._cut(step, fleet)
             fleet.offer_instances()
-            self.linear.at_least(f"fewest_{step}", fleet.gpus, problem.fewest[step])
-            self._objective += [(variable, float(weight)) for variable, _ in fleet.gpus]
+            if problem.least[step]:
+                self.linear.at_least(f"least_{step}", fleet.costs, float(problem.least[step] * problem.costs.scale))
+            hours = float(weight / problem.costs.scale)
+            self._objective += [(variable, hours * cost) for variable, cost in fleet.costs]
             self._fleets.append(fleet)
 
     def _cut(self, step: int, fleet: FleetRows) -> None:

@@ -2,7 +2,7 @@
 
 It is for some steps that follow each other, between the deployments of the steps before and after them. Each service
 may be in each placement of each GPU in each step; a segment that was not in the same place in the step before costs its
-price, and a GPU with a segment its hours. Interruptions are not part of it, so what it proves is a lower bound. For the
+price, and a GPU with a segment its cost for the hours. Interruptions are not part of it, so what it proves is a lower bound. For the
 whole of a short day this is the exact model; of longer days it improves some steps at a time.
 
 Where changes interrupt segments, the model looks for some *without interruption*. A change leaves a service undisturbed
@@ -60,7 +60,7 @@ class PlaceOutcome:
     """Deployments for the steps of a span, and a lower bound on their cost."""
 
     deployments: tuple[Deployment, ...] | None  # None if none were found in time
-    bound: Fraction | None  # in GPU-hours, with the changes at both ends of the span; None without a proof
+    bound: Fraction | None  # with the changes at both ends of the span; None without a proof
     disturbed: int = 0  # services that changes may interrupt, one change after the other, if that was asked for
 
 
@@ -79,7 +79,7 @@ def best_places(
     """Look for the places of least cost in the steps of a span.
 
     The solver may take a ``share`` of the time that is left, and starts from the ``known`` deployments of these steps,
-    if there are some. No cost is below ``at_least`` GPU-hours. Where ``proves`` is false better deployments are wanted
+    if there are some. No cost is below ``at_least``. Where ``proves`` is false better deployments are wanted
     soon, and no bound; ``workers`` are the threads then, by default those of the run: a step after a known one takes
     least with one. With ``undisturbed``, a change costs the price of an interruption for each service that it disturbs.
     """
@@ -102,7 +102,9 @@ class _PlaceModel:
     ) -> None:
         self._problem, self._span = problem, span
         self.model = cp_model.CpModel()
-        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * max(len(span.usable), 1)
+        self._costs = {pool.gpu.name: cost for pool, cost in zip(problem.pools, problem.costs.each, strict=True)}
+        usable = sum((self._costs[span.gpus[gpu]] for gpu in span.usable), Fraction(0)) or problem.costs.unit
+        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable
         self.exact = total / problem.unit <= _LARGEST
         self.unit: Fraction = problem.unit if self.exact else total / _LARGEST
         self._options: dict[_Key, Option] = {}
@@ -129,8 +131,8 @@ class _PlaceModel:
         self.cost = cp_model.LinearExpr.sum(self._objective)
         self.model.minimize(self.cost)
 
-    def _units(self, hours: Fraction) -> int:
-        return round(hours / self.unit)
+    def _units(self, cost: Fraction) -> int:
+        return round(cost / self.unit)
 
     def _places(self) -> dict[str, list[tuple[GpuPlacement, Option]]]:
         """Return where each service may be, and in which way it is served there."""
@@ -166,16 +168,18 @@ class _PlaceModel:
         for (gpu, name), variables in alike.items():
             most = get_gpu(span.gpus[gpu]).profile(name).max_count
             model.add(cp_model.LinearExpr.sum(variables) <= most)
-        every = cp_model.LinearExpr.sum(list(used.values()))
-        model.add(every >= problem.fewest[step])
+        costs = [self._costs[span.gpus[gpu]] for gpu in used]
+        units = [int(cost / problem.costs.unit) for cost in costs]
+        every = cp_model.LinearExpr.weighted_sum(list(used.values()), units)
+        model.add(every >= math.ceil(problem.least[step] / problem.costs.unit))
         for pool in problem.pools:
             mine = [variable for gpu, variable in used.items() if span.gpus[gpu] == pool.gpu.name]
             if pool.count is not None and len(mine) > pool.count:
                 model.add(cp_model.LinearExpr.sum(mine) <= pool.count)
         self._serving.append(serving)
         self._used.append(used)
-        hours = self._units(problem.day.hours[step])
-        self._objective.append(hours * every)
+        prices = [self._units(cost * problem.day.hours[step]) for cost in costs]
+        self._objective.append(cp_model.LinearExpr.weighted_sum(list(used.values()), prices))
 
     def _serve(self, step: int) -> None:
         """Let each service have what it needs."""

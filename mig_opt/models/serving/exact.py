@@ -1,9 +1,10 @@
-"""The method ``exact`` of :func:`mig_opt.deploy`: proven numbers of GPUs by integer programming.
+"""The method ``exact`` of :func:`mig_opt.deploy`: proven costs and numbers of GPUs by integer programming.
 
 Only three things matter: the number of GPUs with each pattern of instances (the multisets of maximal partitions), the
 number of segments of each kind for each service, and that there are enough instances for the segments. This is the
 cutting-stock problem, and its program has hardly more rows than there are services. The goals are met one after the
-other, each with those before it as rows: fewest GPUs, fewest compute slices, fewest changes to what is running.
+other, each with those before it as rows: least cost, fewest GPUs (where that is not the same), fewest compute slices,
+fewest changes to what is running.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
+from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.packing import Whole
 from mig_opt.method.control import Control
@@ -24,12 +27,14 @@ from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solv
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.serving.bounds import Relaxation, shortage
+from mig_opt.serving.costs import Costs
 from mig_opt.serving.covers import filled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
 _NOISE = 1e-5
-"""GPUs by which a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
+"""GPUs of the largest cost by which a solver's tolerances may move a bound: rows are scaled so that their factors are
+about 1."""
 
 _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""
@@ -42,53 +47,63 @@ def exact(
     relaxation: Relaxation | None = None,
     running: Deployment | None = None,
 ) -> None:
-    """Search until the fewest GPUs, slices and changes are proven, or the time is up.
+    """Search until the least cost and the fewest GPUs, slices and changes are proven, or the time is up.
 
     Every service of the demand has an option; ``relaxation`` is that of the demand, if it is known already. The control
     may hold a deployment to start from, and counts changes from what is ``running``.
     """
     backend = highs_or_cbc()
     relaxation = relaxation or Relaxation(demand)
-    if not _fewest_gpus(demand, relaxation, control, backend):
+    if not _least_cost(demand, relaxation, control, backend):
         return
-    control.prove("gpus")
-    if not _fewest_slices(demand, relaxation, control, backend):
-        return
-    control.prove("compute slices")
+    if not demand.costs.counted:
+        control.prove("cost")
+    for at, goal in ((1, "gpus"), (2, "compute slices")):
+        same = at == 1 and len(set(demand.costs.each)) == 1 and demand.costs.largest in demand.costs.each
+        if not (same or _fewest(at, demand, relaxation, control, backend)):
+            return
+        control.prove(goal)
     if running is not None and fewest_changes(demand, relaxation, running, control, backend):
         control.prove("changes")
 
 
-def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
-    """Find a deployment of fewest GPUs; return whether it is proven that there are no fewer.
+def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
+    """Find a deployment of least cost; return whether it is proven that none costs less.
 
-    The first deployment is only believed to be the best once the program for fewer GPUs has no better one: solvers
-    err less where they look for less.
+    The first deployment is only believed to be the best once the program for less has no better one: solvers err less
+    where they look for less.
     """
+    scale = demand.costs.scale
     while control.goals is None or control.goals[0] > control.lower_bound:
         before = control.goals
         program = FleetProgram(demand, relaxation)
-        program.linear.at_least("as_many_gpus_as_the_bound", program.gpus, control.lower_bound)
+        least = float(Fraction(as_decimal(control.lower_bound)) * scale)
+        program.linear.at_least("as_costly_as_the_bound", program.costs, least)
         if before is not None:
-            program.linear.at_most("fewer_gpus", program.gpus, before[0] - 1)
-        program.minimise(program.gpus)
-        outcome = program.solve(control, backend, None if before is None else _raiser(control, before[0]))
+            program.linear.at_most("less_costly", program.costs, float(demand.costs.below(before[0]) * scale))
+        program.minimise(program.costs)
+        raised = None if before is None else _raiser(demand.costs, control, before[0])
+        outcome = program.solve(control, backend, raised)
         if outcome.status is Status.INFEASIBLE:
-            if before is None:
+            if raised is None:
                 control.report_infeasible(_too_few(demand, relaxation))
                 return False
-            _raiser(control, before[0])(math.inf)
+            raised(math.inf)
         elif control.goals == before:
             return False
     return True
 
 
-def _raiser(control: Control[Deployment], found: float) -> Callable[[float], None]:
-    """Return what reports bounds of the program for fewer GPUs than were ``found``: above that they mean nothing."""
+def _raiser(costs: Costs, control: Control[Deployment], found: float) -> Callable[[float], None]:
+    """Return what reports bounds of the program for less than what was ``found``: above that they mean nothing."""
+    more = "take fewer GPUs" if costs.counted else "cost less"
 
     def raise_bound(bound: float) -> None:
-        gpus = math.ceil(min(bound - _NOISE, found))
-        control.raise_bound(gpus, "no whole numbers of partitions and segments take fewer GPUs")
+        cost = found
+        if math.isfinite(bound):
+            cost = min(costs.raised(Fraction(bound) / costs.scale, _NOISE * float(costs.largest)), found)
+        if bound > 0:
+            control.raise_bound(cost, f"no whole numbers of partitions and segments {more}")
 
     return raise_bound
 
@@ -102,18 +117,20 @@ def _too_few(demand: Demand, relaxation: Relaxation) -> str:
     return found or f"no whole numbers of partitions and segments serve everything with {pools}"
 
 
-def _fewest_slices(demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
-    """Find a deployment of fewest slices among those of as few GPUs; return whether that is proven."""
+def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
+    """Find a deployment that is best in a goal among those as good in the goals before; return whether it is proven."""
     assert control.goals is not None
     if control.expired:
         return False
-    gpus, slices = control.goals[:2]
     program = FleetProgram(demand, relaxation)
-    program.linear.at_most("as_few_gpus", program.gpus, gpus)
-    program.linear.at_most("fewer_slices", program.slices, slices - 1)
-    program.minimise(program.slices)
+    goals = [program.costs, program.gpus, program.slices]
+    known = [float(Fraction(as_decimal(control.goals[0])) * demand.costs.scale), *control.goals[1:]]
+    for before in range(at):
+        program.linear.at_most(f"as_good_{before}", goals[before], known[before])
+    program.linear.at_most("better", goals[at], known[at] - 1)
+    program.minimise(goals[at])
     outcome = program.solve(control, backend)
-    return outcome.proves(control.goals[1])
+    return outcome.proves(control.goals[at])
 
 
 class FleetProgram:
@@ -125,8 +142,8 @@ class FleetProgram:
         ways = FleetWays(demand, relaxation.kinds)
         self._rows = FleetRows(self.linear, "", ways, demand.services)
         self._rows.offer_instances()
-        # the number of GPUs, and of the compute slices of all segments
-        self.gpus = self._rows.gpus
+        # the cost and the number of GPUs, and of the compute slices of all segments
+        self.costs, self.gpus = self._rows.costs, self._rows.gpus
         self.slices: list[Term] = [
             (self._rows.segments[name, kind], option.profile.compute_slices)
             for name, options in ways.options.items()

@@ -11,7 +11,9 @@ import dataclasses
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
+from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuPlacement, Placement, ProfileSet
 from mig_opt.method.control import Control, Limits
@@ -37,7 +39,7 @@ def fewest_changes(
 ) -> bool:
     """Report a deployment of fewest changes among those as good as the best; return whether that is proven.
 
-    The incumbent is proven to have fewest GPUs and slices, and every service has an option.
+    The incumbent is proven to have least cost and fewest GPUs and slices, and every service has an option.
     """
     assert control.goals is not None
     if control.expired:
@@ -45,15 +47,15 @@ def fewest_changes(
     program = ChangeProgram(demand, relaxation, running)
     if program.choices > _MOST_CHOICES:
         return False
-    gpus, slices, changes = map(int, control.goals)
-    program.limit(gpus, slices, changes - 1)
+    cost, gpus, slices, changes = control.goals
+    program.limit(cost, int(gpus), int(slices), int(changes) - 1)
 
     def report(values: Values) -> None:
         if (deployment := program.deployment(values)) is not None:
             control.report_plan(deployment)
 
     outcome = solve_program(program.linear.program, backend, control, on_solution=report)
-    return outcome.proves(control.goals[2])
+    return outcome.proves(control.goals[-1])
 
 
 def fewest_new(
@@ -87,7 +89,7 @@ def fewest_new(
             for kind, option in ways
         }
     )
-    program.limit(known.used_gpus, known.compute_slices, changes - 1, least)
+    program.limit(known.cost(demand), known.used_gpus, known.compute_slices, changes - 1, least)
     best = known
 
     def report(values: Values) -> None:
@@ -250,11 +252,16 @@ class ChangeProgram:
         for at, (key, own) in enumerate(terms.items()):
             self.linear.equal(f"number_{at}", own, counts.get(key, 0))
 
-    def limit(self, gpus: int, slices: int, changes: int, least: int = 0) -> None:
-        """Limit GPUs, compute slices and changes, of which there are at ``least`` some."""
-        used: list[Term] = [(variable, 1) for _, _, variable in self._old]
-        used += [(number, 1) for _, _, number in self._new]
-        self.linear.at_most("gpus", used, gpus)
+    def limit(self, cost: float, gpus: int, slices: int, changes: int, least: int = 0) -> None:
+        """Limit cost, GPUs, compute slices and changes, of which there are at ``least`` some."""
+        used = [(self._gpus[gpu], variable) for gpu, _, variable in self._old]
+        used += [(name, number) for name, _, number in self._new]
+        self.linear.at_most("gpus", [(variable, 1) for _, variable in used], gpus)
+        costs = self._demand.costs
+        if not costs.counted:
+            factors = {pool.gpu.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
+            terms = [(variable, factors[name]) for name, variable in used]
+            self.linear.at_most("cost", terms, float(Fraction(as_decimal(cost)) * costs.scale))
         sizes: list[Term] = [(fresh.number, fresh.option.profile.compute_slices) for fresh in self._fresh]
         sizes += [
             (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)
@@ -263,7 +270,7 @@ class ChangeProgram:
         self.linear.at_most("slices", sizes, slices)
         total = self.linear.continuous("changes", least, changes)
         every = len(self._running.segments)
-        terms: list[Term] = [(fresh.number, 1) for fresh in self._fresh]
+        terms = [(fresh.number, 1) for fresh in self._fresh]
         terms += [(stays, -1) for _, stays in self._stays]
         self.linear.equal("changes_are", [*terms, (total, -1)], -every)
         self.linear.minimise(total)

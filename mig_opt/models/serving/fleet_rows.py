@@ -25,7 +25,7 @@ class FleetWays:
     """Ways to serve a demand: the options of each service with their kinds, and the most segments of each."""
 
     def __init__(self, demand: Demand, kinds: InstanceTypes) -> None:
-        self.kinds, self.pools = kinds, demand.pools
+        self.kinds, self.pools, self.costs = kinds, demand.pools, demand.costs
         self.options: dict[str, tuple[tuple[int, Option], ...]] = {
             service.name: tuple((kinds.index(option), option) for option in options)
             for service, options in zip(demand.services, demand.options, strict=True)
@@ -47,6 +47,7 @@ class FleetRows:
         self.segments: dict[Key, Variable] = {}
         self.patterns: list[tuple[Packer, slice, Counts, Variable]] = []  # with the kinds of the packer
         self.gpus: list[Term] = []
+        self.costs: list[Term] = []  # with factors as :meth:`mig_opt.serving.costs.Costs.factor` gives them
         for row, service in enumerate(services):
             shares: list[Term] = []
             for kind, option in ways.options[service.name]:
@@ -74,3 +75,4 @@ class FleetRows:
                 linear.at_most(f"instances_{label}{pool}_{at}", [*terms, *offered], 0)
             self.patterns += [(packer, part, *entry) for entry in zip(packer.patterns, taken, strict=True)]
             self.gpus += [(variable, 1.0) for variable in taken]
+            self.costs += [(variable, self._ways.costs.factor(pool)) for variable in taken]

@@ -21,6 +21,8 @@ _LEAST_SIZE, _SIZE_PER_SEGMENT = 12.0, 8.0  # square points of a dot
 def day_scene(result: DayResult) -> Scene:
     """Return the picture of a day: the GPUs in use, the fewest that each step can do with, and the changes.
 
+    Where GPUs do not cost 1 each, it is their cost in place of their number.
+
     A change is a dot where it begins, the larger the more segments it creates; one that interrupts a segment is drawn
     as a cross.
 
@@ -32,7 +34,7 @@ def day_scene(result: DayResult) -> Scene:
     Returns
     -------
     Scene
-        Its title is GPU-hours, their lower bound, and changes.
+        Its title is GPU-hours or their cost, the lower bound, and changes.
         The group ids of the parts of a figure are ``gpus``, ``bound``, ``changes`` and ``interruptions``.
 
     Raises
@@ -51,24 +53,26 @@ def day_scene(result: DayResult) -> Scene:
     """
     if result.plan is None:
         raise InputError([wrong_type("result", result, "what deploy_day(...) returns, with a plan")])
-    plan = result.plan
+    plan, day, counted = result.plan, result.day, result.counted
     hours = [time / _HOUR for time in plan.times]
-    used, fewest = [*plan.gpus, plan.gpus[-1]], [*result.fewest_gpus, result.fewest_gpus[-1]]
+    costs, least = (plan.gpus, result.least_costs) if day is None else (day.costs(plan), result.least_costs)
+    used, fewest = [*costs, costs[-1]], [*least, least[-1]]
     marks: list[Mark] = [
         Line("gpus", hours, used, colour_of(0), "in use", width=2.0),
         Line("bound", hours, fewest, BOUND, "at least (proven)", (4.8, 2.4), width=1.2),
-        *_changes(plan, hours),
+        *_changes(plan, hours, costs),
     ]
     ticks = [(tick, clock_text(tick * _HOUR)) for tick in _ticks(hours[0], hours[-1])]
     x = Axis("time", (hours[0], hours[-1]), ticks=ticks, zoom_label="hours")
-    y = Axis("GPUs", (0, 1.12 * max(*used, *fewest, 1)), whole=True)
+    y = Axis("GPUs" if counted else "cost of the GPUs", (0, 1.12 * max(*used, *fewest, 1)), whole=counted)
     panel = Panel("day", marks, x, y, height=3.2, pixels=380, grid="both")
-    hours_used = f"{plan.gpu_hours:.6g} GPU-hours, at least {result.gpu_hours_bound:.6g}"
+    spent = f"{plan.gpu_hours:.6g} GPU-hours" if day is None or counted else f"GPUs cost {day.over_hours(costs):.6g}"
+    hours_used = f"{spent}, at least {result.hours_bound:.6g}"
     title = f"{hours_used}; {plural(len(plan.changed), 'change')}, {plan.created} new segments"
     return Scene(title, [panel], 8.1, left=0.65)
 
 
-def _changes(plan: DayPlan, hours: list[float]) -> Iterator[Dots]:
+def _changes(plan: DayPlan, hours: list[float], costs: Sequence[float]) -> Iterator[Dots]:
     """Yield the two kinds of changes, if there are any."""
     kinds: list[tuple[str, str, Marker, str, bool]] = [
         ("changes", "change; larger: more new segments", "circle", INK, False),
@@ -88,7 +92,7 @@ def _changes(plan: DayPlan, hours: list[float]) -> Iterator[Dots]:
             ("interrupted", [len(change.interrupted) for change in changes]),
         ]
         sizes = [math.sqrt(_LEAST_SIZE + _SIZE_PER_SEGMENT * number) for number in begin]
-        at, level = [hours[step] for step in steps], [plan.gpus[step] for step in steps]
+        at, level = [hours[step] for step in steps], [costs[step] for step in steps]
         yield Dots(gid, at, level, colour, marker, sizes, legend=legend, hover=hover)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from demands import A30, A100, assert_serves, demands, featured_demands, flat_table, one_model, places
+from demands import A30, A100, assert_serves, control_for, demands, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
 from mig_opt.api.deploy import deploy
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.serving.mig_serving import partitions_into
-from mig_opt.method.control import Control
 from mig_opt.method.registry import get_deploy_method, methods
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand, GpuPool, Service
@@ -24,7 +23,7 @@ MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 
 
 def run(method: str, wanted: Demand) -> Deployment | None:
-    control = Control(judge=Deployment.goals)
+    control = control_for(wanted)
     get_deploy_method(method).load()(wanted, control)
     return control.plan
 
@@ -277,7 +276,7 @@ def test_exact_never_needs_more_gpus_than_a_rival(wanted: Demand) -> None:
 def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None:
     costs = []
     for method in ("parvagpu", "parvagpu-unoptimized"):
-        control = Control(judge=Deployment.goals)
+        control = control_for(wanted)
         get_deploy_method(method).load()(wanted, control)
         costs.append(control.goals)
     assert costs[1] is None or (costs[0] is not None and costs[0] <= costs[1])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import published
 import pytest
-from demands import A30, A100, one_model, options, places
+from demands import A30, A100, control_for, one_model, options, places
 
 import mig_opt
 from mig_opt.gpu.catalogue import get_gpu
@@ -60,7 +60,7 @@ def shown(gpus: FilledGpus) -> list[list[str]]:
 
 
 def run(method: Callable[..., None], wanted: Demand) -> Control[Deployment]:
-    control = Control(judge=Deployment.goals)
+    control = control_for(wanted)
     method(wanted, control)
     return control
 
@@ -179,7 +179,7 @@ def optimized(gpus: FilledGpus, *needs: Need) -> FilledGpus:
     optimize(
         gpus,
         {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)},
-        Control(judge=Deployment.goals),
+        Control(),
     )
     return gpus
 
@@ -209,11 +209,12 @@ def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
 
 
 def test_the_last_stage_looks_at_the_limits() -> None:
-    control = Control(RunOptions(time_limit=1e-9), judge=Deployment.goals)
+    wanted = one_model({"a": 200.0, "b": 200.0}, MODEL)
+    control = control_for(wanted, RunOptions(time_limit=1e-9))
     gpus = filled((0, 3), (1, 3))
     optimize(gpus, {0: need(200.0), 1: need(200.0)}, control)
     assert shown(gpus) == [["0:3@4"], ["1:3@4"]]
-    parvagpu(one_model({"a": 200.0, "b": 200.0}, MODEL), control)
+    parvagpu(wanted, control)
     assert places(control.plan) == [["a:3@4"], ["b:3@4"]]
 
 

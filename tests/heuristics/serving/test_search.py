@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from demands import demand_of, demands
+from demands import control_for, demand_of, demands
 from hypothesis import given, settings
 
 from mig_opt import Demand, Status, deploy
 from mig_opt.heuristics.serving.search import search
 from mig_opt.instances.bundled import load
-from mig_opt.method.control import Control
 from mig_opt.serving.demand import SloRule
-from mig_opt.serving.deployment import Deployment
 
 PUBLISHED_RULE = SloRule(0.45, whole_ms=True)
 
@@ -63,7 +61,7 @@ def test_a_pool_that_is_too_small_gives_no_deployment() -> None:
     pool = type(demand.pools[0])(demand.pools[0].gpu, 1)
     few = demand.replace(pools=(pool,))
     assert (deploy(few, "search").status, deploy(few, "search").deployment) == (Status.INFEASIBLE, None)
-    control = Control(judge=Deployment.goals)
+    control = control_for(few)
     search(few, control)  # which does not compare the bound with the pools
     assert control.plan is None
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from demands import A30, A100, demand_of, demands, flat_table
+from demands import A30, A100, control_for, demand_of, demands, flat_table
 from fleet_model import fewest_gpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,6 @@ from mig_opt import Demand, Deployment, Segment, Status, deploy
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.instances.bundled import load
-from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
@@ -109,7 +108,7 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
 
     monkeypatch.setattr(Highs, "run", errs)
     demand = load("parvagpu-s2")
-    control = Control(judge=Deployment.goals)
+    control = control_for(demand)
     exact(demand, control)
     assert control.goals is not None
     assert control.goals[0] == 3
@@ -124,7 +123,7 @@ def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Highs, "run", errs)
     demand = load("parvagpu-s2")
-    control = Control(judge=Deployment.goals)
+    control = control_for(demand)
     exact(demand, control)
     assert not control.infeasible
     assert control.lower_bound <= 3
@@ -265,7 +264,7 @@ def test_a_limited_pool_of_great_gpus_beside_any_number_of_poor_ones(seed: int) 
         Service("s2", 0.1, 10.568165923021006, "m1", 4),
     )
     demand = Demand(services, tables, (GpuPool(h100), GpuPool(a100, 2)))
-    control = Control(RunOptions(seed=seed), judge=Deployment.goals)
+    control = control_for(demand, RunOptions(seed=seed))
     control.raise_bound(4, "compute slices")
     exact(demand, control)
     assert control.goals is not None
