@@ -70,7 +70,7 @@ def fleet_bounds(demand: Demand) -> tuple[FleetBound, ...]:
 def shortage(demand: Demand, bound: FleetBound) -> str:
     """Return why a lower bound is more than the GPUs that there are; empty if it is not.
 
-    Where GPUs cost something else than 1, it is a bound on their number that is looked at.
+    Of several pools, or where GPUs cost something else than 1, it is a bound on any number of GPUs that is looked at.
 
     Examples
     --------
@@ -83,12 +83,13 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
     counts = [pool.count for pool in demand.pools if pool.count is not None]
     if len(counts) < len(demand.pools):
         return ""
-    if not demand.costs.counted:
-        bound = fleet_bounds(demand.replace(pools=tuple(replace(pool, cost=1.0) for pool in demand.pools)))[0]
+    if len(counts) > 1 or not demand.costs.counted:
+        pools = tuple(replace(pool, cost=1.0, count=None) for pool in demand.pools)
+        bound = fleet_bounds(demand.replace(pools=pools))[0]
     if bound.cost <= sum(counts):
         return ""
-    pools = ", ".join(f"{pool.count} {pool.gpu.name}" for pool in demand.pools)
-    return f"the services need at least {bound.cost} GPUs ({bound.reason}); there are {pools}"
+    there = ", ".join(f"{pool.count} {pool.kind.name}" for pool in demand.pools)
+    return f"the services need at least {bound.cost} GPUs ({bound.reason}); there are {there}"
 
 
 class Relaxation:

@@ -66,16 +66,17 @@ class Costs:
 
     def total(self, gpus: Sequence[int]) -> float:
         """Return the cost of some GPUs of each pool, as a whole number if it is one."""
-        return _number(sum((cost * count for cost, count in zip(self.each, gpus, strict=True)), Fraction(0)))
+        return plain(sum((cost * count for cost, count in zip(self.each, gpus, strict=True)), Fraction(0)))
 
     def raised(self, bound: float | Fraction, noise: float = 0.0) -> float:
         """Return the least possible sum of costs that is not below a bound, which may be too high by some noise."""
-        return _number(math.ceil((Fraction(bound) - Fraction(noise)) / self.unit) * self.unit)
+        return plain(math.ceil((Fraction(bound) - Fraction(noise)) / self.unit) * self.unit)
 
     def below(self, cost: float) -> Fraction:
         """Return the greatest possible sum of costs that is below a ``cost`` that is one."""
         return Fraction(as_decimal(cost)) - self.unit
 
 
-def _number(cost: Fraction) -> float:
-    return int(cost) if cost.denominator == 1 else float(cost)
+def plain(cost: float | Fraction) -> float:
+    """Return a cost, as a whole number if it is one."""
+    return int(cost) if cost == int(cost) else float(cost)

@@ -49,8 +49,8 @@ class InstanceTypes:
         for number, pool in enumerate(demand.pools):
             used = {option.profile for options in demand.options for option in options if option.pool == number}
             if used:
-                order = pool.gpu.profiles_of("double-memory")
-                packer = packer_for(pool.gpu, tuple(profile for profile in order if profile in used))
+                order = pool.kind.profiles_of("double-memory")
+                packer = packer_for(pool.kind, tuple(profile for profile in order if profile in used))
                 packers.append(packer)
                 pools.append(number)
                 parts.append(slice(at, at + len(used)))
@@ -219,7 +219,7 @@ def filled(
     waiting: defaultdict[tuple[str, str], deque[tuple[str, Option]]] = defaultdict(deque)
     for service, options, row in zip(demand.services, demand.options, counts, strict=True):
         for option in options:
-            queue = waiting[demand.pools[option.pool].gpu.name, option.profile.name]
+            queue = waiting[demand.pools[option.pool].kind.name, option.profile.name]
             queue.extend([(service.name, option)] * int(row[kinds.index(option)]))
     segments = []
     for gpu, (name, placements) in enumerate(packed):

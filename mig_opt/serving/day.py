@@ -215,7 +215,8 @@ class DayPlan:
 class DayResult(Result[DayPlan]):
     """Outcome of :func:`mig_opt.deploy_day`: its plan is a ``DayPlan``, its objective the cost.
 
-    That is in GPU-hours if each GPU costs 1. The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
+    That is in GPU-hours if each GPU costs 1. The cost has the price of all segments that are created and interrupted in
+    it, and so does the lower bound.
 
     Attributes
     ----------

@@ -260,6 +260,19 @@ class Demand:
         return Costs.of(pool.cost for pool in self.pools)
 
     @cached_property
+    def measured(self) -> tuple[ProfileTable, ...]:
+        """The tables, and those of GPUs without MIG, on which a model does what it does on the whole GPU with MIG."""
+        own = {(table.model, table.gpu) for table in self.tables}
+        found = list(self.tables)
+        for table in self.tables:
+            for pool in self.pools:
+                if pool.gpu.name == table.gpu and not pool.mig and (table.model, pool.kind.name) not in own:
+                    points = tuple(point for point in table.points if point.size in pool.kind.sizes)
+                    if points:
+                        found.append(dataclasses.replace(table, gpu=pool.kind.name, points=points))
+        return tuple(found)
+
+    @cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:
         """Best triplets (size, batch, processes) of each service, one for each pool and instance size.
 
@@ -283,10 +296,10 @@ class Demand:
         """Return for each model the instances that can run it, with the pool, and what it can achieve there."""
         fronts: dict[str, list[tuple[int, Profile, tuple[Point, ...]]]] = {}
         for number, pool in enumerate(self.pools):
-            for table in self.tables:
-                if table.gpu == pool.gpu.name:
-                    for size in pool.gpu.sizes:
-                        profile = smallest_profile(pool.gpu, size, table.memory_gb)
+            for table in self.measured:
+                if table.gpu == pool.kind.name:
+                    for size in pool.kind.sizes:
+                        profile = smallest_profile(pool.kind, size, table.memory_gb)
                         points = front(table, size, self.max_processes)
                         if points and profile is not None:
                             fronts.setdefault(table.model, []).append((number, profile, points))
@@ -353,10 +366,10 @@ def measured_points(
     """Return the points of a model on instances with memory enough, by pool and instance, the smallest first."""
     found: dict[tuple[int, Profile], list[Point]] = {}
     for number, pool in enumerate(demand.pools):
-        for table in demand.tables:
-            if (table.model, table.gpu) == (model, pool.gpu.name):
+        for table in demand.measured:
+            if (table.model, table.gpu) == (model, pool.kind.name):
                 for point in sorted(table.points, key=lambda point: point.size):
-                    profile = smallest_profile(pool.gpu, point.size, table.memory_gb)
+                    profile = smallest_profile(pool.kind, point.size, table.memory_gb)
                     if profile is not None and point.processes <= (max_processes or math.inf):
                         found.setdefault((number, profile), []).append(point)
     return found
@@ -372,17 +385,13 @@ def demand_problems(
     yield from repeated([service and service.name for service in services], "services", ".name")
     yield from repeated([table and (table.model, table.gpu) for table in tables], "tables", "")
     yield from pool_problems(pools)
-    for index, pool in enumerate(pools):
-        for key, usual in (("cost", 1), ("mig", True)):
-            if pool and getattr(pool, key) not in (None, usual):
-                yield Problem(f"pools[{index}].{key}", "demands do not reckon with it yet; leave it out")
     if not tables or not pools or any(not table or not (table.model and table.gpu) for table in tables):
         return
-    if any(not pool or not pool.gpu for pool in pools):
+    if any(not pool or not pool.gpu or pool.mig is None for pool in pools):
         return
-    kinds = {pool.gpu.name for pool in pools if pool}
+    kinds = {pool.kind.name for pool in pools if pool} | {pool.gpu.name for pool in pools if pool}
     known = dict.fromkeys(table.model for table in tables if table and table.gpu in kinds)
-    where = " or ".join(sorted(kinds))
+    where = " or ".join(sorted({pool.gpu.name for pool in pools if pool}))
     if not known:
         measured = ", ".join(sorted({table.gpu for table in tables if table}))
         yield Problem("tables", f"none is for {where}; they are for {measured}")

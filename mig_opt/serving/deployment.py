@@ -228,7 +228,7 @@ class Deployment(Shown):
     def cost(self, demand: Demand) -> float:
         """Return what the GPUs with a segment cost together; those of a kind that no pool has cost nothing."""
         kinds = Counter(self.model(gpu).name for gpu in {segment.gpu for segment in self.segments})
-        return demand.costs.total([kinds[pool.gpu.name] for pool in demand.pools])
+        return demand.costs.total([kinds[pool.kind.name] for pool in demand.pools])
 
     def goals(self, demand: Demand, running: Deployment | None = None) -> tuple[float, int, int, int]:
         """Return cost, GPUs, compute slices and changes to what is running: the goals in their order."""

@@ -1,6 +1,9 @@
-"""The fewest GPUs by a model that shares nothing with the package's: every GPU, placement and service for itself."""
+"""The least cost by a model that shares nothing with the package's: every GPU, placement and service for itself."""
 
 from __future__ import annotations
+
+import dataclasses
+import itertools
 
 from ortools.sat.python import cp_model
 
@@ -10,18 +13,32 @@ from mig_opt.serving.demand import Demand, Service
 _SCALE = 10**6
 
 
+_CENTS = 100
+
+
 def fewest_gpus(demand: Demand, most: int) -> int | None:
     """The fewest GPUs, of at most ``most`` of each kind; None if these do not suffice."""
+    pools = tuple(dataclasses.replace(pool, cost=1.0) for pool in demand.pools)
+    found = least_cost(demand.replace(pools=pools), most)
+    return None if found is None else round(found)
+
+
+def least_cost(demand: Demand, most: int) -> float | None:
+    """The least cost of at most ``most`` GPUs of each kind, in whole cents; None if these do not suffice."""
     model = cp_model.CpModel()
     used = []
     given: dict[str, list[object]] = {service.name: [] for service in demand.services}
     for pool in demand.pools:
         best = {service.name: _best(demand, service, pool.gpu) for service in demand.services}
-        for gpu in range(min(most, pool.count or most)):
-            on = model.new_bool_var(f"on_{pool.gpu.name}_{gpu}")
-            used.append(on)
+        whole = pool.gpu.profiles_of("base")[0]
+        places = [place for place in pool.gpu.placements("double-memory") if pool.mig or place.profile == whole]
+        gpus = [model.new_bool_var(f"on_{pool.gpu.name}_{gpu}") for gpu in range(min(most, pool.count or most))]
+        for before, on in itertools.pairwise(gpus):
+            model.add_implication(on, before)
+        used += [on * round(pool.cost * _CENTS) for on in gpus]
+        for gpu, on in enumerate(gpus):
             held: dict[int, list[object]] = {part: [] for part in range(pool.gpu.memory_slices)}
-            for placement in pool.gpu.placements("double-memory"):
+            for placement in places:
                 for name, throughput in best.items():
                     if placement.profile.name in throughput:
                         there = model.new_bool_var(f"{name}_{pool.gpu.name}_{gpu}_{placement}")
@@ -44,7 +61,7 @@ def fewest_gpus(demand: Demand, most: int) -> int | None:
     if status == cp_model.INFEASIBLE:
         return None
     assert status == cp_model.OPTIMAL
-    return round(solver.objective_value)
+    return round(solver.objective_value) / _CENTS
 
 
 def _best(demand: Demand, service: Service, gpu: GpuModel) -> dict[str, float]:

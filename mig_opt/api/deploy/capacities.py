@@ -77,7 +77,7 @@ class CapacityTables:
             in_time = [point for point in points if demand.rule.serves(point, service)]
             best, chosen = self._best(service, in_time)
             if chosen is not None:
-                yield _Way(demand.pools[pool].gpu.name, profile, chosen, best)
+                yield _Way(demand.pools[pool].kind.name, profile, chosen, best)
 
     def _best(self, service: Service, points: list[Point]) -> tuple[float, Point | None]:
         best, chosen = 0.0, None
@@ -93,7 +93,7 @@ class CapacityTables:
     def demand(self) -> Demand:
         """Return the demand with corrected capacities in place of throughputs: each service is a model of its own."""
         tables, services = [], []
-        memory = {(table.model, table.gpu): table.memory_gb for table in self._demand.tables}
+        memory = {(table.model, table.gpu): table.memory_gb for table in self._demand.measured}
         for service in self._demand.services:
             services.append(dataclasses.replace(service, model=service.name))
             points: dict[str, list[Point]] = {}

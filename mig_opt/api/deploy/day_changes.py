@@ -105,7 +105,7 @@ class Changes:
         idle = next((gpu for gpu in alike if gpu not in used), None)
         if idle is not None:
             return idle
-        count = next(pool.count for pool in self._day.demand.pools if pool.gpu.name == name)
+        count = next(pool.count for pool in self._day.demand.pools if pool.kind.name == name)
         return len(before.gpus) if count is None or len(alike) < count else None
 
 

@@ -24,7 +24,7 @@ _LENGTHS = (2, 3, 4, 6, 8, 12, 16, 24)
 def counts_of(problem: DayProblem, deployment: Deployment) -> Counts:
     """Return the numbers of segments of a deployment by service and kind."""
     kinds = {
-        (service, problem.pools[option.pool].gpu.name, option.profile.name): kind
+        (service, problem.pools[option.pool].kind.name, option.profile.name): kind
         for service, ways in problem.ways.items()
         for kind, option in ways
     }

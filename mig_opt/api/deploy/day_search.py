@@ -264,7 +264,7 @@ class DaySearch:
     def _whole_fleet(self, gpus: Sequence[str]) -> tuple[str, ...]:
         """Return GPUs, and after them the others that there are."""
         there = Counter(gpus)
-        more = ([pool.gpu.name] * ((pool.count or 0) - there[pool.gpu.name]) for pool in self._problem.pools)
+        more = ([pool.kind.name] * ((pool.count or 0) - there[pool.kind.name]) for pool in self._problem.pools)
         return (*gpus, *itertools.chain.from_iterable(more))
 
     def _placed_after(self, before: Deployment | None, step: int, counts: Counts) -> Deployment:
@@ -327,10 +327,10 @@ class DaySearch:
         """Return GPUs and which of them may be used, with one more of each kind of which there are more."""
         found, more = list(gpus), list(usable)
         for pool in self._problem.pools:
-            idle = [at for at, name in enumerate(found) if name == pool.gpu.name and at not in more]
-            if not idle and (pool.count is None or pool.count > found.count(pool.gpu.name)):
+            idle = [at for at, name in enumerate(found) if name == pool.kind.name and at not in more]
+            if not idle and (pool.count is None or pool.count > found.count(pool.kind.name)):
                 idle = [len(found)]
-                found.append(pool.gpu.name)
+                found.append(pool.kind.name)
             more += idle[:1]
         return tuple(found), tuple(sorted(more))
 
@@ -343,9 +343,9 @@ class DaySearch:
         steps = list(zip(problem.least, self._day.hours, strict=True))
         total = sum((least * hours for least, hours in steps), start=Fraction(0))
         more = (
-            hours * max((there[pool.gpu.name] + 1) * cost - least, Fraction(0))
+            hours * max((there[pool.kind.name] + 1) * cost - least, Fraction(0))
             for pool, cost in zip(problem.pools, problem.costs.each, strict=True)
-            if pool.count is None or pool.count > there[pool.gpu.name]
+            if pool.count is None or pool.count > there[pool.kind.name]
             for least, hours in steps
         )
         return min((float(total + each) for each in more), default=math.inf)

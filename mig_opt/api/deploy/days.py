@@ -44,9 +44,10 @@ def deploy_day(
 ) -> DayResult:
     """Find a deployment for each step of a day, and plan the changes between them, at the least cost.
 
-    The cost is that of the GPUs, GPU-hours if each costs 1, and a price for each segment that a change creates or interrupts. A deployment answers the
-    rates of its step; in each change no service gets less than it needs, which is what it has before the change but at
-    most its rate afterwards, unless an interruption cannot be avoided: that has its price, too.
+    The cost is that of the GPUs, GPU-hours if each costs 1, and a price for each segment that a change creates or
+    interrupts. A deployment answers the rates of its step; in each change no service gets less than it needs, which is
+    what it has before the change but at most its rate afterwards, unless an interruption cannot be avoided: that has
+    its price, too.
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ def deploy_day(
     creation_price, interruption_price : float
         Prices of a segment that is created and of one that is interrupted, in hours of a GPU that costs 1.
     lookahead : bool
-        False to plan each step for itself also with ``exact``: least cost, fewest GPUs, then fewest compute slices, then fewest
-        changes.
+        False to plan each step for itself also with ``exact``: least cost, fewest GPUs, then fewest compute slices,
+        then fewest changes.
     time_limit : float, optional
         Seconds; None for as long as it takes.
     **options

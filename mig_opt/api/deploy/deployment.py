@@ -15,6 +15,7 @@ from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_met
 from mig_opt.method.result import Status
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.bounds import Relaxation, shortage
+from mig_opt.serving.costs import plain
 from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Service, measured_points, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.texts import plural
@@ -109,10 +110,11 @@ def deploy(
         adjust=None if running is None or retained is not None else functools.partial(align, running),
     )
 
-    def make_result(*, status: Status, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
+    def make_result(*, status: Status, proven: tuple[str, ...], lower_bound: float, **known: Any) -> DeploymentResult:
         least = "gpus" if demand.costs.counted else "cost"
         proven = proven or ((least,) if status is Status.OPTIMAL else ())
-        return DeploymentResult(status=status, proven=proven, cost=control.objective, demand=demand, **known)
+        known |= {"cost": control.objective, "lower_bound": plain(lower_bound)}
+        return DeploymentResult(status=status, proven=proven, demand=demand, **known)
 
     return run(
         control,

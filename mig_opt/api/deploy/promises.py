@@ -26,6 +26,7 @@ from mig_opt.method.report import Facts
 from mig_opt.method.result import Status
 from mig_opt.rules import entries_of
 from mig_opt.serving.bounds import fleet_bounds
+from mig_opt.serving.costs import plain
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.serving.capacity import Capacity, Promise, as_promise
@@ -150,13 +151,14 @@ def deploy_with_promise(
     trials = PromiseTrials(promise, options.seed)
     search = _Search(demand, promise, chosen, trials=trials, options=options, running=running)
 
-    def make_result(*, status: Status, plan: Deployment | None, **known: Any) -> PromiseResult:
+    def make_result(*, status: Status, plan: Deployment | None, lower_bound: float, **known: Any) -> PromiseResult:
         least = "gpus" if demand.costs.counted else "cost"
         known["proven"] = (least,) if status is Status.OPTIMAL else ()
         return PromiseResult(
             status=status,
             plan=plan,
             cost=search.control.objective,
+            lower_bound=plain(lower_bound),
             demand=demand,
             promise=promise,
             simulation=None if plan is None else trials.shown(demand, plan),

@@ -113,7 +113,7 @@ def deploy(
     plain = only is None and room.promise is None and not daily
     call.require(initial is None or plain, "--initial", "is not for --only, --promise or --rates; leave it out")
     call.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
-    kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
+    kinds = {*(old.gpus if old else ()), *(pool.kind.name for pool in (demand.pools if demand else ()))}
     with call.step():
         seconds = None if costs is None else {name: load_costs(costs, get_gpu(name)) for name in sorted(kinds)}
     call.finish()

@@ -26,7 +26,7 @@ _WIDEST_NAME = 20
 def demand_facts(demand: Demand) -> Facts:
     """Return the facts about a demand."""
     pools = (
-        (f"{pool.gpu.name}, as many as it takes" if pool.count is None else f"{pool.count} x {pool.gpu.name}")
+        (f"{pool.kind.name}, as many as it takes" if pool.count is None else f"{pool.count} x {pool.kind.name}")
         + ("" if demand.costs.counted else f" at {pool.cost:g}")
         for pool in demand.pools
     )

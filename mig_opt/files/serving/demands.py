@@ -169,7 +169,7 @@ def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ..
 
 
 def _shaped(demand: Demand, *, profiles: bool = True) -> ServicesFile:
-    only = demand.pools[0].gpu if len(demand.pools) == 1 and demand.pools[0].count is None else None
+    only = demand.pools[0].gpu if demand.pools == (Pool(demand.pools[0].gpu),) else None
     rule, pools = demand.rule, None if only else demand.pools
     tables = demand.tables if profiles else ()
     return ServicesFile(only, pools, rule.share, rule.whole_ms, demand.max_processes, demand.services, tables)

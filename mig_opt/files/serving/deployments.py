@@ -96,7 +96,7 @@ def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
     return {
         (service.name, table.gpu, point.size, point.batch, point.processes): point
         for service in demand.services
-        for table in demand.tables
+        for table in demand.measured
         if table.model == service.model
         for point in table.points
     }

@@ -1,9 +1,9 @@
 """GPUs that are filled segment after segment, and plans for GPUs of several kinds by methods that plan for one.
 
-A service belongs to the kind of GPU of which it needs the share that costs least. If there are not enough of a kind, the GPUs
-with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left to the
-kind that is next best for the service. As this may spread services over more kinds than is good, every kind is tried as
-the first choice of all services as well. The plainest such method, ``first-fit``, is here.
+A service belongs to the kind of GPU of which it needs the share that costs least. If there are not enough of a kind,
+the GPUs with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left
+to the kind that is next best for the service. As this may spread services over more kinds than is good, every kind is
+tried as the first choice of all services as well. The plainest such method, ``first-fit``, is here.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def deployment_of(
     segments = [] if retained is None else list(retained.segments)
     for number, held in gpus:
         if number is None:
-            names.append(demand.pools[held[0][0].option.pool].gpu.name)
+            names.append(demand.pools[held[0][0].option.pool].kind.name)
         for segment, placement in held:
             gpu = len(names) - 1 if number is None else number
             segments.append(segment_of(demand.services[segment.service].name, gpu, placement, segment.option))
@@ -279,7 +279,7 @@ def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
     for options in demand.options:
         most: defaultdict[int, float] = defaultdict(float)
         for option in options:
-            gpu = demand.pools[option.pool].gpu
+            gpu = demand.pools[option.pool].kind
             most[option.pool] = max(most[option.pool], throughput_per_slice(gpu, option) * gpu.compute_slices)
         own.append(tuple(sorted(most, key=lambda pool: (demand.pools[pool].cost / most[pool], -most[pool]))))
     yield own
@@ -306,11 +306,11 @@ def _planned(
     for number in sorted(range(len(demand.pools)), key=lambda pool: (demand.pools[pool].count is None, pool)):
         pool = demand.pools[number]
         needs = [
-            Need(index, *lack, tuple(o for o in demand.options[index] if o.pool == number), pool.gpu)
+            Need(index, *lack, tuple(o for o in demand.options[index] if o.pool == number), pool.kind)
             for index, lack in lacks.items()
             if next((rank for rank in ranks[index] if rank not in filled), None) == number
         ]
-        gpus = filled[number] = FilledGpus(pool.gpu, most=most, retained=_retained_gpus(retained, pool.gpu))
+        gpus = filled[number] = FilledGpus(pool.kind, most=most, retained=_retained_gpus(retained, pool.kind))
         planner(gpus, needs)
         if pool.count is not None:
             keep(gpus, pool.count)

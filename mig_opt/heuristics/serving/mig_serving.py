@@ -43,8 +43,8 @@ def mig_serving_fast(demand: Demand, control: Control[Deployment]) -> None:
     largest share, weighted: no configuration has to be left out of the search, however many services it mixes. If
     scores are equal, the one with fewer compute slices in use is better. The paper has one kind of GPU and no replicas:
     here kinds compete at every step, by their score for their cost, as long as there are GPUs left of them (if there
-    are not enough, nothing is offered), and what a service lacks is the larger of two shares, that of its rate and that of its replicas. There is
-    one deployment, so limits come into effect only after it.
+    are not enough, nothing is offered), and what a service lacks is the larger of two shares, that of its rate and that
+    of its replicas. There is one deployment, so limits come into effect only after it.
     """
     _fill(demand, control, capped=False)
 
@@ -112,7 +112,7 @@ class _Market:
         for queue in self._queues.values():
             queue.sort()
         self._partitions = [
-            partitions_into(pool.gpu, frozenset(profile for at, profile in self._queues if at == number))
+            partitions_into(pool.kind, frozenset(profile for at, profile in self._queues if at == number))
             for number, pool in enumerate(demand.pools)
         ]
 

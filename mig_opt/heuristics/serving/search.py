@@ -143,7 +143,7 @@ class _State:
             pass
 
     def _values(self, totals: Numbers | Whole, target: float) -> Numbers:
-        """Return what is to be made small: the cost of divisible GPUs until it is the least, and then GPUs and slices."""
+        """Return what is to be small: the cost of divisible GPUs until it is the least, and then GPUs and slices."""
         whole, divisible, gpus = self._judge(totals)
         slices = totals @ self._slices
         most = max(target, self._costs.min()) + _NOISE

@@ -114,9 +114,9 @@ def best_counts(
     """Look for the numbers of segments of least cost in some steps.
 
     ``before`` and ``after`` are the numbers in the step before them and in the step after them; without ``before`` the
-    first segments cost nothing. ``weights`` are the hours of a GPU in each of the steps, by default those of the step. The
-    solver may take a ``share`` of the time that is left, and starts from the ``known`` numbers of these steps, if there
-    are some.
+    first segments cost nothing. ``weights`` are the hours of a GPU in each of the steps, by default those of the step.
+    The solver may take a ``share`` of the time that is left, and starts from the ``known`` numbers of these steps, if
+    there are some.
     """
     program = _CountProgram(problem, steps, weights or [problem.day.hours[step] for step in steps])
     program.compare(before, after)

@@ -2,8 +2,8 @@
 
 It is for some steps that follow each other, between the deployments of the steps before and after them. Each service
 may be in each placement of each GPU in each step; a segment that was not in the same place in the step before costs its
-price, and a GPU with a segment its cost for the hours. Interruptions are not part of it, so what it proves is a lower bound. For the
-whole of a short day this is the exact model; of longer days it improves some steps at a time.
+price, and a GPU with a segment its cost for the hours. Interruptions are not part of it, so what it proves is a lower
+bound. For the whole of a short day this is the exact model; of longer days it improves some steps at a time.
 
 Where changes interrupt segments, the model looks for some *without interruption*. A change leaves a service undisturbed
 if none of its segments ends, or if those that stay are enough for its rate: such services end their segments first. It
@@ -102,7 +102,7 @@ class _PlaceModel:
     ) -> None:
         self._problem, self._span = problem, span
         self.model = cp_model.CpModel()
-        self._costs = {pool.gpu.name: cost for pool, cost in zip(problem.pools, problem.costs.each, strict=True)}
+        self._costs = {pool.kind.name: cost for pool, cost in zip(problem.pools, problem.costs.each, strict=True)}
         usable = sum((self._costs[span.gpus[gpu]] for gpu in span.usable), Fraction(0)) or problem.costs.unit
         total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable
         self.exact = total / problem.unit <= _LARGEST
@@ -139,7 +139,7 @@ class _PlaceModel:
         found: dict[str, list[tuple[GpuPlacement, Option]]] = defaultdict(list)
         for service, ways in self._problem.ways.items():
             for _, option in ways:
-                name = self._problem.pools[option.pool].gpu.name
+                name = self._problem.pools[option.pool].kind.name
                 for gpu in self._span.usable:
                     if self._span.gpus[gpu] == name:
                         for start in option.profile.starts:
@@ -173,7 +173,7 @@ class _PlaceModel:
         every = cp_model.LinearExpr.weighted_sum(list(used.values()), units)
         model.add(every >= math.ceil(problem.least[step] / problem.costs.unit))
         for pool in problem.pools:
-            mine = [variable for gpu, variable in used.items() if span.gpus[gpu] == pool.gpu.name]
+            mine = [variable for gpu, variable in used.items() if span.gpus[gpu] == pool.kind.name]
             if pool.count is not None and len(mine) > pool.count:
                 model.add(cp_model.LinearExpr.sum(mine) <= pool.count)
         self._serving.append(serving)

@@ -111,7 +111,7 @@ def _raiser(costs: Costs, control: Control[Deployment], found: float) -> Callabl
 def _too_few(demand: Demand, relaxation: Relaxation) -> str:
     """Return why there is no deployment although each service can be served."""
     pools = ", ".join(
-        f"{'any number of' if pool.count is None else pool.count} {pool.gpu.name}" for pool in demand.pools
+        f"{'any number of' if pool.count is None else pool.count} {pool.kind.name}" for pool in demand.pools
     )
     found = shortage(demand, relaxation.bounds[0])
     return found or f"no whole numbers of partitions and segments serve everything with {pools}"

@@ -130,7 +130,7 @@ class ChangeProgram:
         self._services = {service.name: service for service in demand.services}
         self._measured = {
             (table.model, table.gpu, point.size, point.batch, point.processes): (point, table.memory_gb)
-            for table in demand.tables
+            for table in demand.measured
             for point in table.points
         }
         # Instances with media engines and the like are never created, but they may run and stay.
@@ -241,7 +241,7 @@ class ChangeProgram:
 
     def fix(self, counts: Mapping[tuple[str, int, str], int]) -> None:
         """Fix the segments of each service, pool and profile; what stays has to be one of the options."""
-        pools = {pool.gpu.name: number for number, pool in enumerate(self._demand.pools)}
+        pools = {pool.kind.name: number for number, pool in enumerate(self._demand.pools)}
         terms: dict[tuple[str, int, str], list[Term]] = {}
         for fresh in self._fresh:
             key = self._demand.services[fresh.service].name, fresh.option.pool, fresh.option.profile.name
@@ -259,7 +259,7 @@ class ChangeProgram:
         self.linear.at_most("gpus", [(variable, 1) for _, variable in used], gpus)
         costs = self._demand.costs
         if not costs.counted:
-            factors = {pool.gpu.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
+            factors = {pool.kind.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
             terms = [(variable, factors[name]) for name, variable in used]
             self.linear.at_most("cost", terms, float(Fraction(as_decimal(cost)) * costs.scale))
         sizes: list[Term] = [(fresh.number, fresh.option.profile.compute_slices) for fresh in self._fresh]
@@ -291,7 +291,7 @@ class ChangeProgram:
                 if (gpu, placement.profile.name, placement.start) not in taken:
                     free.setdefault((gpus[gpu], placement.profile.name), deque()).append((gpu, placement))
         for fresh in self._fresh:
-            name = self._demand.pools[fresh.option.pool].gpu.name
+            name = self._demand.pools[fresh.option.pool].kind.name
             for _ in range(round(values[fresh.number.name])):
                 gpu, placement = free[name, fresh.option.profile.name].popleft()
                 segments.append(segment_of(self._demand.services[fresh.service].name, gpu, placement, fresh.option))

@@ -228,7 +228,7 @@ def worker_of(demand: Demand, service: Service, deployment: Deployment, segment:
         return worker_at(point, service.slo, batching)
     gpu = deployment.gpus[segment.gpu]
     size = deployment.placement(segment).profile.compute_slices
-    table = next((t for t in demand.tables if (t.model, t.gpu) == (service.model, gpu)), None)
+    table = next((t for t in demand.measured if (t.model, t.gpu) == (service.model, gpu)), None)
     smaller = () if table is None else (p for p in table.points if p.size == size and p.processes == segment.processes)
     return worker_at(point, service.slo, batching, [p for p in smaller if p.batch < segment.batch])
 

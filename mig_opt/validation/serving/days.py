@@ -144,7 +144,7 @@ def _changes(day: Day, plan: DayPlan) -> Iterator[Violation]:
 
 def _pools(day: Day, plan: DayPlan) -> Iterator[Violation]:
     """Count the GPUs that have segments before or after a change, for then they are needed during the change."""
-    counts = {pool.gpu.name: pool.count for pool in day.demand.pools}
+    counts = {pool.kind.name: pool.count for pool in day.demand.pools}
     for at, (before, after) in enumerate(zip(plan.deployments, plan.deployments[1:], strict=False)):
         gpus = {(one.gpu, side.gpus[one.gpu]) for side in (before, after) for one in side.segments}
         for name, number in Counter(name for _, name in gpus).items():

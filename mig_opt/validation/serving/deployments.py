@@ -128,7 +128,7 @@ class _Case:
 def _profiled(demand: Demand, deployment: PlacedDeployment) -> tuple[_ProfiledSegment, ...]:
     """Look up what was measured for the segments that have a place and a service."""
     services = {service.name: service for service in demand.services}
-    tables = {(table.model, table.gpu): table for table in demand.tables}
+    tables = {(table.model, table.gpu): table for table in demand.measured}
     points = {
         (key, point.size, point.batch, point.processes): point
         for key, table in tables.items()
@@ -265,7 +265,7 @@ def _services(case: _Case) -> Iterator[Violation]:
 
 def _pools(case: _Case) -> Iterator[Violation]:
     """Compare the GPUs that have segments with the pools; a GPU without segments costs nothing."""
-    counts = {pool.gpu.name: pool.count for pool in case.demand.pools}
+    counts = {pool.kind.name: pool.count for pool in case.demand.pools}
     used: Counter[str] = Counter()
     for gpu in sorted({segment.gpu for segment in case.deployment.segments}):
         kind = case.placed.kind(gpu)
