@@ -53,10 +53,15 @@ def least_cost(demand: Demand, most: int) -> float | None:
         model.add(sum(there * throughput for there, throughput in segments) >= round(service.rate * _SCALE))
         model.add(sum(there for there, _ in segments) >= service.min_replicas)
     model.minimize(sum(used))
+    return _solved(model)
+
+
+def _solved(model: cp_model.CpModel) -> float | None:
+    """The objective of the optimum; None if there is no solution."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False  # or Ctrl-C would end the process ever after
-    solver.parameters.max_time_in_seconds = 20
+    solver.parameters.max_time_in_seconds = 60
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return None
