@@ -14,8 +14,13 @@ static const double EPSILON = 1e-9;
 /* Share of the moves that change the order (the others change a mode), and of those that shift a job. */
 static const double ORDER_MOVES = 0.65, SHIFTS = 0.6;
 
+enum { MAX_SLICES = 64 };
+
 /* Positions by which half of the moves in the order are limited. */
 enum { NEAR = 3 };
+
+/* Share of the mean completion time that counts at least where the last end is weighed against single ends. */
+static const double LEAST_SHARE = 1e-3;
 
 /* Temperature at the start, as a share of the best value; it falls linearly to 0. */
 static const double TEMPERATURE = 0.003;
@@ -52,6 +57,10 @@ static void update_gpu(const Placements *placements, Availability *available, in
     const double *until = available->free.at + gpu * slices;
     double *begin = available->begin.at + gpu * places, driver = longest(0.0, available->driver.at[gpu]);
     bool *creates = available->creates.at + gpu * places;
+    /* When slices are free of what is there now; models of GPUs have no more of them than that. */
+    double cleared[MAX_SLICES];
+    for (int64_t at = 0; at < slices && at < MAX_SLICES; at++)
+        cleared[at] = holder[at] >= 0 ? until[at] + placements->destroy.at[holder[at]] : until[at];
     for (int64_t place = 0; place < places; place++) {
         int64_t first = placements->first.at[place];
         creates[place] = holder[first] != place;
@@ -61,7 +70,7 @@ static void update_gpu(const Placements *placements, Availability *available, in
         }
         double clear = driver;
         for (int64_t at = first; at < first + placements->width.at[place]; at++)
-            clear = longest(clear, holder[at] >= 0 ? until[at] + placements->destroy.at[holder[at]] : until[at]);
+            clear = longest(clear, cleared[at]);
         begin[place] = clear + placements->create.at[place];
     }
     int64_t profiles = available->earliest.columns;
@@ -159,9 +168,14 @@ static bool wins_tie(
     return placements->excludes.at[one->place] < placements->excludes.at[two->place];
 }
 
-/* Keeps a candidate if it is better than the best one so far. */
-static void compare(const Placements *placements, const Availability *available, Candidate found, Candidate *best)
+/* Costs of a run beside its own end: of its area, and of each second by which it ends after a limit. */
+typedef struct { double area, late, limit; } RunCosts;
+
+/* Keeps a candidate if it is better than the best one so far, once what its late end costs is added. */
+static void compare(
+    const Placements *placements, const Availability *available, Candidate found, const RunCosts *costs, Candidate *best)
 {
+    found.cost += costs->late * longest(0.0, found.end - costs->limit);
     if (found.cost < best->cost - EPSILON
         || (found.cost <= best->cost + EPSILON && wins_tie(placements, available, &found, best)))
         *best = found;
@@ -170,7 +184,7 @@ static void compare(const Placements *placements, const Availability *available,
 /* Compares all placements for a PCIe-bound job in one mode: its speed there depends on the second of the begin. */
 static void compare_bound(
     const DecoderProblem *problem, const Availability *available, int64_t mode, double fixed, double factor,
-    Candidate *best)
+    const RunCosts *costs, Candidate *best)
 {
     const Placements *placements = &problem->placements;
     int64_t gpus = available->begin.rows, places = placements->first.count, profile = problem->jobs.profile.at[mode];
@@ -184,14 +198,14 @@ static void compare_bound(
             double delay, slowdown = contention(available, factor, gpu, begin, &delay);
             double end = begin + seconds * slowdown;
             cost += end - begin - seconds + delay;
-            compare(placements, available, (Candidate){gpu, place, mode, begin, end, cost}, best);
+            compare(placements, available, (Candidate){gpu, place, mode, begin, end, cost}, costs, best);
         }
     }
 }
 
 /* Returns the run that costs least for a job, in one mode or (-1) in any. */
 static Candidate cheapest(
-    const DecoderProblem *problem, const Availability *available, int64_t job, int64_t mode, double area_cost)
+    const DecoderProblem *problem, const Availability *available, int64_t job, int64_t mode, const RunCosts *costs)
 {
     const JobArrays *jobs = &problem->jobs;
     int64_t gpus = available->begin.rows, profiles = available->earliest.columns;
@@ -203,9 +217,9 @@ static Candidate cheapest(
     }
     for (int64_t at = first; at < stop; at++) {
         int64_t profile = jobs->profile.at[at];
-        double seconds = jobs->seconds.at[at], fixed = seconds + area_cost * jobs->area.at[at];
+        double seconds = jobs->seconds.at[at], fixed = seconds + costs->area * jobs->area.at[at];
         if (jobs->factor.at[job] > 0) {
-            compare_bound(problem, available, at, fixed, jobs->factor.at[job], &best);
+            compare_bound(problem, available, at, fixed, jobs->factor.at[job], costs, &best);
             continue;
         }
         for (int64_t gpu = 0; gpu < gpus; gpu++) {
@@ -213,7 +227,8 @@ static Candidate cheapest(
             if (cost > best.cost + EPSILON)
                 continue;
             int64_t place = available->best.at[gpu * profiles + profile];
-            compare(&problem->placements, available, (Candidate){gpu, place, at, begin, begin + seconds, cost}, &best);
+            Candidate found = {gpu, place, at, begin, begin + seconds, cost};
+            compare(&problem->placements, available, found, costs, &best);
         }
     }
     return best;
@@ -240,19 +255,30 @@ static void copy_gpus(const Availability *from, int64_t source, Availability *to
 typedef struct { double left, shortest, ends, areas, last, late; } Sums;
 
 /* Decoder that keeps what it has decoded: before[at] is the state of GPU gpu[at] before the run at that position, so runs
- * can be taken back one by one. */
+ * can be taken back one by one. ready has for each GPU the second at which the next job could begin there. */
 typedef struct {
     const DecoderProblem *problem;
     Workspace *work;
     double weight;
     int64_t done;
     Sums *sums;
+    double *ready;
 } Decoder;
 
 static double value_of(const Decoder *decoder, const Sums *sums, double still)
 {
     return plan_value(
         &decoder->problem->objective, sums->ends + still, sums->areas, decoder->weight, sums->last, sums->late);
+}
+
+/* Notes when the next job could begin on a GPU. */
+static void note_ready(Decoder *decoder, int64_t gpu)
+{
+    const FloatRows *earliest = &decoder->work->available.earliest;
+    double ready = INFINITY;
+    for (int64_t at = gpu * earliest->columns; at < (gpu + 1) * earliest->columns; at++)
+        ready = earliest->at[at] < ready ? earliest->at[at] : ready;
+    decoder->ready[gpu] = ready;
 }
 
 static void begin_decoding(Decoder *decoder, const JobList *list)
@@ -265,6 +291,8 @@ static void begin_decoding(Decoder *decoder, const JobList *list)
         start.left += jobs->weight.at[list->order.at[at]];
         start.shortest += jobs->least.at[list->order.at[at]];
     }
+    for (int64_t gpu = 0; gpu < available->free.rows; gpu++)
+        note_ready(decoder, gpu);
     decoder->weight = start.left;
     decoder->done = 0;
     decoder->sums[0] = start;
@@ -280,6 +308,7 @@ static void place_next(Decoder *decoder, int64_t job, int64_t gpu, int64_t place
     work->gpu.at[at] = gpu;
     work->place.at[at] = place;
     assign(&decoder->problem->placements, available, gpu, place, end);
+    note_ready(decoder, gpu);
     double factor = decoder->problem->jobs.factor.at[job];
     if (factor > 0) {
         int64_t slice = gpu * available->free.columns + decoder->problem->placements.first.at[place];
@@ -293,6 +322,7 @@ static void take_back(Decoder *decoder, int64_t position)
     while (decoder->done > position) {
         int64_t at = --decoder->done;
         copy_gpus(&decoder->work->before, at, &decoder->work->available, decoder->work->gpu.at[at], 1);
+        note_ready(decoder, decoder->work->gpu.at[at]);
     }
 }
 
@@ -301,15 +331,20 @@ static double decode_rest(Decoder *decoder, const JobList *list, double limit)
 {
     const DecoderProblem *problem = decoder->problem;
     const JobArrays *jobs = &problem->jobs;
+    const Objective *objective = &problem->objective;
     Workspace *work = decoder->work;
+    double late = objective->excess * decoder->weight / longest(1 - objective->balance, LEAST_SHARE);
     while (decoder->done < list->order.count) {
         int64_t at = decoder->done, job = list->order.at[at];
         Sums sums = decoder->sums[at];
         sums.left -= jobs->weight.at[job];
         sums.shortest -= jobs->least.at[job];
-        double area_cost = list->area_weight * (sums.left + problem->objective.later) / jobs->weight.at[job];
         bool urgent = jobs->latest.at[job] < INFINITY;
-        Candidate best = cheapest(problem, &work->available, job, list->modes.at[job], urgent ? 0.0 : area_cost);
+        RunCosts costs = {
+            urgent ? 0.0 : list->area_weight * (sums.left + objective->later) / jobs->weight.at[job],
+            urgent ? 0.0 : late / jobs->weight.at[job],
+            longest(objective->horizon, sums.last)};
+        Candidate best = cheapest(problem, &work->available, job, list->modes.at[job], &costs);
         if (best.end > jobs->latest.at[job])
             return INFINITY;
         place_next(decoder, job, best.gpu, best.place, best.end);
@@ -320,22 +355,58 @@ static double decode_rest(Decoder *decoder, const JobList *list, double limit)
         sums.last = longest(sums.last, best.end);
         sums.late += jobs->weight.at[job] * longest(0.0, best.end - jobs->due.at[job]);
         decoder->sums[at + 1] = sums;
-        if (value_of(decoder, &sums, sums.shortest) > limit)
+        if (limit == INFINITY)
+            continue;
+        /* None of the jobs that are left begins before the first GPU is ready. */
+        double ready = INFINITY;
+        for (int64_t gpu = 0; gpu < work->available.free.rows; gpu++)
+            ready = decoder->ready[gpu] < ready ? decoder->ready[gpu] : ready;
+        if (value_of(decoder, &sums, sums.shortest + (sums.left > 0 ? ready * sums.left : 0.0)) > limit)
             return INFINITY;
     }
     return value_of(decoder, &decoder->sums[list->order.count], 0.0);
 }
 
+/* Gets the memory for a list; returns false if there is none. */
+static bool allocate(Decoder *decoder, int64_t count)
+{
+    size_t sums = (size_t)(count + 1) * sizeof(Sums), gpus = (size_t)decoder->problem->available.free.rows;
+    decoder->sums = malloc(sums + gpus * sizeof(double));
+    decoder->ready = (double *)(decoder->sums + count + 1);
+    return decoder->sums;
+}
+
 /* Returns -1 if there is no memory. */
 EXPORT double decode(const DecoderProblem *problem, const JobList *list, double limit, Workspace *workspace)
 {
-    Decoder decoder = {problem, workspace, 0.0, 0, malloc((size_t)(list->order.count + 1) * sizeof(Sums))};
-    if (!decoder.sums)
+    Decoder decoder = {.problem = problem, .work = workspace};
+    if (!allocate(&decoder, list->order.count))
         return -1.0;
     begin_decoding(&decoder, list);
     double value = decode_rest(&decoder, list, limit);
     free(decoder.sums);
     return value;
+}
+
+/* Returns 0 if there is no memory. */
+EXPORT int64_t decode_each(
+    const DecoderProblem *problem, const IntegerRows *orders, const IntegerRows *modes, const Floats *area_weights,
+    FloatRows *sums, Workspace *workspace)
+{
+    int64_t count = orders->columns, jobs = modes->columns;
+    Decoder decoder = {.problem = problem, .work = workspace};
+    if (!allocate(&decoder, count))
+        return 0;
+    for (int64_t row = 0; row < orders->rows; row++) {
+        JobList list = {{orders->at + row * count, count}, {modes->at + row * jobs, jobs}, area_weights->at[row]};
+        begin_decoding(&decoder, &list);
+        double value = decode_rest(&decoder, &list, INFINITY);
+        const Sums *end = &decoder.sums[count];
+        double found[] = {decoder.weight, end->ends, end->areas, end->late, value < INFINITY ? end->last : INFINITY};
+        memcpy(sums->at + row * sums->columns, found, sizeof found);
+    }
+    free(decoder.sums);
+    return 1;
 }
 
 /* Moves a random job to another position, or swaps it with the job there; returns the first position that changed. */
@@ -386,14 +457,16 @@ EXPORT double anneal(
         return decode(problem, current, INFINITY, workspace);
     size_t orders = (size_t)count * sizeof(int64_t), modes = (size_t)jobs * sizeof(int64_t);
     size_t lists = 2 * (orders + modes), sums = (size_t)(count + 1) * sizeof(Sums);
-    char *memory = malloc(lists + 2 * sums + (size_t)count * sizeof(Placed));
-    if (!memory)
+    char *memory = malloc(lists + sums + (size_t)count * sizeof(Placed));
+    Decoder decoder = {.problem = problem, .work = workspace};
+    if (!memory || !allocate(&decoder, count)) {
+        free(memory);
         return -1.0;
+    }
     int64_t *best_order = (int64_t *)memory, *best_modes = best_order + count;
     JobList trial = {{best_modes + jobs, count}, {best_modes + jobs + count, jobs}, current->area_weight};
-    Decoder decoder = {problem, workspace, 0.0, 0, (Sums *)(memory + lists)};
-    Sums *kept_sums = (Sums *)(memory + lists + sums);
-    Placed *kept = (Placed *)(memory + lists + 2 * sums);
+    Sums *kept_sums = (Sums *)(memory + lists);
+    Placed *kept = (Placed *)(memory + lists + sums);
     begin_decoding(&decoder, current);
     double value = decode_rest(&decoder, current, INFINITY), best_value = value;
     /* The runs of the current list, of which the decoder has decoded the first ones. */
@@ -455,6 +528,7 @@ EXPORT double anneal(
     memcpy(current->modes.at, best_modes, modes);
     begin_decoding(&decoder, current);
     value = decode_rest(&decoder, current, INFINITY);
+    free(decoder.sums);
     free(memory);
     return value;
 }

@@ -213,6 +213,9 @@ typedef struct {
 EXPORT void update_begins(const Placements *placements, Availability *available);
 EXPORT double decode(
     const DecoderProblem *problem, const JobList *list, double limit, OF(queued <= room) Workspace *workspace);
+EXPORT int64_t decode_each(
+    const DecoderProblem *problem, OF(lists, queued) const IntegerRows *orders, OF(lists, jobs) const IntegerRows *modes,
+    OF(lists) const Floats *area_weights, OF(lists, 5) FloatRows *sums, OF(queued <= room) Workspace *workspace);
 EXPORT double anneal(
     const DecoderProblem *problem, JobList *current, const AnnealingLimits *limits,
     OF(queued <= room) Workspace *workspace);

@@ -8,15 +8,17 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.choice import Backfilling, Choice, Fairness, JobChooser
 from mig_opt.heuristics.fleet.plans.list_decoder import Objective
+from mig_opt.heuristics.fleet.plans.outlook import Coming, Stakes
 from mig_opt.heuristics.fleet.plans.plan import Plan
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem, WaitingJob, placement_arrays
+from mig_opt.heuristics.fleet.plans.rollouts import CarriedOut, Rollouts, value_of
 from mig_opt.heuristics.fleet.plans.search import Effort, PlanSearch, PriorityList
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
@@ -32,7 +34,18 @@ _MAX_EXPECTED_JOBS = 1e6  # largest number of expected jobs: the first gaps may 
 _PAUSE_GAPS = 2.0  # multiple of the longest gap between arrivals after which plans keep no room for more of them
 _UNEXPECTED_SHARE = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
 _MIN_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
+_MAX_LISTED = 8000  # jobs x GPUs up to which all that wait are looked at, to find out which are planned first
+_HYSTERESIS = 0.002  # share by which a simple scheduler has to be better than the plan to be followed
 _WINDOW = -1  # tag of the wake-up at the end of a window; other tags are jobs that should have ended
+
+# What ends are worth by the goal, for one job in the system on the mean.
+_GOALS = {
+    "flow": Stakes(last=0.0, beyond=0.0, tolerance=0.0, tardiness=1.0),
+    "makespan": Stakes(last=10.0, beyond=100.0, tolerance=0.0, tardiness=1.0),
+    "balanced": Stakes(last=0.5, beyond=5.0, tolerance=0.01, tardiness=1.0),
+    "tardiness": Stakes(last=0.0, beyond=0.0, tolerance=0.0, tardiness=100.0),
+    "slowdown": Stakes(last=0.0, beyond=0.0, tolerance=0.0, tardiness=1.0),
+}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -42,17 +55,22 @@ class Planner(ConfigurablePolicy):
     It reads in the trace how long jobs run, what they ask for and what PCIe does to them, but nothing of jobs that have
     not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
-    It is the best that simulated annealing finds over the order and the profiles of the jobs, from the plan before and
-    from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as
-    planned, only a better plan replaces the one that is being carried out. Where jobs have declared times it learns how
+    Orders of all jobs that wait say which are planned first, and when all can have ended
+    (:mod:`mig_opt.heuristics.fleet.plans.outlook`). The plan is the best that simulated annealing finds over order and
+    profiles of these jobs (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as planned, only a
+    better plan replaces the one that is being carried out; and where what a simple scheduler would come to is better,
+    that one is followed (:mod:`mig_opt.heuristics.fleet.plans.rollouts`). Where jobs have declared times it learns how
     far these are from the true ones, and where they say too little, each job begins as soon as there is room for it
     (:class:`mig_opt.heuristics.fleet.plans.choice.Backfilling`).
 
     Parameters
     ----------
-    balance : float
-        Weight of the last end of a plan (1) against the mean completion time (0). The last end counts the less the more
-        jobs are expected to arrive until then, but always where it is later than all known work would have to end.
+    goal : {"balanced", "flow", "makespan", "tardiness", "slowdown"}
+        What is to be least for all jobs of the trace: the mean flow time; the makespan; ``balanced``: the mean flow
+        time, of plans that end hardly later than the earliest last end that is known; the mean tardiness; the mean of
+        flow time / shortest run.
+    balance : float, optional
+        In place of the goal, weight of the last end of a plan (1) against the mean completion time (0).
     tardiness : float
         Weight of the mean tardiness beside that of the completion time, where jobs have due dates. Both are weighted by
         the weights of the jobs.
@@ -91,7 +109,8 @@ class Planner(ConfigurablePolicy):
     [('c', '4g.24gb@0', 1.13), ('a', '2g.12gb@0', 13.35), ('b', '2g.12gb@2', 13.47)]
     """
 
-    balance: Share = 0.5
+    goal: Literal["flow", "makespan", "balanced", "tardiness", "slowdown"] = "balanced"
+    balance: Share | None = None
     tardiness: Annotated[float, Number(at_least=0)] = 1.0
     overtaken: Annotated[float, Number(at_least=0)] = 20.0
     overtaken_s: Moment = 3600.0
@@ -100,7 +119,7 @@ class Planner(ConfigurablePolicy):
     window: Moment = 0.0
     most: Annotated[int, Whole(1, 10_000)] = 48
     patience: Annotated[float, Number(above=0)] = 10.0
-    rounds: Annotated[int, Whole(0, 10**9)] = 3000
+    rounds: Annotated[int, Whole(0, 10**9)] = 1000
     work: Seconds = 0.05
     seed: int = 0
 
@@ -118,11 +137,15 @@ class Planner(ConfigurablePolicy):
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
         self._list = PriorityList()
+        self._rollouts = Rollouts(cluster)
+        self._followed: int | None = None
         self._calibration = Calibration(cluster.log.trace)
-        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s)
+        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, self.goal == "slowdown")
         self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
-        self._busy = 0.0
+        self._further = 0.0
+        self._job_seconds, self._in_system, self._counted_until = 0.0, 0, cluster.trace.jobs[0].arrival
+        self._listed = max(self.most, _MAX_LISTED // min(cluster.trace.gpus, _MAX_GPUS))
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
         self._backfilling = Backfilling(cluster, self._chooser, self._calibration) if self._uncertain else None
@@ -133,21 +156,31 @@ class Planner(ConfigurablePolicy):
         self._later_arrivals = 0
         self._last_arrival, self._longest_gap = self._first_arrival, 0.0
         self._window_ends = -math.inf
+        self._fits = self._stale = False
         self._large = cluster.trace.gpus > _MAX_GPUS
         self._with_room = cluster.ranking(_free_slices)
         self._ends: list[tuple[float, int, int]] = []
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
-        self._later_arrivals += cluster.trace.jobs[job].arrival > self._first_arrival
+        if cluster.trace.jobs[job].arrival > self._first_arrival:
+            self._later_arrivals += 1
+            self._further += self._chooser.area(cluster, job)
         if self._backfilling is not None:
             self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
         self._last_arrival = cluster.now
+        self._fits |= any(
+            self._with_room.best(cluster.geometry.profile_index(profile)) is not None
+            for profile in cluster.trace.profiles(cluster.trace.jobs[job])
+        )
         if cluster.more_to_come:
             return
         if not self.window:
-            self._plan_anew(cluster)
+            if self._fits:
+                self._plan_anew(cluster)
+            else:
+                self._stale = True  # Nothing of a new plan could begin before the next run ends.
         elif self._window_ends < cluster.now:
             self._window_ends = max(cluster.now + self.window, math.nextafter(cluster.now, math.inf))
             cluster.wake(self._window_ends, _WINDOW)
@@ -177,15 +210,17 @@ class Planner(ConfigurablePolicy):
                 self._plan_anew(cluster)
             return
         if not cluster.waiting:
+            if self._followed is not None:
+                self._rollouts.follow(cluster, self._followed, gpu, self._chooser.needed)
             return
-        if cluster.now >= self._next_urgent:
-            # A job has become urgent: what was planned before might delay it.
-            self._plan_anew(cluster)
+        if self._stale or cluster.now >= self._next_urgent:
+            # Jobs have arrived, or one has become urgent: what was planned before might delay it.
+            self._plan_anew(cluster, gpu=gpu)
             return
         self._carry_out(cluster, [gpu])
         small = len(cluster.waiting) * cluster.trace.gpus <= _MAX_JOBS_X_GPUS
         if unexpected or small or not cluster.running or self._nearly_done(cluster):
-            self._plan_anew(cluster, None if unexpected or not cluster.running else self._plan)
+            self._plan_anew(cluster, None if unexpected or not cluster.running else self._plan, gpu)
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
@@ -196,24 +231,47 @@ class Planner(ConfigurablePolicy):
         """Plan anew."""
         self._plan_anew(cluster)
 
-    def _plan_anew(self, cluster: Cluster, current: Plan | None = None) -> None:
+    def _plan_anew(self, cluster: Cluster, current: Plan | None = None, gpu: int | None = None) -> None:
         """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""
+        self._fits = self._stale = False
+        self._followed = None
         if self._backfill(cluster):
             return
         effort, actions = self._effort, -1
         if self.think is not None:
             effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
-        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy, self.most)).jobs:
+        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._listed)).jobs:
             actions = cluster.actions
-            gpus = self._gpus_to_use(cluster, choice.jobs)
-            problem = PlanningProblem(cluster, self._placements, choice.jobs, gpus, self._calibration)
-            self._busy = float(problem.available.free.mean())
-            search = PlanSearch(problem, self._objective(cluster, problem, choice), effort)
-            self._plan, self._list = search.best(self._list, current)
+            used = self._gpus_to_use(cluster, choice.jobs)
+            problem = PlanningProblem(cluster, self._placements, choice.jobs, used, self._calibration)
+            search = PlanSearch(problem, self._coming(cluster, problem, choice), self._stakes(cluster), effort)
+            self._plan, self._list = search.best(self._list, current, self.most)
             self._next_urgent = choice.next_urgent
+            if search.complete and self._follow_simple(cluster, choice, search.objective, gpu):
+                break
             self._carry_out(cluster, self._plan.gpus)
             if not self._nearly_done(cluster):
                 break
+
+    def _follow_simple(self, cluster: Cluster, choice: Choice, objective: Objective, gpu: int | None) -> bool:
+        """Let a simple scheduler decide, and return True, if its rollout is better than that of the plan.
+
+        While others are to arrive it may be better for those that are known, and still leave less room: then it counts
+        for the makespan alone. It does not know of urgent jobs.
+        """
+        known = self.goal == "makespan" or self._arrivals_over(cluster.now)
+        if not known or any(waiting.urgent for waiting in choice.jobs):
+            return False
+        best, value = self._rollouts.best(cluster, choice.jobs, objective)
+        if value >= value_of(CarriedOut(self._plan), cluster, choice.jobs, objective) * (1 - _HYSTERESIS):
+            return False
+        self._followed, self._plan = best, Plan(cluster)
+        waiting = list(cluster.waiting)
+        self._rollouts.follow(cluster, best, gpu, self._chooser.needed)
+        for job in waiting:
+            if job not in cluster.waiting:
+                self._begun(cluster, job)
+        return True
 
     def _backfill(self, cluster: Cluster) -> bool:
         """Start what fits if run times are hardly known, and return True; else return False: plans are of use."""
@@ -226,28 +284,49 @@ class Planner(ConfigurablePolicy):
             self._backfilling.serve(cluster)
         return follows
 
-    def _objective(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Objective:
-        expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(problem.jobs)
+    def _coming(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Coming:
+        """Return what is expected beside the jobs of a problem."""
+        free = problem.available.free
+        # The last end of all cannot be earlier.
+        horizon = max(float(free.mean()) + choice.work, float(free.max()), choice.longest)
         over = self._arrivals_over(cluster.now)
-        # On the average, half of an area is still to be taken when a job arrives.
-        later = (0.0 if over else expected / 2) + others
-        # Where jobs slow each other down on the link, nothing fills the gaps at the end of the last plan.
-        last = over and not others and bool(problem.job_arrays.factor.any())
-        balance = self.balance / (1 if last else 1 + expected + others)
-        # The last end of all cannot be earlier. A second more counts at least as much as one of each of two jobs.
-        horizon = max(self._busy + choice.work, float(problem.available.free.max()), choice.longest)
-        excess = max(0.0, min(1.0, 2 / len(problem.jobs)) * self.balance - balance)
-        return Objective(balance, later, horizon, excess, self.tardiness)
+        arrivals = 0.0 if over else self._expected_arrivals(problem)
+        return Coming(horizon, arrivals, 0.0 if over else self._further, choice.waiting - len(problem.jobs))
+
+    def _stakes(self, cluster: Cluster) -> Stakes:
+        """Return what ends are worth by the goal.
+
+        By Little's law the sum of all flow times is the mean number of jobs in the system times the makespan: so many
+        seconds of jobs are the same share of it as one second is of the makespan.
+        """
+        if self.balance is not None:
+            return Stakes(0.0, 0.0, 0.0, self.tardiness, self.balance)
+        self._count_jobs(cluster)
+        elapsed = cluster.now - self._first_arrival
+        mean = self._job_seconds / elapsed if elapsed > 0 else float(self._in_system)
+        goal = _GOALS[self.goal]
+        return Stakes(goal.last * mean, goal.beyond * mean, goal.tolerance, self.tardiness * goal.tardiness)
+
+    def _count_jobs(self, cluster: Cluster) -> None:
+        """Add the jobs that were in the system since the last call, times seconds."""
+        self._job_seconds += self._in_system * (cluster.now - self._counted_until)
+        self._in_system, self._counted_until = len(cluster.waiting) + cluster.running, cluster.now
 
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
         self._plan.advance(gpus)
-        for job, gpu in self._plan.started:
-            self._expected_runs[job] = cluster.now, self._expected_end(cluster, job)
-            if self._uncertain:
-                self._watch(cluster, job)
-            if self._large:
-                heapq.heappush(self._ends, (cluster.expected_end(job), job, gpu))
+        for job in self._plan.started:
+            self._begun(cluster, job)
         self._plan.started.clear()
+
+    def _begun(self, cluster: Cluster, job: int) -> None:
+        """Note when a job that has its place now is expected to end."""
+        place = cluster.place(job)
+        assert place is not None
+        self._expected_runs[job] = cluster.now, self._expected_end(cluster, job)
+        if self._uncertain:
+            self._watch(cluster, job)
+        if self._large:
+            heapq.heappush(self._ends, (cluster.expected_end(job), job, place[0]))
 
     def _watch(self, cluster: Cluster, job: int) -> None:
         """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""

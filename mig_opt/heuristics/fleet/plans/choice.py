@@ -20,7 +20,7 @@ from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area
 from mig_opt.simulation.fleet.cluster import Cluster
 
 _MAX_WEIGHT_FACTOR = 1e6  # largest factor by which the weight of a job grows: seconds may be as short as numbers can be
-_PRESSING_SHARE = 0.25  # share of a plan that is kept for jobs that have to begin soon, since they are long or due
+_LONG_SHARE = 0.25  # share of the jobs for which those that are longest are taken, where more wait than are looked at
 # Standard deviation of the logarithms of run times from which on plans that only choose an order are of no use.
 _MAX_LOG_ERROR = 0.3
 _EXACT_LOG_ERROR = 0.02  # the same, up to which one time for all jobs is believed
@@ -37,6 +37,7 @@ class Fairness:
     # the wait from which on a job is overtaken no more: in its shortest runs and in seconds, both of which count
     overtaken_runs: float
     overtaken_s: float
+    by_slowdown: bool  # a second counts the more the shorter a job is
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Choice:
 
     # urgent ones first, in the order in which they became urgent; the others by length for their weight
     jobs: list[WaitingJob] = field(default_factory=list)
+    waiting: int = 0  # number of jobs that wait and can run
     work: float = 0.0  # seconds for which all that wait would keep the whole fleet busy, at the least
     longest: float = 0.0  # seconds of the longest of the shortest runs
     next_urgent: float = math.inf  # second at which the next job becomes urgent, of those that are not yet
@@ -70,22 +72,23 @@ class JobChooser:
         self._calibration = calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
-        self._needs: dict[int, float] = {}
+        self.needed: dict[int, float] = {}  # GB that jobs were seen to need
 
     def needs(self, job: int, memory_gb: float) -> None:
         """Note the memory that a job needs at least."""
-        self._needs[job] = max(memory_gb, self._needs.get(job, 0.0))
+        self.needed[job] = max(memory_gb, self.needed.get(job, 0.0))
         self._known.pop(job, None)
 
     def plannable(self, cluster: Cluster, job: int) -> bool:
         """Return True if there is a profile on which a job can run."""
         return bool(self._of(cluster, job).modes)
 
-    def choose(self, cluster: Cluster, busy: float, most: int) -> Choice:
-        """Return the jobs to be planned now, ``most`` of them at most.
+    def area(self, cluster: Cluster, job: int) -> float:
+        """Return for how many seconds a job keeps the whole fleet busy, at the least."""
+        return self._of(cluster, job).area
 
-        ``busy`` is how long the fleet is still busy with the jobs that run, on the mean of all slices.
-        """
+    def choose(self, cluster: Cluster, most: int) -> Choice:
+        """Return the jobs that wait, ``most`` at most: urgent ones, the shortest, and some of the longest."""
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
         if self._learnt != self._calibration.changes:
             self._learnt = self._calibration.changes
@@ -110,40 +113,19 @@ class JobChooser:
             # The product of the smallest numbers would be 0.
             growth = 1 + (now - arrival) / max(fairness.doubling_runs * shortest, math.ulp(0.0))
             weight = jobs[job].weight * min(growth, _MAX_WEIGHT_FACTOR)
+            if fairness.by_slowdown:
+                weight /= shortest
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
+        choice.waiting = len(urgent) + len(others)
         first = heapq.nsmallest(most, urgent)
         choice.jobs = [self._waiting(cluster, job, jobs[job].weight, urgent=True) for _, job in first]
         room = most - len(first)
-        if room:
-            chosen = heapq.nsmallest(room, others)
-            if len(others) > room:
-                chosen = self._with_pressing(cluster, chosen, others, busy, choice.work)
-            choice.jobs += [self._waiting(cluster, job, weight) for _, job, weight in chosen]
+        if len(others) > room:
+            longest = heapq.nlargest(int(_LONG_SHARE * room), others)
+            others = [*heapq.nsmallest(room - len(longest), set(others) - set(longest)), *longest]
+        choice.jobs += [self._waiting(cluster, job, weight) for _, job, weight in sorted(others)]
         return choice
-
-    def _with_pressing(
-        self,
-        cluster: Cluster,
-        chosen: list[tuple[float, int, float]],
-        others: list[tuple[float, int, float]],
-        busy: float,
-        work: float,
-    ) -> list[tuple[float, int, float]]:
-        """Return jobs with others in place of the last ones: those that have to begin before these are done."""
-        span = busy + sum(self._known[job].area for _, job, _ in chosen)
-        there = {job for _, job, _ in chosen}
-        pressing = []
-        for entry in others:
-            job = entry[1]
-            shortest, due = self._known[job].shortest, cluster.trace.jobs[job].due
-            end = busy + work if due is None else min(busy + work, due - cluster.now)
-            slack = end - shortest
-            if slack < span and job not in there:
-                pressing.append((slack, entry))
-        count = max(1, int(_PRESSING_SHARE * len(chosen)))
-        added = [entry for _, entry in heapq.nsmallest(count, pressing)]
-        return sorted([*chosen[: len(chosen) - len(added)], *added])
 
     def _waiting(self, cluster: Cluster, job: int, weight: float, *, urgent: bool = False) -> WaitingJob:
         due = cluster.trace.jobs[job].due
@@ -160,7 +142,7 @@ class JobChooser:
         factor = self._calibration.factor(job)
         modes = tuple(
             (geometry.profile_index(profile), requested.times[profile.compute_slices] * factor)
-            for profile in trace.profiles(requested, self._needs.get(job, 0.0))
+            for profile in trace.profiles(requested, self.needed.get(job, 0.0))
         )
         if not modes:
             return _Known(())
@@ -215,7 +197,7 @@ class Backfilling:
 
         None overtakes an urgent one.
         """
-        choice = self._chooser.choose(cluster, 0.0, len(cluster.waiting))
+        choice = self._chooser.choose(cluster, len(cluster.waiting))
         pressing = _PRESSING_MULTIPLE * (choice.work + self._work_that_runs(cluster))
         refused: set[int] = set()
         for waiting in sorted(choice.jobs, key=lambda own: 0 if own.urgent else 1 if own.shortest > pressing else 2):

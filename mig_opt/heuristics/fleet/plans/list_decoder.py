@@ -3,8 +3,9 @@
 A list is an order of the jobs with a *mode* (profile) for some of them. It is decoded job by job, by a serial
 schedule-generation scheme (Kolisch, EJOR 90, 1996), here with modes: each job takes the placement where it costs least,
 after the jobs before it, so that a later job never delays an earlier one. The cost of a placement is the end of the job
-there, plus what its *area* (share of the fleet x seconds) takes from later jobs: on a busy fleet each of them waits
-longer by the area. So early jobs of a long queue take modes that waste little, and the last ones those that end first.
+there, plus what its *area* (share of the fleet x seconds) takes from later jobs (on a busy fleet each of them waits
+longer by the area), plus what the objective says of ends after its horizon. So early jobs of a long queue take modes
+that waste little, and the last ones those that end first.
 The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, or fixes or frees its mode, and decodes
 the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``; the structures in
 ``mig_opt/native/loops.h`` have the fields of the named tuples here.
@@ -16,6 +17,7 @@ the driver at the start. All seconds count from the moment of planning.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from mig_opt.native import loop
 
 _update_begins = loop("update_begins")
 _decode = loop("decode")
+_decode_each = loop("decode_each")
 _anneal = loop("anneal")
 
 Integers = npt.NDArray[np.int64]
@@ -192,6 +195,15 @@ def decode(problem: DecoderProblem, jobs: JobList, limit: float, workspace: Work
     if value < 0:
         raise MemoryError
     return value
+
+
+def decode_each(problem: DecoderProblem, lists: Sequence[JobList], workspace: Workspace) -> list[PlanSums]:
+    """Return the sums of the plan of each list; the last end is infinite where a job ends too late."""
+    orders, modes = (np.array(rows) for rows in zip(*((own.order, own.modes) for own in lists), strict=True))
+    sums = np.empty((len(lists), len(PlanSums._fields)))
+    if not _decode_each(problem, orders, modes, np.array([own.area_weight for own in lists]), sums, workspace):
+        raise MemoryError
+    return list(map(PlanSums._make, sums.tolist()))
 
 
 def anneal(problem: DecoderProblem, current: JobList, limits: AnnealingLimits, workspace: Workspace) -> float:

@@ -55,8 +55,8 @@ class Plan:
         self.instances: dict[int, list[PlannedInstance]] = defaultdict(list)
         # operations of each GPU that are to come, in order
         self.operations: dict[int, deque[PlannedOperation]] = defaultdict(deque)
-        self.started: list[tuple[int, int]] = []  # jobs that the plan has started, with their GPUs
-        self._cluster = cluster
+        self.started: list[int] = []  # jobs that the plan has started
+        self.cluster = cluster
 
     @property
     def gpus(self) -> list[int]:
@@ -73,10 +73,10 @@ class Plan:
         """Let an instance that is idle run its next job, if there is one; forget instances that have none."""
         instances = self.instances.get(gpu, [])
         for instance in instances:
-            if instance.jobs and self._cluster.states[gpu].idle >> instance.placement & 1:
+            if instance.jobs and self.cluster.states[gpu].idle >> instance.placement & 1:
                 job = instance.jobs.popleft()
-                self._cluster.start(job, gpu, instance.placement)
-                self.started.append((job, gpu))
+                self.cluster.start(job, gpu, instance.placement)
+                self.started.append(job)
                 return True
         if instances:
             self.instances[gpu] = [instance for instance in instances if instance.jobs]
@@ -84,7 +84,7 @@ class Plan:
 
     def _operate(self, gpu: int) -> bool:
         """Let the driver do its next operation, if that is possible."""
-        cluster, state = self._cluster, self._cluster.states[gpu]
+        cluster, state = self.cluster, self.cluster.states[gpu]
         overdue = 0
         for index, operation in enumerate(self.operations.get(gpu, ())):
             instance = operation.instance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,6 +85,13 @@ class PlanningProblem:
     def for_decoder(self, objective: Objective) -> DecoderProblem:
         """Return the problem in arrays."""
         return DecoderProblem(self.placements, self.available, self.job_arrays, objective)
+
+    def of_jobs(self, numbers: Sequence[int]) -> PlanningProblem:
+        """Return the problem of some of the jobs."""
+        part = copy.copy(self)
+        part.jobs = [self.jobs[number] for number in numbers]
+        part.job_arrays = part._job_arrays()
+        return part
 
     def free(self, gpu: int, place: int) -> float:
         """Return the expected number of seconds until an instance is free."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -23,15 +22,16 @@ from mig_opt.heuristics.fleet.plans.list_decoder import (
     Workspace,
     anneal,
     decode,
+    decode_each,
     plan_value,
 )
+from mig_opt.heuristics.fleet.plans.outlook import Coming, Outlook, Stakes, simple_lists
 from mig_opt.heuristics.fleet.plans.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.method.control import Control, call
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
-_AREA_WEIGHTS = (1.0, 0.5, 0.0)  # weights of areas in the simple lists
 _MAX_STARTS = 2  # number of lists from which simulated annealing starts: the best ones
 # Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
 _MAX_PLACEMENTS_COMPARED = 2_000_000
@@ -64,34 +64,57 @@ class Effort:
 class PlanSearch:
     """Search for the best plan of a problem with at least one job, and a placement for each."""
 
-    def __init__(self, problem: PlanningProblem, objective: Objective, effort: Effort) -> None:
-        self._problem = problem
-        self._arrays = problem.for_decoder(objective)
-        self._effort = effort
-        self._count = count = len(problem.jobs)
+    def __init__(self, problem: PlanningProblem, coming: Coming, stakes: Stakes, effort: Effort) -> None:
+        self._whole, self._coming, self._stakes, self._effort = problem, coming, stakes, effort
+        self.complete = False
+        """True if the plan has all jobs that wait."""
+        self._look_at(problem, coming.others)
+
+    def _look_at(self, problem: PlanningProblem, others: float, horizon: float | None = None) -> None:
+        """Search among the plans of a problem from now on; so many others wait that are not part of it."""
+        self._problem, self._count = problem, len(problem.jobs)
+        horizon = self._coming.horizon if horizon is None else horizon
+        self._arrays = problem.for_decoder(self._stakes.objective(self._count, self._coming, others, horizon))
         self._urgent = [number for number, waiting in enumerate(problem.jobs) if waiting.urgent]
         self._contention = bool(problem.job_arrays.factor.any())
+        self._arrival = np.argsort([waiting.job for waiting in problem.jobs])
         (gpus, places), profiles = problem.available.begin.shape, problem.available.best.shape[1]
-        slices = problem.available.free.shape[1]
+        slices, count = problem.available.free.shape[1], self._count
         available, before = (Availability.idle(rows, slices, places, profiles) for rows in (gpus, count))
         gpu, place = np.empty(count, np.int64), np.empty(count, np.int64)
         self._workspace = Workspace(available, before, gpu, place, np.empty(count), np.empty(count))
+        self._limit_urgent()
 
-    def best(self, previous: PriorityList, current: Plan | None) -> tuple[Plan, PriorityList]:
-        """Return the best plan, and its list for the next search.
+    def best(self, previous: PriorityList, current: Plan | None, most: int) -> tuple[Plan, PriorityList]:
+        """Return the best plan for ``most`` jobs, and its list for the next search.
 
         ``previous`` is the list of the last search, ``current`` the plan that is being carried out, if all goes as
         planned: it is kept unless there is a better one.
         """
-        self._limit_urgent()
+        outlook = Outlook(self._arrays, len(self._urgent), self._arrival, self._coming.further, self._workspace)
+        target = outlook.earliest * (1 + self._stakes.tolerance) + self._coming.further
+        objective = self._stakes.objective(self._count, self._coming, self._coming.others, target)
+        chosen, _ = min(outlook.lists, key=lambda own: plan_value(objective, own[1]))
+        first = chosen.order[:most].tolist()
+        left_out = self._count - len(first)
+        self.complete = not left_out and not self._coming.others
+        if left_out:
+            # In their old order, which is by length.
+            numbers = sorted(first)
+            first = [numbers.index(number) for number in first]
+            self._look_at(self._whole.of_jobs(numbers), self._coming.others + left_out, target)
+        else:
+            self._arrays = self._problem.for_decoder(objective)
         solved = self._solve()
-        starts = [*self._simple_lists(), *self._previous_list(previous)]
+        starts = [JobList(np.array(first, np.int64), self._free_modes(), 1.0)]
+        starts += [*simple_lists(self._arrays, self._arrival), *self._previous_list(previous)]
         if solved is not None:
             starts += self._lists_of(*solved)
+        starts = list(map(self._urgent_first, starts))
         # Equal values are often the same plan: the first is enough.
         by_value: dict[float, JobList] = {}
-        for start in map(self._urgent_first, starts):
-            by_value.setdefault(self._decode(start), start)
+        for start, sums in zip(starts, decode_each(self._arrays, starts, self._workspace), strict=True):
+            by_value.setdefault(plan_value(self._arrays.objective, sums), start)
         best, chosen = np.inf, by_value[min(by_value)]
         rounds = self._rounds()
         values = sorted(by_value)[: _MAX_STARTS if rounds else 1]
@@ -113,6 +136,11 @@ class PlanSearch:
             return advised, found_list
         self._decode(chosen)
         return plan_in_order(self._problem, self._decoded(chosen.order)), found_list
+
+    @property
+    def objective(self) -> Objective:
+        """What the plan is the best for."""
+        return self._arrays.objective
 
     def _solve(self) -> tuple[Batch, Schedule] | None:
         """Return the schedule of the exact method, unless it knows too little or would take too long."""
@@ -145,17 +173,6 @@ class PlanSearch:
         modes[self._urgent] = -1
         order = list(dict.fromkeys([*self._urgent, *jobs.order.tolist()]))
         return JobList(np.array(order, np.int64), modes, jobs.area_weight)
-
-    def _simple_lists(self) -> Iterator[JobList]:
-        """Yield the jobs as they are (short ones first), in the order of arrival, and long ones first."""
-        offsets, area = self._problem.job_arrays.offsets, self._problem.job_arrays.area
-        short = np.arange(self._count)
-        arrival = np.argsort([waiting.job for waiting in self._problem.jobs])
-        smallest = np.array([area[begin:end].argmin() for begin, end in itertools.pairwise(offsets)])
-        for order in (short, arrival, short[::-1].copy()):
-            for area_weight in _AREA_WEIGHTS:
-                yield JobList(order, self._free_modes(), area_weight)
-            yield JobList(order, smallest, 1.0)
 
     def _previous_list(self, previous: PriorityList) -> Iterator[JobList]:
         """Yield the list of the last search, with new jobs last."""

@@ -1,0 +1,102 @@
+"""Rollouts: what simple schedulers, and the plan itself, would come to from the present moment on.
+
+A rollout lets a scheduler go on alone in a copy of the fleet (:class:`~mig_opt.simulation.fleet.forecast.Forecast`).
+Whoever follows at each decision the scheduler whose rollout is best ends no worse than any of them from then on, for
+the jobs that are known (rollout algorithms: Bertsekas, Tsitsiklis and Wu, Journal of Heuristics 3, 1997).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
+from mig_opt.heuristics.fleet.plans.list_decoder import Objective, PlanSums, plan_value
+from mig_opt.heuristics.fleet.plans.plan import Plan
+from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area
+from mig_opt.heuristics.fleet.queues import BestFit, FirstFit, LoadBalancing, QueueingPolicy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.course import Course
+from mig_opt.simulation.fleet.forecast import Forecast
+from mig_opt.simulation.fleet.options import ConfigurablePolicy
+
+_SIMPLE: tuple[type[QueueingPolicy], ...] = (FragmentationAware, FirstFit, BestFit, LoadBalancing)
+
+
+class Rollouts:
+    """Simple schedulers on the cluster of a simulation, each ready to decide in the planner's place."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._policies = [_made(kind) for kind in _SIMPLE]
+        for policy in self._policies:
+            policy.begin(cluster)
+
+    def best(self, cluster: Cluster, jobs: Sequence[WaitingJob], objective: Objective) -> tuple[int, float]:
+        """Return the number of the simple scheduler whose rollout is best, and its value."""
+        values = [value_of(_made(kind), cluster, jobs, objective) for kind in _SIMPLE]
+        return values.index(min(values)), min(values)
+
+    def follow(self, cluster: Cluster, number: int, gpu: int | None, needs: Mapping[int, float]) -> None:
+        """Let a simple scheduler decide, after the end of a run on a GPU if there was one.
+
+        ``needs`` has the GB that jobs were seen to need.
+        """
+        policy = self._policies[number]
+        for job in cluster.waiting:
+            policy.enqueue(cluster, job, needs.get(job, 0.0))
+        policy.serve(cluster)
+        if isinstance(policy, FragmentationAware) and gpu is not None and policy.migrate_to_repair(cluster, gpu):
+            policy.serve(cluster)
+        for job in cluster.waiting:
+            policy.dequeue(job)
+
+
+class CarriedOut(ConfigurablePolicy):
+    """A plan as a scheduler: it is carried out, and nothing else happens."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def begin(self, cluster: Cluster) -> None:
+        """Take the plan to this cluster."""
+        self._here = copy.deepcopy(self._plan, {id(self._plan.cluster): cluster})
+        self._here.advance(self._here.gpus)
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        """Do nothing: the job is planned."""
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Go on with the plan."""
+        self._here.advance([gpu])
+
+    gave_up = finished
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Go on with the plan."""
+        self._here.advance([gpu])
+
+
+def value_of(policy: Policy, cluster: Cluster, jobs: Sequence[WaitingJob], objective: Objective) -> float:
+    """Return the value of what a scheduler comes to alone; infinite if it does not end all of the jobs.
+
+    Jobs that run count as well: they may be moved, or slowed down on the link.
+    """
+    forecast, trace = Forecast(cluster), cluster.trace
+    running = [job for gpu in range(trace.gpus) for job in cluster.jobs_on(gpu)]
+    weights = {waiting.job: waiting.weight for waiting in jobs} | {job: trace.jobs[job].weight for job in running}
+    Course(forecast).run(policy)
+    finished, now = forecast.log.finished, cluster.now
+    if any(math.isnan(finished[job]) for job in weights):
+        return math.inf
+    ends = {job: finished[job] - now for job in weights}
+    dues = {waiting.job: waiting.due - now for waiting in jobs}
+    areas = sum(area(trace, run.placement.profile, run.end - run.begin) for run in forecast.log.runs())
+    late = sum(weights[job] * max(0.0, ends[job] - due) for job, due in dues.items())
+    total = sum(weight * ends[job] for job, weight in weights.items())
+    return plan_value(objective, PlanSums(sum(weights.values()), total, areas, late, max(ends.values())))
+
+
+def _made(kind: type[QueueingPolicy]) -> QueueingPolicy:
+    """Return a simple scheduler in its better form."""
+    return kind(backfill=True, patience=None)
