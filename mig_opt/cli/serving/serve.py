@@ -51,17 +51,26 @@ def serve(
     warm_up: Annotated[float | None, "S", "Seconds before these.  [default: a tenth; 0 with a file]"] = None,
     seed: options.Seed = 0,
     promise: Annotated[str | None, "SHARE", "Exit with 1 if a service has fewer requests in time, e.g. 99%."] = None,
+    compare: Annotated[
+        list[str] | None,
+        "METRICS",
+        "In place of a simulation: counters of the servers, as files or http://HOST:8002/metrics; may be repeated.",
+    ] = None,
     given: options.TableOptions,
     chart: Annotated[Path | None, options.plot("latencies against the limits")] = None,
 ) -> Answer:
     """Let requests arrive at a deployment; count those that are late.
 
-    Exits with 1 if a promise is given and not kept.
+    With --compare it is held against what Triton or vLLM count: which service has drifted from its rate or its profile,
+    and what deploy would do now. --seconds says for how long they have counted.
+
+    Exits with 1 if a promise is given and not kept, or a service has drifted.
 
     Examples
     --------
     mig-opt serve fleet.json --services services.json
     mig-opt serve fleet.json --services services.json --rates rates.csv
+    mig-opt serve fleet.json --services services.json --compare metrics.txt --seconds 600
     """
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
 
@@ -73,7 +82,12 @@ def serve(
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
     pattern = arrivals_of(call, arrivals, burst, demand, rates=rates, recorded=recorded)
+    call.require(not (compare and chart), "--plot", "draws simulations; leave it out with --compare")
     call.begin(chart=chart)
+    if compare:
+        from mig_opt.cli.serving.compare import compared
+
+        return compared(call, demand, plan, compare, seconds)
     try:
         simulation = simulate_requests(
             demand,

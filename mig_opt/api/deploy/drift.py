@@ -1,0 +1,171 @@
+"""Services that have drifted from their plan: rates, and times of batches that profiles do not tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mig_opt.serving.demand import Demand, Service
+from mig_opt.serving.deployment import Deployment
+
+_DRIFT = 0.1
+"""Share by which rates and times may differ before they count as drifted."""
+_DEVIATIONS = 2.0
+"""Standard deviations of the number of requests that are chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Requests of a service over some time, by the counters of its servers; None for means that they do not have.
+
+    Attributes
+    ----------
+    seconds : float
+        How long was counted.
+    requests, failures : int
+        Requests that were answered, and those that failed.
+    latency : float or None
+        Mean seconds from the arrival of a request at the server to its answer.
+    batch_seconds : float or None
+        Mean seconds in which the batch of a request was computed.
+    batch : float or None
+        Mean number of requests of a batch.
+    ttft, itl : float or None
+        Mean seconds to the first token, and from token to token.
+    """
+
+    seconds: float
+    requests: int
+    failures: int = 0
+    latency: float | None = None
+    batch_seconds: float | None = None
+    batch: float | None = None
+    ttft: float | None = None
+    itl: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.requests / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A service beside its plan.
+
+    Attributes
+    ----------
+    service : Service
+        As planned.
+    observed : Observed or None
+        What it did; None if nothing tells.
+    batch_seconds : float
+        Mean seconds of a batch, by the profiles of its segments.
+    reasons : tuple of str
+        Where it has drifted; empty if it has not.
+    """
+
+    service: Service
+    observed: Observed | None
+    batch_seconds: float
+    reasons: tuple[str, ...]
+
+    @property
+    def slower(self) -> float:
+        """Factor by which batches take longer than planned; 1 within what may be chance."""
+        seconds = self.observed.batch_seconds if self.observed else None
+        return seconds / self.batch_seconds if seconds and seconds > self.batch_seconds * (1 + _DRIFT) else 1.0
+
+
+def drifts_of(demand: Demand, deployment: Deployment, observed: Mapping[str, Observed]) -> tuple[Drift, ...]:
+    """Return each service of a demand beside what was observed of it.
+
+    Parameters
+    ----------
+    demand : Demand
+        The plan.
+    deployment : Deployment
+        The segments that serve it.
+    observed : mapping of str to Observed
+        By service.
+
+    Returns
+    -------
+    tuple of Drift
+        In the order of the demand.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
+    >>> twice = {"vgg19": Observed(seconds=60, requests=round(120 * demand.services[5].rate))}
+    >>> [drift.reasons for drift in drifts_of(demand, deploy(demand).deployment, twice)][-1]
+    ('100 % more requests',)
+    """
+    drifts = []
+    for service in demand.services:
+        own = [segment for segment in deployment.segments if segment.service == service.name]
+        total = sum(segment.throughput for segment in own)
+        planned = sum(segment.throughput * segment.latency for segment in own) / total if total else 0.0
+        drift = Drift(service, observed.get(service.name), planned, ())
+        drifts.append(dataclasses.replace(drift, reasons=tuple(_reasons(drift))))
+    return tuple(drifts)
+
+
+def _reasons(drift: Drift) -> Iterator[str]:
+    service, seen = drift.service, drift.observed
+    if seen is None:
+        yield "no counters"
+        return
+    more = seen.rate / service.rate - 1
+    if abs(more) > _DRIFT + _DEVIATIONS / math.sqrt(max(service.rate * seen.seconds, 1.0)):
+        yield f"{abs(more):.0%} {'more' if more > 0 else 'fewer'} requests".replace("%", " %")
+    if drift.slower > 1:
+        yield f"batches take {drift.slower:.3g} times as long"
+    for name, slo in service.slos.items():
+        mean = getattr(seen, name)
+        if mean is not None and mean > slo:
+            yield f"mean {name} above its SLO"
+    if seen.failures:
+        yield f"{seen.failures} failed"
+
+
+def demand_now(demand: Demand, drifts: tuple[Drift, ...]) -> Demand:
+    """Return a demand with the rates that were observed, and profiles as much slower as batches are.
+
+    Parameters
+    ----------
+    demand : Demand
+        The plan.
+    drifts : tuple of Drift
+        Its services.
+
+    Returns
+    -------
+    Demand
+        Where a model serves several services, the slowest one counts. Services without requests keep their rates.
+    """
+    slower: dict[str, float] = {}
+    services = []
+    for drift in drifts:
+        service, seen = drift.service, drift.observed
+        slower[service.model] = max(slower.get(service.model, 1.0), drift.slower)
+        rate = seen.rate if seen and seen.requests and drift.reasons else service.rate
+        services.append(dataclasses.replace(service, rate=rate))
+    tables = (
+        dataclasses.replace(
+            table,
+            points=tuple(
+                dataclasses.replace(
+                    point,
+                    throughput=point.throughput / slower.get(table.model, 1.0),
+                    latency=point.latency * slower.get(table.model, 1.0),
+                )
+                for point in table.points
+            ),
+        )
+        for table in demand.tables
+    )
+    return demand.replace(services=tuple(services), tables=tuple(tables))

@@ -1,0 +1,196 @@
+"""Counters of inference servers: what the services did, beside their plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.server
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import called, refuses
+from documents import complaints
+
+from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, deploy, get_gpu, write
+from mig_opt.api.deploy.drift import demand_now, drifts_of
+from mig_opt.operations.observe.server_metrics import observe_services
+
+GPU = get_gpu("A100-80GB")
+POINTS = (Point(1, 8, 1, 100.0, 0.08), Point(2, 8, 1, 190.0, 0.042), Point(3, 8, 1, 280.0, 0.028))
+DEMAND = Demand(
+    (Service("chat", 0.4, 90.0, "bert"), Service("vision", 0.2, 150.0, "resnet50")),
+    tuple(ProfileTable(model, GPU.name, POINTS) for model in ("bert", "resnet50")),
+    (GpuPool(GPU),),
+)
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Deployment:
+    found = deploy(DEMAND).deployment
+    assert found is not None
+    return found
+
+
+def triton(model: str, requests: int, batch_us: float, wait_us: float = 0.0, stamp: str = "", failed: int = 0) -> str:
+    """Return what a Triton tells after some requests, each in a batch of eight that took so long."""
+    own = f'{{model="{model}",version="1"}}'
+    figures = {
+        "request_success": requests,
+        "request_failure": failed,
+        "count": requests,
+        "exec_count": requests // 8,
+        "request_duration_us": requests * (batch_us + wait_us),
+        "queue_duration_us": requests * wait_us,
+        "compute_input_duration_us": 0,
+        "compute_infer_duration_us": requests * batch_us,
+        "compute_output_duration_us": 0,
+    }
+    lines = ["# HELP nv_inference_count Number of inferences performed", "# TYPE nv_inference_count counter"]
+    lines += [f"nv_inference_{name}{own} {value}{stamp}" for name, value in figures.items()]
+    return "\n".join([*lines, "nv_cpu_utilization 0.25", ""])
+
+
+def test_counters_since_the_start_of_the_servers(tmp_path: Path, deployment: Deployment) -> None:
+    (tmp_path / "one.txt").write_text(triton("bert", 54_800, 42_000, 9_000) + triton("resnet50", 30_000, 28_000))
+    (tmp_path / "two.txt").write_text(triton("resnet50", 60_000, 28_000))
+    seen = observe_services(DEMAND, [str(tmp_path / "one.txt"), str(tmp_path / "two.txt")], 600)
+    assert seen["chat"].latency == pytest.approx(0.051)
+    assert seen["chat"].batch == pytest.approx(8, rel=1e-3)
+    assert (seen["vision"].requests, seen["vision"].rate) == (90_000, 150.0)
+    drifts = drifts_of(DEMAND, deployment, seen)
+    assert [drift.reasons for drift in drifts] == [(), ()]
+    assert demand_now(DEMAND, drifts) == DEMAND
+
+
+def test_drifted_rates_and_batches_and_the_deployment_for_them(tmp_path: Path, deployment: Deployment) -> None:
+    text = triton("bert", 180_000, 160_000, 400_000, failed=3) + triton("resnet50", 45_000, 20_000)
+    (tmp_path / "metrics.txt").write_text(text)
+    drifts = drifts_of(DEMAND, deployment, observe_services(DEMAND, [str(tmp_path / "metrics.txt")], 600))
+    planned = drifts[0].batch_seconds
+    assert [drift.reasons for drift in drifts] == [
+        (
+            "233 % more requests",
+            f"batches take {0.16 / planned:.3g} times as long",
+            "mean latency above its SLO",
+            "3 failed",
+        ),
+        ("50 % fewer requests",),
+    ]
+    now = demand_now(DEMAND, drifts)
+    assert [service.rate for service in now.services] == [300.0, 75.0]
+    assert now.tables[0].points[0].latency == pytest.approx(0.08 * 0.16 / planned)
+    assert now.tables[1] == DEMAND.tables[1]
+
+
+def test_few_requests_may_differ_by_chance(deployment: Deployment, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(triton("bert", 70, 42_000) + triton("resnet50", 150, 28_000))
+    assert [
+        d.reasons for d in drifts_of(DEMAND, deployment, observe_services(DEMAND, [str(tmp_path / "a.txt")], 1))
+    ] == [
+        (),
+        (),
+    ]
+    assert drifts_of(DEMAND, deployment, {})[0].reasons == ("no counters",)
+
+
+def test_several_readings_with_timestamps(tmp_path: Path) -> None:
+    first, last = triton("bert", 1000, 42_000, stamp=" 1000"), triton("bert", 10_000, 42_000, stamp=" 101000")
+    (tmp_path / "a.txt").write_text(first + last)
+    assert observe_services(DEMAND, [str(tmp_path / "a.txt")])["chat"].rate == 90.0
+    (tmp_path / "a.txt").write_text(last + first)  # began anew
+    assert observe_services(DEMAND, [str(tmp_path / "a.txt")], 10)["chat"].requests == 1000
+
+
+def test_counters_of_vllm(tmp_path: Path) -> None:
+    text = """
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="bert"} 80.0
+vllm:request_success_total{engine="0",finished_reason="length",model_name="bert"} 10.0
+vllm:e2e_request_latency_seconds_sum{engine="0",model_name="bert"} 45.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="bert"} 9.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="bert"} 90.0
+vllm:inter_token_latency_seconds_sum{engine="0",model_name="bert"} 30.0
+vllm:inter_token_latency_seconds_count{engine="0",model_name="bert"} 1500.0
+"""
+    (tmp_path / "a.txt").write_text(text)
+    seen = observe_services(DEMAND, [str(tmp_path / "a.txt")], 1)["chat"]
+    assert (seen.requests, seen.latency, seen.ttft, seen.itl) == (90, 0.5, 0.1, 0.02)
+
+
+def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path: Path) -> None:
+    services = tuple(dataclasses.replace(service, model="bert") for service in DEMAND.services)
+    demand = DEMAND.replace(services=services)
+    (tmp_path / "vision-0-3g.40gb-0-8x1.txt").write_text(triton("bert", 10, 5))
+    assert [*observe_services(demand, [str(tmp_path / "vision-0-3g.40gb-0-8x1.txt")], 1)] == ["vision"]
+    (tmp_path / "m.txt").write_text(triton("bert", 10, 5))
+    assert complaints(observe_services, demand, [str(tmp_path / "m.txt")], 1) == [
+        "several services have the model 'bert' (chat, vision); call the file after its service"
+    ]
+
+
+def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(triton("bert", 10, 5) + 'x{y="z} 1\nnv_inference_count{model="bert"} many\nword\n')
+    (tmp_path / "b.txt").write_text(triton("gpt", 10, 5))
+    (tmp_path / "c.txt").write_text("# nothing\nup 1\n")
+    files = [str(tmp_path / f"{name}.txt") for name in "abc"]
+    assert complaints(observe_services, DEMAND, files) == [
+        f'{files[0]}, line 13: must be a sample such as name{{label="value"}} 12.5, is "x{{y=\\"z}} 1"',
+        f'{files[0]}, line 14: nv_inference_count must be a finite number, is "many"',
+        f'{files[0]}, line 15: must be a sample such as name{{label="value"}} 12.5, is "word"',
+        f"{files[1]}: no service has the model 'gpt'; known: chat, bert, vision, resnet50",
+        f"{files[2]}: has no counters of Triton (nv_inference_...) or vLLM (vllm:...)",
+        "seconds: how long was counted? Give it (command line: --seconds S), or URLs of servers",
+    ]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server whose counters grow by 27 requests each time that it is asked."""
+    asked = itertools.count(1)
+
+    class Counters(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(triton("bert", 27 * next(asked), 42_000).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counters) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+        server.shutdown()
+
+
+def test_servers_are_asked_twice(url: str) -> None:
+    seen = observe_services(DEMAND, [url], 0.3)["chat"]
+    assert seen.requests == 27
+    assert 0.3 <= seen.seconds < 5
+    (told,) = complaints(observe_services, DEMAND, [url.replace("http://127.0.0.1", "http://127.0.0.1:1")[:18]], 0)
+    assert told.startswith("does not answer")
+
+
+def test_the_command(tmp_path: Path, deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+    write(DEMAND, tmp_path / "services.json")
+    write(deployment, tmp_path / "fleet.json")
+    (tmp_path / "m.txt").write_text(triton("bert", 54_000, 42_000) + triton("resnet50", 900_000, 28_000))
+    words = [
+        "serve",
+        tmp_path / "fleet.json",
+        "--services",
+        tmp_path / "services.json",
+        "--compare",
+        tmp_path / "m.txt",
+    ]
+    outcome = called(capsys, *words, "--seconds", "600", "--json")
+    assert outcome.code == 1
+    data = json.loads(outcome.out)
+    assert [service["drift"] for service in data["services"]] == [[], ["900 % more requests"]]
+    assert data["gpus"] > deployment.used_gpus
+    shown = called(capsys, *words, "--seconds", "600")
+    assert "1 of 2 services has drifted" in shown.out
+    assert f"in place of {deployment.used_gpus}" in shown.out
+    refuses(called(capsys, *words), "--seconds: how long was counted?")
