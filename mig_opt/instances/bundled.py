@@ -23,7 +23,9 @@ InstanceKind = Literal["batch", "demand"]
 """Tasks to be scheduled, or services to be deployed."""
 
 BatchName = Literal["rodinia-a30", "miso-a100-32", "miso-a100-100"]
-DemandName = Literal["parvagpu-s1", "parvagpu-s2", "parvagpu-s3", "parvagpu-s4", "parvagpu-s5", "parvagpu-s6"]
+DemandName = Literal[
+    "parvagpu-s1", "parvagpu-s2", "parvagpu-s3", "parvagpu-s4", "parvagpu-s5", "parvagpu-s6", "mlperf-offline"
+]
 """Names that tell a type checker what :func:`load` returns."""
 
 _DATA = resources.files("mig_opt.instances").joinpath("data")
@@ -108,7 +110,7 @@ class InstanceInfo:
     n : int
         Number of tasks or services.
     gpu : str
-        Name of the GPU that was measured.
+        Name of the GPU that was measured, or of several.
     source, url : str
         Who measured, and where the figures were published; the URL is empty if there is none.
     licence : str
@@ -178,7 +180,7 @@ def instance_names(kind: InstanceKind = "batch") -> tuple[str, ...]:
     >>> instance_names()
     ('rodinia-a30', 'miso-a100-32', 'miso-a100-100')
     >>> instance_names("demand")[:2]
-    ('parvagpu-s1', 'parvagpu-s2')
+    ('parvagpu-s1', 'mlperf-offline')
     """
     found = (info for info in _index().values() if info.kind == kind)
     return tuple(info.name for info in sorted(found, key=lambda info: info.n))
@@ -237,7 +239,8 @@ def _load_batch(name: str) -> Batch:
 def _load_demand(name: str) -> Demand:
     from mig_opt.files.serving.demands import DEMAND
 
-    demand = DEMAND.from_json(_text(name), tables=_tables("parvagpu-profiles"), name=name)
+    tables = _tables("parvagpu-profiles") if name.startswith("parvagpu") else ()
+    demand = DEMAND.from_json(_text(name), tables=tables, name=name)
     models = {service.model for service in demand.services}
     return demand.replace(tables=tuple(table for table in demand.tables if table.model in models))
 

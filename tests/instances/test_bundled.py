@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import dataclasses
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 from functools import cache
 
 import pytest
 from places import SHARED
 
+from mig_opt import deploy
 from mig_opt.batch.batch import Task
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import import_profiles
@@ -56,11 +58,11 @@ def test_demand_loads_and_every_service_can_be_served(name: str) -> None:
     assert demand.unservable() == ()
 
 
-@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
+@pytest.mark.parametrize("name", [*instance_names(), *instance_names("demand")])
 def test_says_where_it_comes_from(name: str) -> None:
     info = instance_info(name)
     assert info.name == name
-    assert info.licence.startswith("MIT, Copyright (c) 20")
+    assert info.licence.startswith(("MIT, Copyright (c) 20", "Apache-2.0, Copyright (c) 20"))
     assert info.url.startswith("https://github.com/")
     assert info.source.split(",")[0] == info.url.removeprefix("https://github.com/")
     assert info.title
@@ -89,6 +91,19 @@ def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
     if known.status is Status.OPTIMAL:
         assert best
         assert known.lower_bound
+
+
+def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest() -> None:
+    demand = load("mlperf-offline")
+    cheapest = deploy(demand)
+    assert cheapest.proven[:2] == ("cost", "gpus")
+    assert (cheapest.cost, Counter(cheapest.plan.gpus if cheapest.plan else ())) == (5, {"A30-24GB": 5})
+    counted = deploy(demand.replace(pools=tuple(dataclasses.replace(pool, cost=1.0) for pool in demand.pools)))
+    assert (counted.cost, counted.proven[0]) == (3, "gpus")
+    few = tuple(dataclasses.replace(pool, count=count) for pool, count in zip(demand.pools, (2, None), strict=True))
+    limited = deploy(demand.replace(pools=few))
+    assert limited.proven[0] == "cost"
+    assert limited.cost == pytest.approx(2 * 2.2 + 1)
 
 
 # The figures

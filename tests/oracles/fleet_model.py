@@ -1,13 +1,14 @@
-"""The least cost by a model that shares nothing with the package's: every GPU, placement and service for itself."""
+"""The least cost by a model that shares nothing with the package's: whole numbers of every layout."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
+from collections import Counter
 
 from ortools.sat.python import cp_model
 
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.pools import Pool
 from mig_opt.serving.demand import Demand, Service
 
 _SCALE = 10**6
@@ -26,40 +27,42 @@ def fewest_gpus(demand: Demand, most: int) -> int | None:
 def least_cost(demand: Demand, most: int) -> float | None:
     """The least cost of at most ``most`` GPUs of each kind, in whole cents; None if these do not suffice."""
     model = cp_model.CpModel()
-    used = []
-    given: dict[str, list[object]] = {service.name: [] for service in demand.services}
+    costs = []
+    given: dict[str, list[tuple[object, float]]] = {service.name: [] for service in demand.services}
     for pool in demand.pools:
+        limit = min(most, pool.count or most)
+        layouts = _layouts(pool)
+        taken = [model.new_int_var(0, limit, "") for _ in layouts]
+        model.add(sum(taken) <= limit)
+        costs += [number * round(pool.cost * _CENTS) for number in taken]
         best = {service.name: _best(demand, service, pool.gpu) for service in demand.services}
-        whole = pool.gpu.profiles_of("base")[0]
-        places = [place for place in pool.gpu.placements("double-memory") if pool.mig or place.profile == whole]
-        gpus = [model.new_bool_var(f"on_{pool.gpu.name}_{gpu}") for gpu in range(min(most, pool.count or most))]
-        for before, on in itertools.pairwise(gpus):
-            model.add_implication(on, before)
-        used += [on * round(pool.cost * _CENTS) for on in gpus]
-        for gpu, on in enumerate(gpus):
-            held: dict[int, list[object]] = {part: [] for part in range(pool.gpu.memory_slices)}
-            for placement in places:
-                for name, throughput in best.items():
-                    if placement.profile.name in throughput:
-                        there = model.new_bool_var(f"{name}_{pool.gpu.name}_{gpu}_{placement}")
-                        model.add_implication(there, on)
-                        given[name].append((there, round(throughput[placement.profile.name] * _SCALE)))
-                        for part in placement.footprint:
-                            held[part].append(there)
-            for choices in held.values():
-                model.add_at_most_one(choices)
+        for profile in pool.gpu.profiles_of("double-memory"):
+            there = sum(number * layout[profile] for number, layout in zip(taken, layouts, strict=True))
+            able = [name for name, throughput in best.items() if profile.name in throughput]
+            own = {name: model.new_int_var(0, limit * profile.max_count, "") for name in able}
+            model.add(sum(own.values()) <= there)
+            for name, number in own.items():
+                given[name].append((number, best[name][profile.name]))
     for service in demand.services:
-        segments = given[service.name]
-        model.add(sum(there * throughput for there, throughput in segments) >= round(service.rate * _SCALE))
-        model.add(sum(there for there, _ in segments) >= service.min_replicas)
-    model.minimize(sum(used))
+        rates = [number * round(rate * _SCALE) for number, rate in given[service.name]]
+        model.add(sum(rates) >= round(service.rate * _SCALE))
+        model.add(sum(number for number, _ in given[service.name]) >= service.min_replicas)
+    model.minimize(sum(costs))
     return _solved(model)
+
+
+def _layouts(pool: Pool) -> list[Counter[Profile]]:
+    """The numbers of instances of each profile that a GPU of a pool can have together."""
+    whole = pool.gpu.profiles_of("base")[0]
+    states = pool.gpu.placed_states("double-memory")
+    counts = (Counter(place.profile for place in state) for state in states)
+    return [Counter(dict(key)) for key in {frozenset(one.items()) for one in counts if pool.mig or set(one) <= {whole}}]
 
 
 def _solved(model: cp_model.CpModel) -> float | None:
     """The objective of the optimum; None if there is no solution."""
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
+    solver.parameters.num_workers = 8
     solver.parameters.catch_sigint_signal = False  # or Ctrl-C would end the process ever after
     solver.parameters.max_time_in_seconds = 60
     status = solver.solve(model)
