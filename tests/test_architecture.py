@@ -25,7 +25,6 @@ FLOORS = (
     "verbs",
     "operations",
     "views",
-    "environments",
     "studies",
     "instances",
     "files",
@@ -141,7 +140,6 @@ HOMES = {
     "rich": ("cli",),
     "distributed": ("operations", "studies"),
     "pynvml": ("operations",),
-    "gymnasium": ("environments",),
 }
 
 

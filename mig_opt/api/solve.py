@@ -110,7 +110,7 @@ def solve(
             call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.
         if not control.done and (control.plan is None or not (control.expired or met())):
-            placements = find_partition(batch.gpu, partition, batch.profile_set) if found.options else ()
+            placements = find_partition(batch.kind(0), partition, batch.profile_set) if found.options else ()
             call(found, needed, control, partition=placements)
 
     def make_result(*, status: Status, lower_bound: float, **known: Any) -> ScheduleResult:
@@ -166,8 +166,10 @@ def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
     """Yield what is wrong with a partition for a method; without a batch, what does not depend on the batch."""
     wanted = any(entry.name == method and "partition" in entry.options for entry in methods())
-    if wanted and batch is not None:
-        yield from wrong_partition(batch.gpu, partition, batch.profile_set, batch.usable_profiles())
+    if wanted and batch is not None and not batch.gpu:
+        yield Problem("method", f"{method} is for one kind of GPU, and the batch has {batch.kind_names}; take another")
+    elif wanted and batch is not None:
+        yield from wrong_partition(batch.kind(0), partition, batch.profile_set, batch.usable_profiles())
     elif partition is not None and not wanted:
         takers = " or ".join(entry.name for entry in methods() if "partition" in entry.options)
         yield Problem("partition", f"is for the method {takers}; leave it out")

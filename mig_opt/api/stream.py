@@ -9,8 +9,9 @@ from functools import cache, cached_property
 from typing import Literal, Unpack
 
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
+from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.horizon import Horizon
+from mig_opt.batch.problems import total_problems
 from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError
@@ -288,7 +289,7 @@ def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch,
     validation = validate(batch, schedule)
     if not validation.valid:
         raise InputError([Problem("schedule", f"is not valid: {validation.violations[0]}")])
-    return _handed_over(following, EndState.at_start_of(batch).after(batch.gpu, validation.schedule))
+    return _handed_over(following, EndState.at_start_of(batch).after(batch, validation.schedule))
 
 
 def _firsts(batch: Batch, options: RunOptions) -> list[Schedule]:
@@ -331,7 +332,7 @@ class _PartialPlan:
     schedules: tuple[Schedule, ...] = ()
 
     def followed_by(self, batch: Batch, schedule: Schedule) -> _PartialPlan:
-        return _PartialPlan(self.state.after(batch.gpu, schedule), (*self.schedules, schedule))
+        return _PartialPlan(self.state.after(batch, schedule), (*self.schedules, schedule))
 
 
 def _one_by_one(
@@ -375,6 +376,11 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
     first = batches[0]
     for index, batch in enumerate(batches):
         at = f"{path}[{index}]"
+        if not batch.gpu:
+            message = (
+                f"has several kinds of GPUs ({batch.kind_names}), and a stream is planned on one; plan each by itself"
+            )
+            problems.append(Problem(f"{at}.pools", message))
         problems += [
             Problem(f"{at}.{name}", f"must be the same as in {path}[0]: the GPUs are the same")
             for name in ("gpu", "gpus", "operations", "parallel_operations")
@@ -383,7 +389,7 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
         if index and batch.initial:
             problems.append(Problem(f"{at}.initial", "must be empty: the batches before decide what is live"))
         problems += [
-            Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.gpu.name}")
+            Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.kind_names}")
             for task in batch.unplaceable()
         ]
     problems += [

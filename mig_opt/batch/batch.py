@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
+from mig_opt.batch.kinds import joined_costs, kind_name, kinds_of, own_table, profile_set_of
+from mig_opt.batch.problems import (
+    NO_COUNT,
+    NO_GPU,
+    Located,
+    costs_problems,
+    gpus_problems,
+    instance_problems,
+    repeated_names,
+    task_problems,
+    total_problems,
+)
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import Gpu
+from mig_opt.gpu.catalogue import Gpu, KnownName, with_mig
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import (
+    WITHOUT_MIG,
     GpuModel,
     OperationCosts,
     Placement,
     Profile,
     ProfileSet,
 )
-from mig_opt.gpu.problems import operation_problems, wrong_size
+from mig_opt.gpu.pools import Pool
 from mig_opt.method.shown import Shown
 from mig_opt.rules import check_values, wrong_type
-from mig_opt.rules.vocabulary import MOST_GPUS, Costs, Gigabytes, GpuCount, Index, Moment, Name, NotEmpty, Times
-
-LONGEST_TOTAL = 1e300
-"""Seconds that the times of a batch may add up to: sums and areas of schedules are then numbers that computers have."""
+from mig_opt.rules.vocabulary import (
+    MOST_GPUS,
+    Costs,
+    Gigabytes,
+    GpuCount,
+    Index,
+    Moment,
+    Name,
+    NotEmpty,
+    TimesByKind,
+    Wanted,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +58,8 @@ class Task:
         Unique in its batch.
     times : mapping of int to float
         Seconds on an instance with that many compute slices. A size that is missing means that the task cannot run
-        there. Times need not fall with size, and may fall faster than the size grows.
+        there. Times need not fall with size, and may fall faster than the size grows. Where a batch has several kinds
+        of GPUs, such a mapping for each kind, by its name; a kind that is missing cannot run the task.
     memory_gb : float, optional
         Memory that the task needs in GB; instances with less nominal memory are forbidden.
 
@@ -54,20 +75,71 @@ class Task:
     """
 
     name: Name
-    times: Times
+    times: TimesByKind
     memory_gb: Gigabytes | None = None
 
     def __post_init__(self) -> None:
         check_values(self)
+        if next(iter(self.times)).__class__ is str:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the kinds the names that the catalogue has."""
+        own: dict[Any, Any] = {}
+        problems = []
+        for kind, times in self.times.items():
+            name = kind_name(str(kind))
+            if not KnownName().fine(kind):
+                problems.append(Problem(f"times.{kind}", KnownName().wrong(kind)))
+            elif name in own:
+                problems.append(Problem(f"times.{kind}", f"{name} has its times already; keep one of the two"))
+            own[name] = times
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "times", own)
 
     def __hash__(self) -> int:
-        return hash((self.name, tuple(self.times.items()), self.memory_gb))
+        return hash((self.name, tuple(self.times), self.memory_gb))
+
+    @property
+    def by_kind(self) -> bool:
+        """True if the times are by kind of GPU."""
+        return next(iter(self.times)).__class__ is str
+
+    def times_on(self, gpu: GpuModel) -> Mapping[int, float]:
+        """Return the seconds by size on a kind of GPU, empty if there are none.
+
+        With MIG off they are those of the whole GPU with MIG on, unless there are own ones.
+        """
+        times: Mapping[Any, Any] = self.times
+        if self.by_kind:
+            times = times.get(gpu.name) or times.get(with_mig(gpu).name) or {}
+        return {size: times[size] for size in gpu.sizes if size in times} if not gpu.mig else times
 
     def time_on(self, profile: Profile) -> float | None:
         """Return the seconds on an instance of ``profile``, or None if the task cannot run there."""
         if self.memory_gb is not None and self.memory_gb > profile.memory_gb:
             return None
-        return self.times.get(profile.compute_slices)
+        return self.profiled(profile)
+
+    def profiled(self, profile: Profile) -> float | None:
+        """Return the seconds on an instance of ``profile`` if its memory is enough; None if they are not known."""
+        times: Mapping[Any, Any] = self.times
+        found: float | None = times.get(profile.compute_slices)
+        if found is None and self.by_kind:
+            own = times.get(profile.gpu) or times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
+            found = own.get(profile.compute_slices)
+        return found
+
+    def seconds(self, profile: Profile) -> float:
+        """Return the seconds on an instance of ``profile``, where the task can run."""
+        found = self.profiled(profile)
+        assert found is not None
+        return found
+
+    def with_times(self, times: TimesByKind) -> Task:
+        """Return the task with other times."""
+        return Task(self.name, times, self.memory_gb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +166,16 @@ class LiveInstance:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Shown):
-    """Tasks to be run on identical MIG GPUs so that the last one ends as early as possible.
+    """Tasks to be run on MIG GPUs so that the last one ends as early as possible.
 
     Attributes
     ----------
     tasks : tuple of Task
         At least one; names are unique.
-    gpu : GpuModel
-        The kind of GPU, see :func:`mig_opt.get_gpu`.
+    gpu : GpuModel or None
+        The kind of GPU, see :func:`mig_opt.get_gpu`; None if there are several.
     gpus : int
-        How many of them.
+        How many of them, of all kinds together.
     operations : OperationCosts
         Seconds per creation and destruction; by default the GPU's own table.
     initial : tuple of LiveInstance
@@ -120,6 +192,11 @@ class Batch(Shown):
     devices : tuple of Device
         What each GPU is, for scripts, executions and pictures. By default GPU 3 of the batch is number 3 of the machine
         at which a plan is carried out.
+    pools : tuple of Pool
+        In place of ``gpu`` and ``gpus``: several kinds of GPUs, and how many of each. GPUs are numbered through the
+        pools in their order. A batch with one pool is the same as one without.
+    kinds : mapping of GpuModel to range
+        The kinds of GPUs, each with the numbers of its GPUs, derived from the rest.
     profile_set : ProfileSet
         The profiles that methods have to consider, derived from the rest.
 
@@ -137,7 +214,7 @@ class Batch(Shown):
     """
 
     tasks: Annotated[tuple[Task, ...], NotEmpty("at least one task")]
-    gpu: Gpu
+    gpu: Gpu | None = None
     gpus: GpuCount = 1
     operations: OperationCosts = OperationCosts({}, {})
     initial: tuple[LiveInstance, ...] = ()
@@ -146,61 +223,174 @@ class Batch(Shown):
     source: str = dataclasses.field(default="", compare=False)
     spread: Mapping[str, Costs] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     devices: tuple[Device, ...] = ()
+    pools: tuple[Annotated[Pool, Wanted("a Pool, for example Pool(get_gpu('A100'), 2)")], ...] = ()
+    kinds: Mapping[GpuModel, range] = dataclasses.field(init=False, repr=False, compare=False)
     profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.gpu, GpuModel) and not self.operations.create and not self.operations.destroy:
-            object.__setattr__(self, "operations", self.gpu.operation_costs)
         check_values(self)
-        object.__setattr__(self, "profile_set", _profile_set(self.gpu, self.tasks, self.initial))
+        missing = [Problem(f"pools[{at}].count", NO_COUNT) for at, pool in enumerate(self.pools) if pool.count is None]
+        if missing or not (self.gpu or self.pools):
+            raise InputError(missing or [Problem("gpu", NO_GPU)])
+        self._settle()
+        kinds = tuple(self.kinds)
+        if not self.operations.create and not self.operations.destroy:
+            object.__setattr__(self, "operations", joined_costs({kind: kind.operation_costs for kind in kinds}))
+        object.__setattr__(self, "profile_set", profile_set_of(kinds, self.tasks, self.initial))
+
+    def _settle(self) -> None:
+        """Say what there is in one way: of one kind by size alone, of several by kind; without MIG GPUs are whole."""
+        object.__setattr__(self, "kinds", kinds_of(self.gpu, self.gpus, self.pools))
+        if len(self.pools) == 1:
+            object.__setattr__(self, "gpu", self.pools[0].kind)
+            object.__setattr__(self, "gpus", self.pools[0].count)
+            object.__setattr__(self, "pools", ())
+        elif self.pools:
+            object.__setattr__(self, "gpus", sum(pool.count or 0 for pool in self.pools))
+        only = self.gpu
+        if only and (not only.mig or any(task.by_kind for task in self.tasks)):
+            tasks = (task.with_times(task.times_on(only)) for task in self.tasks)
+            object.__setattr__(self, "tasks", tuple(tasks))
+        costs: tuple[Mapping[Any, Any], Mapping[Any, Any]] = self.operations.create, self.operations.destroy
+        if isinstance(next(iter(costs[0]), 0), str):
+            tables = {kind: [own_table(table, kind) for table in costs] for kind in self.kinds}
+            own = {
+                kind: OperationCosts(both[0], both[1], self.operations.source, self.operations.assumed)
+                if all(both)
+                else kind.operation_costs
+                for kind, both in tables.items()
+            }
+            object.__setattr__(self, "operations", joined_costs(own))
+        whole = [gpu for kind, gpus in self.kinds.items() if not kind.mig for gpu in gpus]
+        if whole:
+            there = {live.gpu for live in self.initial}
+            more = (LiveInstance(gpu, self.kind(gpu).profiles[0].name, 0) for gpu in whole if gpu not in there)
+            object.__setattr__(self, "initial", (*self.initial, *more))
 
     def _problems(self) -> Iterator[Problem]:
         tasks, initial = self.tasks or (), self.initial or ()
         gpus = self.gpus or MOST_GPUS
+        pools = self.pools or ()
         yield from repeated_names("tasks", tasks)
-        if self.gpu:
+        wrong = list(gpus_problems(self.gpu, self.gpus, pools))
+        yield from wrong
+        if not wrong and all(pool and pool.gpu and pool.mig is not None for pool in pools) and (self.gpu or pools):
+            kinds = (self.gpu,) if self.gpu else tuple(pool.kind for pool in pools if pool)
             for index, task in enumerate(tasks):
-                yield from () if task is None else _task_problems(self.gpu, task, f"tasks[{index}]")
-            yield from instance_problems(self.gpu, gpus, "initial", initial)
-            yield from costs_problems(self.gpu, self.operations)
+                yield from () if task is None else task_problems(kinds, task, f"tasks[{index}]")
+            if self.gpu or all(pool and pool.count for pool in pools):
+                numbers = kinds_of(self.gpu, gpus, pools)
+                gpus = max(own.stop for own in numbers.values())
+                yield from instance_problems(numbers, "initial", initial)
+            yield from costs_problems(kinds, self.operations)
         yield from total_problems(tasks, self.operations, initial)
         yield from device_problems(self.devices or (), gpus)
 
-    def placements(self) -> tuple[Placement, ...]:
-        """Return the placements that methods have to consider on each GPU, outermost first."""
-        return self.gpu.placements(self.profile_set)
+    def kind(self, gpu: int) -> GpuModel:
+        """Return the kind of the GPU of that number."""
+        return self.gpu or next(kind for kind, gpus in self.kinds.items() if gpu in gpus)
+
+    def has_mig(self, gpu: int) -> bool:
+        """Return True if MIG is on at the GPU of that number."""
+        return self.kind(gpu).mig
+
+    def placement(self, located: Located) -> Placement:
+        """Return the placement of an instance, or of an entry of a plan, on its GPU."""
+        return self.kind(located.gpu).placement(located.profile, located.start)
+
+    @property
+    def label(self) -> str:
+        """Number and kind of the GPUs in words."""
+        return " + ".join(f"{len(gpus)} x {kind.name}" for kind, gpus in self.kinds.items())
+
+    @property
+    def kind_names(self) -> str:
+        """Names of the kinds of GPUs."""
+        return " + ".join(kind.name for kind in self.kinds)
+
+    def of_kind(self, kind: GpuModel, tasks: Iterable[int]) -> Batch:
+        """Return the batch of some tasks, by index, on the GPUs of one kind, which can run them."""
+        gpus = self.kinds[kind]
+        initial = (dataclasses.replace(live, gpu=live.gpu - gpus.start) for live in self.initial if live.gpu in gpus)
+        return Batch(
+            tuple(self.tasks[task].with_times(self.tasks[task].times_on(kind)) for task in tasks),
+            kind,
+            len(gpus),
+            operations=self.operations.of_kind(kind),
+            initial=tuple(initial),
+            parallel_operations=self.parallel_operations,
+            name=self.name,
+            devices=self.devices[gpus.start : gpus.stop],
+        )
+
+    def placements(self, gpu: int = 0) -> tuple[Placement, ...]:
+        """Return the placements that methods have to consider on a GPU, outermost first."""
+        return self.kind(gpu).placements(self.profile_set)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return the profiles that methods have to consider, largest first, of each kind of GPU."""
+        return tuple(profile for kind in self.kinds for profile in kind.profiles_of(self.profile_set))
 
     def options(self, task: Task) -> tuple[tuple[Placement, float], ...]:
         """Return where ``task`` can run, with the seconds that it takes there."""
         return tuple(
             (placement, seconds)
-            for placement in self.placements()
+            for kind in self.kinds
+            for placement in kind.placements(self.profile_set)
             if (seconds := task.time_on(placement.profile)) is not None
         )
 
     def unplaceable(self) -> tuple[int, ...]:
         """Return the indices of the tasks that can run nowhere. If there is one, the batch has no schedule."""
-        profiles = self.gpu.profiles_of(self.profile_set)
+        profiles = self.profiles()
         return tuple(
             index for index, task in enumerate(self.tasks) if all(task.time_on(profile) is None for profile in profiles)
         )
 
     def usable_profiles(self) -> dict[str, frozenset[Profile]]:
         """Return for each task, by name, the profiles on which it can run."""
-        profiles = self.gpu.profiles_of(self.profile_set)
+        profiles = self.profiles()
         return {task.name: frozenset(p for p in profiles if task.time_on(p) is not None) for task in self.tasks}
 
     def replace(self, **changes: object) -> Batch:
         """Return a copy with some attributes changed.
 
-        With another ``gpu``, operation costs that were the old one's own table become the new one's. With another
-        number of GPUs it is not known any more which ones they are, unless ``devices`` says it.
+        With another ``gpu``, or other ``pools``, operation costs that were the old ones' own tables become the new
+        ones'. With another number of GPUs it is not known any more which ones they are, unless ``devices`` says it.
         """
-        if changes.get("gpus", self.gpus) != self.gpus:
+        if changes.get("gpus", self.gpus) != self.gpus or "pools" in changes:
             changes.setdefault("devices", ())
-        if "gpu" in changes and self.operations == self.gpu.operation_costs:
+        if ("gpu" in changes or "pools" in changes) and self.usual_operations:
             changes.setdefault("operations", OperationCosts({}, {}))
+        if "pools" in changes:
+            changes = {"gpu": None, "gpus": 1, **changes}
+        elif "gpu" in changes:
+            changes.setdefault("pools", ())
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+    def settled(self, by_kind: Mapping[str, Mapping[int, float]]) -> Mapping[Any, Any]:
+        """Return a table by kind of GPU as tasks and costs of this batch have it: by size alone if there is one."""
+        return next(iter(by_kind.values())) if self.gpu else by_kind
+
+    def of_gpus(self, counts: Sequence[int]) -> Batch:
+        """Return the batch with other numbers of GPUs, one for each kind; what is live stays on GPUs of its kind."""
+        if self.gpu:
+            return self.replace(gpus=counts[0])
+        pools = (dataclasses.replace(pool, count=count) for pool, count in zip(self.pools, counts, strict=True))
+        first = dict(zip(self.kinds, itertools.accumulate([0, *counts]), strict=False))
+        initial = []
+        for live in self.initial:
+            kind = self.kind(live.gpu)
+            initial.append(dataclasses.replace(live, gpu=live.gpu - self.kinds[kind].start + first[kind]))
+        return self.replace(pools=tuple(pools), initial=tuple(initial))
+
+    @property
+    def usual_operations(self) -> bool:
+        """True if the costs of operations are the GPUs' own tables."""
+        if self.gpu:
+            return self.operations == self.gpu.operation_costs
+        usual = joined_costs({kind: kind.operation_costs for kind in self.kinds})
+        return (self.operations.create, self.operations.destroy) == (usual.create, usual.destroy)
 
     def cost_free(self) -> Batch:
         """Return the batch with creations and destructions that take no time.
@@ -214,7 +404,7 @@ class Batch(Shown):
         >>> solve(batch, "miso-opt").makespan, solve(batch.cost_free(), "miso-opt").makespan
         (3.13, 3.0)
         """
-        return self.replace(operations=OperationCosts.zero(self.gpu))
+        return self.replace(operations=joined_costs({kind: OperationCosts.zero(kind) for kind in self.kinds}))
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:
@@ -233,126 +423,3 @@ def check_placeable(batch: Batch, purpose: str) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _profile_set(gpu: GpuModel, tasks: Sequence[Task], initial: Sequence[LiveInstance]) -> ProfileSet:
-    """Return the profiles that methods have to consider.
-
-    A double-memory profile is of use only if it is live, or if some task can run on it but not on the base profile with
-    as much compute: any other run is moved to the smaller footprint at no cost.
-    """
-    base = gpu.profiles_of("base")
-    least = {profile.compute_slices: profile.memory_gb for profile in base}
-    larger = {profile for profile in gpu.profiles_of("double-memory") if profile not in base}
-    needed = any(
-        task.memory_gb is not None and least[profile.compute_slices] < task.memory_gb <= profile.memory_gb
-        for profile in larger
-        for task in tasks
-        if profile.compute_slices in task.times
-    )
-    live = {entry.profile for entry in initial}
-    return "double-memory" if needed or any(profile.name in live for profile in larger) else "base"
-
-
-def costs_problems(gpu: GpuModel, costs: OperationCosts | None) -> Iterator[Problem]:
-    """Yield what is wrong with the costs of operations of a batch or a trace; none are those of the GPU."""
-    if costs is not None and (costs.create or costs.destroy):
-        yield from operation_problems(gpu, costs)
-
-
-def total_problems(
-    tasks: Sequence[Task | None], operations: OperationCosts | None, initial: Sequence[LiveInstance | None]
-) -> Iterator[Problem]:
-    """Yield a problem for the first time that is too long, with those before it, to be added up."""
-    times = [
-        (f"tasks[{index}].times.{size}", seconds)
-        for index, task in enumerate(tasks)
-        if task is not None and task.times
-        for size, seconds in [max(task.times.items(), key=lambda entry: entry[1] or 0.0)]
-    ]
-    times += [(f"initial[{index}].free", live.free) for index, live in enumerate(initial) if live is not None]
-    tables = () if operations is None else (operations.create, operations.destroy)
-    each = sum(max(filter(None, (costs or {}).values()), default=0.0) for costs in tables)
-    times += [("operations", (len(tasks) + len(initial)) * each)]
-    total = 0.0
-    for path, seconds in times:
-        total += seconds or 0.0
-        if LONGEST_TOTAL < total < math.inf:
-            message = f"{seconds:g} s makes all times add up to more than {LONGEST_TOTAL:g} s; give shorter ones"
-            yield Problem(path, f"{message}, and leave out the sizes on which a task is not to run")
-            return
-
-
-class Named(Protocol):
-    """A task or a job."""
-
-    @property
-    def name(self) -> str:
-        """Name, unique in its list."""
-
-
-def repeated_names(key: str, entries: Sequence[Named | None]) -> Iterator[Problem]:
-    """Yield a problem for each entry of the list ``key`` that is called like an earlier one; None is one not read."""
-    first: dict[str, int] = {}
-    for index, entry in enumerate(entries):
-        if entry is None or entry.name is None:
-            continue
-        other = first.setdefault(entry.name, index)
-        if other != index:
-            message = f"{entry.name!r} is the name of {key}[{other}] already; give each {key[:-1]} its own"
-            yield Problem(f"{key}[{index}].name", message)
-
-
-def _task_problems(gpu: GpuModel, task: Task, path: str) -> Iterator[Problem]:
-    for size in task.times or ():
-        yield from wrong_size(f"{path}.times.{size}", gpu, size)
-    most = max(profile.memory_gb for profile in gpu.profiles)
-    if task.memory_gb is not None and task.memory_gb > most:
-        message = f"{task.memory_gb:g} GB is more than any profile of {gpu.name} has (at most {most:g} GB)"
-        yield Problem(f"{path}.memory_gb", message)
-
-
-class Located(Protocol):
-    """An instance, or an entry of a plan, that has a place on a GPU."""
-
-    @property
-    def gpu(self) -> int:
-        """Index of the GPU."""
-
-    @property
-    def profile(self) -> str:
-        """Profile name."""
-
-    @property
-    def start(self) -> int:
-        """Start slice."""
-
-
-def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Located | None]) -> Iterator[Problem]:
-    """Yield the problems that keep instances from existing together on GPUs of a kind; None is one that is not known.
-
-    ``key`` is the name of the list of instances in the paths.
-    """
-    placed: dict[int, dict[Placement, int]] = defaultdict(dict)
-    for index, live in enumerate(instances):
-        if live is None:
-            continue
-        path = f"{key}[{index}]"
-        if live.gpu is not None and not 0 <= live.gpu < gpus:
-            yield Problem(f"{path}.gpu", f"must be from 0 to {gpus - 1}, is {live.gpu}")
-        if live.profile is None or live.start is None:
-            continue
-        try:
-            placement = gpu.placement(live.profile, live.start)
-        except InputError as error:
-            yield from (problem.below(path) for problem in error.problems)
-            continue
-        if live.gpu is None:
-            continue
-        here = placed[live.gpu]
-        obstacles = placement.obstacles(here)
-        for other in filter(placement.conflicts, obstacles):
-            yield Problem(path, f"{placement} overlaps {other} of {key}[{here[other]}] on GPU {live.gpu}")
-        if obstacles and not placement.conflicts(obstacles[0]):
-            yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
-        here.setdefault(placement, index)

@@ -14,10 +14,14 @@ from fractions import Fraction
 
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.batch.integer_batch import Ticks
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
 _SCALE = 10**6
 """Parts of 1 to which weights of slices are rounded once they are found; any weights give a valid bound."""
+
+
+_Slice = tuple[GpuModel, int]
+"""Memory slice of a kind of GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +66,29 @@ def best_lower_bound(batch: Batch) -> float:
     return lower_bounds(batch)[0].value
 
 
-def slice_dual_prices(batch: Batch) -> list[float]:
-    """Return the dual price of each memory slice of a GPU, in sum 1.
+def slice_dual_prices(batch: Batch) -> dict[GpuModel, list[float]]:
+    """Return the dual price of each memory slice of a GPU of each kind; in sum 1 if there is one GPU of each kind.
 
     They are the weights that make the slice-load bound largest: dual prices of the linear program that spreads the
     tasks over placements, found by a search. A task costs its time x the dual prices of the slices that it covers, and
     no way to spread the tasks has a lower total cost than each task at its cheapest. They are the same on every GPU of
-    the batch.
+    a kind.
 
     Examples
     --------
     >>> from mig_opt import Task, get_gpu
-    >>> slice_dual_prices(Batch((Task("a", {4: 3.0}),), get_gpu("A30")))
+    >>> a30 = get_gpu("A30")
+    >>> slice_dual_prices(Batch((Task("a", {4: 3.0}),), a30))[a30]
     [0.25, 0.25, 0.25, 0.25]
     """
     coverage = _Coverage.of(_Measured.of(batch))
     weights = _search_weights(batch, coverage)
     total = sum(weight * len(orbit) for weight, orbit in zip(weights, coverage.orbits, strict=True))
-    shares = {
-        position: weight / total for weight, orbit in zip(weights, coverage.orbits, strict=True) for position in orbit
-    }
-    return [shares[position] for position in range(batch.gpu.memory_slices)]
+    found = {kind: [0.0] * kind.memory_slices for kind in batch.kinds}
+    for weight, orbit in zip(weights, coverage.orbits, strict=True):
+        for kind, position in orbit:
+            found[kind][position] = weight / total
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +101,39 @@ class _Measured:
     # ticks of a creation and of a destruction
     create: dict[Profile, int]
     destroy: dict[Profile, int]
-    live: list[dict[Placement, int]]  # for each GPU with live instances the tick at which each of them is free
-    idle: int  # number of the other GPUs
+    # for each GPU with live instances its kind, and the tick at which each of them is free
+    live: list[tuple[GpuModel, dict[Placement, int]]]
+    idle: dict[GpuModel, int]  # number of the other GPUs of each kind
 
     @classmethod
     def of(cls, batch: Batch) -> _Measured:
-        costs, profiles = batch.operations, batch.gpu.profiles_of(batch.profile_set)
-        seconds = [time for task in batch.tasks for time in task.times.values()]
-        seconds += [*costs.create.values(), *costs.destroy.values(), *(entry.free for entry in batch.initial)]
+        costs, profiles, kinds = batch.operations, batch.profiles(), batch.kinds
+        seconds = [time for task in batch.tasks for kind in kinds for time in task.times_on(kind).values()]
+        for own in map(costs.of_kind, kinds):
+            seconds += [*own.create.values(), *own.destroy.values()]
+        seconds += [entry.free for entry in batch.initial]
         ticks = Ticks.exactly(seconds)
         times = [
             {profile: ticks.floor(time) for profile in profiles if (time := task.time_on(profile)) is not None}
             for task in batch.tasks
         ]
         create, destroy = (
-            {profile: ticks.floor(costs.of(kind, profile)) for profile in batch.gpu.profiles}
-            for kind in ("create", "destroy")
+            {profile: ticks.floor(costs.of(operation, profile)) for kind in kinds for profile in kind.profiles}
+            for operation in ("create", "destroy")
         )
         live: dict[int, dict[Placement, int]] = defaultdict(dict)
         for entry in batch.initial:
-            live[entry.gpu][batch.gpu.placement(entry.profile, entry.start)] = ticks.floor(entry.free)
-        return cls(batch, ticks, times, create, destroy, list(live.values()), batch.gpus - len(live))
+            placement = batch.placement(entry)
+            live[entry.gpu][placement] = ticks.floor(entry.free)
+        idle = {kind: sum(gpu not in live for gpu in gpus) for kind, gpus in kinds.items()}
+        on_gpus = [(batch.kind(gpu), there) for gpu, there in live.items()]
+        return cls(batch, ticks, times, create, destroy, on_gpus, idle)
 
     def ready(self) -> dict[Profile, int]:
         """Return for each profile the tick before which nothing runs on an instance of it, wherever it is."""
-        ready = dict(self.create) if self.idle else {}
-        for live in self.live:
-            for placement in self.batch.placements():
+        ready = {profile: ticks for kind in self.idle if self.idle[kind] for profile, ticks in self._creations(kind)}
+        for kind, live in self.live:
+            for placement in kind.placements(self.batch.profile_set):
                 profile = placement.profile
                 obstacles = (at for at in live if at.conflicts(placement))
                 cleared = max((live[at] + self.destroy[at.profile] for at in obstacles), default=0)
@@ -130,20 +142,28 @@ class _Measured:
                 ready[profile] = min(begin, ready.get(profile, begin))
         return ready
 
-    def begins(self) -> Iterator[tuple[int, int, int]]:
+    def _creations(self, kind: GpuModel) -> Iterator[tuple[Profile, int]]:
+        return ((profile, self.create[profile]) for profile in kind.profiles)
+
+    def begins(self) -> Iterator[tuple[tuple[GpuModel, int], int, int]]:
         """Yield memory slices with the tick before which nothing runs there, and on how many GPUs that is so."""
-        create = min(self.create[profile] for row in self.times for profile in row)
-        for position in range(self.batch.gpu.memory_slices):
-            if self.idle:
-                yield position, create, self.idle
-            for live in self.live:
-                yield position, next((free for at, free in live.items() if position in at.footprint), create), 1
+        used = {profile for row in self.times for profile in row}
+        for kind, idle in self.idle.items():
+            # Where no task can run the tick does not matter: whatever is there, other kinds have all the load.
+            own = [self.create[profile] for profile in kind.profiles if profile in used]
+            create = min(own or [self.create[profile] for profile in used])
+            for position in range(kind.memory_slices):
+                if idle:
+                    yield (kind, position), create, idle
+                for live in (there for on, there in self.live if on == kind):
+                    begin = next((free for at, free in live.items() if position in at.footprint), create)
+                    yield (kind, position), begin, 1
 
 
 def _area(measured: _Measured) -> Bound:
     """Return the baseline of the FAR paper (Section 6.4): least total work, spread evenly over all compute slices."""
     work = sum(min(profile.compute_slices * ticks for profile, ticks in row.items()) for row in measured.times)
-    slices = measured.batch.gpus * measured.batch.gpu.compute_slices
+    slices = sum(len(gpus) * kind.compute_slices for kind, gpus in measured.batch.kinds.items())
     return Bound(
         "area",
         measured.ticks.seconds_below(Fraction(work, slices)),
@@ -166,11 +186,12 @@ def _critical_task(measured: _Measured) -> Bound:
 def _slice_load(measured: _Measured) -> Bound:
     """Return the best bound of the form "weighted load of the memory slices".
 
-    Give each memory slice a weight >= 0, in sum 1. On every slice the runs that cover it follow each other, so the
-    makespan is at least their total time, and therefore at least the weighted mean over the slices. A task adds its
-    time x the weight of the footprint that it covers, at least the least of that over its placements. Any weights give
-    a valid bound; the best ones are the dual solution of the linear program that spreads tasks over placements, and a
-    search comes close to them. With equal weights on the slices that carry compute this is at least the area bound.
+    Give each memory slice a weight >= 0, in sum 1 over all GPUs. On every slice the runs that cover it follow each
+    other, so the makespan is at least their total time, and therefore at least the weighted mean over the slices. A
+    task adds its time x the weight of the footprint that it covers, at least the least of that over its placements, of
+    whatever kind of GPU. Any weights give a valid bound; the best ones are the dual solution of the linear program that
+    spreads tasks over placements, and a search comes close to them. With equal weights on the slices that carry compute
+    this is at least the area bound.
 
     A slice is of use only once an instance is there: one that is live from when it is free, any other after a creation.
     So the load fills the slices like water, those first that are of use first, and the bound is the level.
@@ -209,18 +230,19 @@ def _level(load: int, begins: list[tuple[int, int]]) -> Fraction:
 class _Coverage:
     """The footprints that tasks can have, with interchangeable slices counted together."""
 
-    orbits: tuple[tuple[int, ...], ...]  # the memory slices in groups of interchangeable ones
+    orbits: tuple[tuple[_Slice, ...], ...]  # the memory slices of each kind in groups of interchangeable ones
     footprints: tuple[tuple[int, ...], ...]  # the distinct footprints, each as its number of slices in every group
     durations: list[list[int | None]]  # for each task its ticks on each footprint; None where it cannot run
     ticks: Ticks
 
     @classmethod
     def of(cls, measured: _Measured) -> _Coverage:
-        placements = measured.batch.placements()
-        orbits = _slice_orbits(measured.batch)
+        kinds, profiles = measured.batch.kinds, measured.batch.profile_set
+        orbits = tuple(orbit for kind in kinds for orbit in _slice_orbits(kind, profiles))
         shape = {
-            placement: tuple(sum(position in placement.footprint for position in orbit) for orbit in orbits)
-            for placement in placements
+            placement: tuple(sum(on == kind and at in placement.footprint for on, at in orbit) for orbit in orbits)
+            for kind in kinds
+            for placement in kind.placements(profiles)
         }
         footprints = tuple(dict.fromkeys(shape.values()))
         at = {footprint: index for index, footprint in enumerate(footprints)}
@@ -246,14 +268,14 @@ class _Coverage:
         )
 
 
-def _slice_orbits(batch: Batch) -> tuple[tuple[int, ...], ...]:
+def _slice_orbits(kind: GpuModel, profiles: ProfileSet) -> tuple[tuple[_Slice, ...], ...]:
     """Group the memory slices that look alike: the same placements cover them, with the same ones inside.
 
     The best weights may then be taken equal within a group, since the load is concave in the weights.
     """
-    placements = batch.placements()
-    groups: dict[object, list[int]] = {}
-    for position in range(batch.gpu.memory_slices):
+    placements = kind.placements(profiles)
+    groups: dict[object, list[_Slice]] = {}
+    for position in range(kind.memory_slices):
         looks = tuple(
             (
                 outer.profile.name,
@@ -262,7 +284,7 @@ def _slice_orbits(batch: Batch) -> tuple[tuple[int, ...], ...]:
             for outer in placements
             if position in outer.footprint
         )
-        groups.setdefault(looks, []).append(position)
+        groups.setdefault(looks, []).append((kind, position))
     return tuple(tuple(group) for group in groups.values())
 
 
@@ -270,10 +292,12 @@ def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
     """Return integer weights by group of slices for which the weighted load is close to its largest value."""
     import numpy as np
 
-    sizes = [len(orbit) for orbit in coverage.orbits]
-    smallest = min(batch.gpu.profiles_of("base"), key=lambda profile: profile.compute_slices)
-    computing = {at for start in smallest.starts for at in range(start, start + smallest.memory_slices)}
-    shares = np.array([float(sum(at in computing for at in orbit)) for orbit in coverage.orbits])
+    # The slices of a group on all GPUs of its kind, in multiples of the number of GPUs of the first kind.
+    first = len(next(iter(batch.kinds.values())))
+    gpus = [len(batch.kinds[orbit[0][0]]) / first for orbit in coverage.orbits]
+    sizes = [len(orbit) * count for orbit, count in zip(coverage.orbits, gpus, strict=True)]
+    computing = {(kind, at) for kind in batch.kinds for at in _computing(kind)}
+    shares = np.array([float(sum(at in computing for at in orbit)) for orbit in coverage.orbits]) * gpus
     shares /= shares.sum()
     footprints = np.array(coverage.footprints) / sizes
     # In seconds, as some ticks are too many for a float.
@@ -307,9 +331,17 @@ def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
     return weights if any(weights) else tuple(1 for _ in sizes)
 
 
-def _spell(weights: tuple[int, ...], orbits: tuple[tuple[int, ...], ...], total: int) -> str:
+def _computing(kind: GpuModel) -> set[int]:
+    """Return the memory slices of a kind of GPU that have compute slices."""
+    smallest = min(kind.profiles_of("base"), key=lambda profile: profile.compute_slices)
+    return {at for start in smallest.starts for at in range(start, start + smallest.memory_slices)}
+
+
+def _spell(weights: tuple[int, ...], orbits: tuple[tuple[_Slice, ...], ...], total: int) -> str:
+    several = len({kind for orbit in orbits for kind, _ in orbit}) > 1
     return ", ".join(
-        f"{weight / total:.3g} on slice{'s' if len(orbit) > 1 else ''} {', '.join(map(str, orbit))}"
+        f"{weight / total:.3g} on slice{'s' if len(orbit) > 1 else ''} {', '.join(str(at) for _, at in orbit)}"
+        f"{f' of {orbit[0][0].name}' if several else ''}"
         for weight, orbit in zip(weights, orbits, strict=True)
         if weight
     )

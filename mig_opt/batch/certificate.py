@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field, fields
 
-from mig_opt.batch.batch import Batch
+from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
+from mig_opt.gpu.model import GpuModel
 
 
 class Claim(enum.StrEnum):
@@ -30,7 +31,7 @@ class SliceLoad:
     Attributes
     ----------
     weights : tuple of int
-        For each memory slice of a GPU.
+        For each memory slice of a GPU; of several kinds of GPUs one after the other.
     value : str
         Seconds as an exact fraction, such as ``109/25``.
     """
@@ -155,43 +156,55 @@ def batch_digest(batch: Batch) -> str:
 
     The name of the batch is no part of it, nor is the source of the operation costs.
     """
-    sizes = sorted(batch.gpu.sizes)
+
+    def of_kinds(content: Callable[[GpuModel], object]) -> object:
+        """Return something of the only kind of GPU, or of each of them."""
+        return content(batch.gpu) if batch.gpu else [content(kind) for kind in batch.kinds]
+
+    def costs(of: str) -> object:
+        own = (getattr(batch.operations.of_kind(kind), of) for kind in batch.kinds)
+        tables = dict(zip(batch.kinds, own, strict=True))
+        return of_kinds(lambda kind: [float(tables[kind][size]) for size in sorted(kind.sizes)])
+
+    def times(task: Task) -> object:
+        return of_kinds(lambda kind: [[int(size), float(time)] for size, time in sorted(task.times_on(kind).items())])
+
     return _digest(
         {
-            "gpu": {
-                "name": batch.gpu.name,
-                "compute_slices": batch.gpu.compute_slices,
-                "memory_slices": batch.gpu.memory_slices,
-                "profiles": [
-                    [
-                        profile.name,
-                        profile.compute_slices,
-                        profile.memory_slices,
-                        float(profile.memory_gb),
-                        profile.max_count,
-                        list(profile.starts),
-                        list(profile.attributes),
-                    ]
-                    for profile in batch.gpu.profiles
-                ],
-            },
-            "gpus": int(batch.gpus),
+            "gpu": of_kinds(_gpu_content),
+            "gpus": of_kinds(lambda kind: len(batch.kinds[kind])),
             "tasks": [
-                [
-                    task.name,
-                    [[int(size), float(task.times[size])] for size in sorted(task.times)],
-                    None if task.memory_gb is None else float(task.memory_gb),
-                ]
+                [task.name, times(task), None if task.memory_gb is None else float(task.memory_gb)]
                 for task in batch.tasks
             ],
-            "create": [float(batch.operations.create[size]) for size in sizes],
-            "destroy": [float(batch.operations.destroy[size]) for size in sizes],
+            "create": costs("create"),
+            "destroy": costs("destroy"),
             "initial": sorted(
                 [int(live.gpu), live.profile, int(live.start), float(live.free)] for live in batch.initial
             ),
             "parallel_operations": bool(batch.parallel_operations),
         }
     )
+
+
+def _gpu_content(gpu: GpuModel) -> object:
+    return {
+        "name": gpu.name,
+        "compute_slices": gpu.compute_slices,
+        "memory_slices": gpu.memory_slices,
+        "profiles": [
+            [
+                profile.name,
+                profile.compute_slices,
+                profile.memory_slices,
+                float(profile.memory_gb),
+                profile.max_count,
+                list(profile.starts),
+                list(profile.attributes),
+            ]
+            for profile in gpu.profiles
+        ],
+    }
 
 
 def schedule_digest(schedule: Schedule) -> str:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_makespan, nested_schedule
-from mig_opt.gpu.model import GpuPlacement, Placement, Profile
+from mig_opt.gpu.model import GpuModel, GpuPlacement, Placement, Profile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,13 +118,21 @@ class Horizon:
 
         A method that does not look at the clock when it chooses sizes would wait for them.
         """
-        sizes = {profile.compute_slices for profile, begin in self.begins.items() if begin <= self.latest}
-        if all(profile.compute_slices in sizes for profile in self.begins):
+        kinds = self.batch.kinds
+        sizes: dict[GpuModel, set[int]] = {kind: set() for kind in kinds}
+        for kind in kinds:
+            there = kind.profiles_of(self.batch.profile_set)
+            sizes[kind] = {p.compute_slices for p in there if self.begins[p] <= self.latest}
+        if all(p.compute_slices in sizes[kind] for kind in kinds for p in kind.profiles_of(self.batch.profile_set)):
             return self.batch
-        tasks = (
-            Task(task.name, {size: time for size, time in task.times.items() if size in sizes}, task.memory_gb)
-            for task in self.batch.tasks
-        )
+        tasks = []
+        for task in self.batch.tasks:
+            times = {
+                kind.name: own
+                for kind in kinds
+                if (own := {size: time for size, time in task.times_on(kind).items() if size in sizes[kind]})
+            }
+            tasks.append(task.with_times(times if task.by_kind else next(iter(times.values()))))
         return self.batch.replace(tasks=tuple(tasks))
 
     @cached_property
@@ -144,8 +152,11 @@ class Horizon:
 def _without_idle_gpus(batch: Batch) -> Batch:
     """Leave out GPUs at the end that nobody needs: there are no more used ones than tasks."""
     used = max((live.gpu + 1 for live in batch.initial), default=0)
-    needed = used + len(batch.tasks)
-    return batch if batch.gpus <= needed else batch.replace(gpus=needed)
+    *others, last = batch.kinds.values()
+    needed = max(used, last.start) + len(batch.tasks)
+    if batch.gpus <= needed:
+        return batch
+    return batch.of_gpus([*map(len, others), needed - last.start])
 
 
 class _Tasks:
@@ -155,20 +166,21 @@ class _Tasks:
         import numpy as np
 
         self._batch = batch
-        placements: dict[Profile, list[Placement]] = defaultdict(list)
-        for placement in batch.placements():
-            placements[placement.profile].append(placement)
-        self._profiles = list(placements)
         # GPU and placement of all places, by profile
-        self._places = [[(gpu, at) for gpu in range(batch.gpus) for at in places] for places in placements.values()]
+        places: dict[Profile, list[GpuPlacement]] = defaultdict(list)
+        for kind, gpus in batch.kinds.items():
+            placements = kind.placements(batch.profile_set)
+            for profile in dict.fromkeys(placement.profile for placement in placements):
+                places[profile] = [(gpu, at) for gpu in gpus for at in placements if at.profile == profile]
+        self._profiles, self._places = list(places), list(places.values())
         # seconds of each task on each profile, infinite where it cannot run
         seconds = [[task.time_on(profile) for task in batch.tasks] for profile in self._profiles]
         self._times: Reals = np.array([[math.inf if time is None else time for time in row] for row in seconds])
         self._live: dict[tuple[int, tuple[int, int, int]], LiveInstance] = {}
         # For each slice of each GPU the second from which it is clear of what is live at the start.
-        self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+        self._clear = [[0.0] * kind.memory_slices for kind, gpus in batch.kinds.items() for _ in gpus]
         for live in batch.initial:
-            placement = batch.gpu.placement(live.profile, live.start)
+            placement = batch.placement(live)
             self._live[live.gpu, placement.shape] = live
             cleared = live.free + batch.operations.of("destroy", placement.profile)
             for position in placement.footprint:
@@ -256,9 +268,11 @@ class _Tasks:
         operations = self._batch.operations
         costs = {of: (operations.of("create", of), operations.of("destroy", of)) for of in self._profiles}
         shortest = dict(zip(self._profiles, self._times.min(axis=1).tolist(), strict=True))
-        for gpu in range(self._batch.gpus):
+        kinds = self._batch.kinds.items()
+        on_gpus = ((gpu, kind.placements(self._batch.profile_set)) for kind, gpus in kinds for gpu in gpus)
+        for gpu, placements in on_gpus:
             found: list[Place[float]] = []
-            for placement in self._batch.placements():
+            for placement in placements:
                 in_time = self._begin(self._clear, gpu, placement) + shortest[placement.profile] <= latest
                 live = self._live.get((gpu, placement.shape))
                 free, durations = live.free if live else None, times[placement.profile] if in_time else {}

@@ -272,7 +272,7 @@ class IntegerBatch:
         """Yield for each memory slice of each GPU the indices of the places that cover it, without repetitions."""
         seen: set[tuple[int, ...]] = set()
         for gpu in self.gpus:
-            for position in range(self.batch.gpu.memory_slices):
+            for position in range(self.batch.kind(gpu).memory_slices):
                 covering = [
                     at
                     for at, place in enumerate(self.places)
@@ -290,7 +290,8 @@ class IntegerBatch:
         them where something is live.
         """
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
-        forest, below = (of(self.batch.profile_set) for of in (self.batch.gpu.children, self.batch.gpu.below))
+        profiles = self.batch.profile_set
+        forests = {kind: (kind.children(profiles), kind.below(profiles)) for kind in self.batch.kinds}
         idle: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
         for gpu in self.gpus:
             members = tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
@@ -298,6 +299,7 @@ class IntegerBatch:
                 idle.setdefault(self._looks(gpu), []).append(members)
         groups = [tuple(alike) for alike in idle.values() if len(alike) > 1]
         for gpu in self.gpus:
+            forest, below = forests[self.batch.kind(gpu)]
             for siblings in forest.values():
                 shapes: dict[tuple[tuple[str, int], ...], list[tuple[int, ...]]] = {}
                 for child in siblings:
@@ -348,5 +350,6 @@ class IntegerBatch:
     def places_of(self, schedule: Schedule) -> list[int]:
         """Return the place of each task in a schedule no longer than the horizon, as :meth:`symmetry_reduced` does."""
         at = {(place.gpu, place.placement.shape): index for index, place in enumerate(self.places)}
-        where = {run.task: at[run.gpu, self.batch.gpu.placement(run.profile, run.start).shape] for run in schedule.runs}
+        shapes = {run.task: self.batch.placement(run).shape for run in schedule.runs}
+        where = {run.task: at[run.gpu, shapes[run.task]] for run in schedule.runs}
         return self.symmetry_reduced([where[task.name] for task in self.batch.tasks])

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.schedule import (
     Lifetime,
     Operation,
@@ -61,7 +61,7 @@ heard of it for a while) and ``heard`` are of a node; ``found`` (it exists from 
 created or destroyed; ``replan`` is a new plan for what has not begun on some GPUs, from then on.
 """
 
-_Spans = Mapping[tuple[OperationKind, int], Sequence[float]]
+_Spans = dict[tuple[OperationKind, str, int], list[float]]
 """Lengths of the operations by kind and compute slices."""
 
 _DIGITS = 6
@@ -332,47 +332,61 @@ class Journal:
 
     def _tables(self, spans: _Spans, figure: Callable[[Sequence[float]], float], source: str) -> OperationCosts:
         """Return a figure of the lengths of each kind and size of operation, else that of the batch."""
-        found: dict[str, dict[int, float]] = defaultdict(dict)
-        for (kind, size), there in spans.items():
-            found[kind][size] = figure(there)
-        known = self.batch.operations
-        return OperationCosts({**known.create, **found["create"]}, {**known.destroy, **found["destroy"]}, source)
+        found: dict[str, dict[str, dict[int, float]]] = {"create": {}, "destroy": {}}
+        for operation, tables in found.items():
+            for kind in self.batch.kinds:
+                own = self.batch.operations.of_kind(kind)
+                tables[kind.name] = dict(own.create if operation == "create" else own.destroy)
+        for (operation, name, size), there in spans.items():
+            found[operation][name][size] = figure(there)
+        create, destroy = map(self.batch.settled, found.values())
+        return OperationCosts(create, destroy, source)
 
     def _source(self, spans: _Spans) -> str:
         """Return where the figures of :meth:`costs` come from."""
         known = self.batch.operations
         counts, others = [], []
-        for kind, noun, table in (("create", "creation", known.create), ("destroy", "destruction", known.destroy)):
-            there = {size: len(found) for (verb, size), found in spans.items() if verb == kind}
+        for operation, noun in (("create", "creation"), ("destroy", "destruction")):
+            there = {(name, size): len(found) for (verb, name, size), found in spans.items() if verb == operation}
             counts += [plural(sum(there.values()), noun)] if there else []
-            others += [f"{kind} {size}g" for size in table if size not in there]
+            for kind in self.batch.kinds:
+                of = "" if self.batch.gpu else f" of {kind.name}"
+                others += [f"{operation} {size}g{of}" for size in kind.sizes if (kind.name, size) not in there]
         day = datetime.fromtimestamp(self.began, UTC).date()
         source = f"mig-opt run, {day}, medians of {' and '.join(counts) or 'nothing'}"
         rest = f"; not measured: {', '.join(others)} ({known.source or 'as in the batch'})"
         return source + rest if others else source
 
-    def _spans(self) -> dict[tuple[OperationKind, int], list[float]]:
-        """Return the lengths of the operations by kind and compute slices."""
-        spans: dict[tuple[OperationKind, int], list[float]] = defaultdict(list)
+    def _spans(self) -> _Spans:
+        """Return the lengths of the operations by operation, kind of GPU and compute slices."""
+        spans: _Spans = defaultdict(list)
         for each in self.operations():
-            spans[each.kind, self.size(each.instance)].append(round(each.end - each.begin, _DIGITS))
+            spans[each.kind, *self._size(each.instance)].append(round(each.end - each.begin, _DIGITS))
         return spans
+
+    def _size(self, instance: int) -> tuple[str, int]:
+        """Return the kind of GPU of an instance, and its compute slices."""
+        profile = self.batch.placement(self.lifetimes[instance]).profile
+        return profile.gpu, profile.compute_slices
 
     def size(self, instance: int) -> int:
         """Return the compute slices of an instance."""
-        return self.batch.gpu.profile(self.lifetimes[instance].profile).compute_slices
+        return self._size(instance)[1]
 
     def measured_batch(self) -> Batch:
         """Return the batch with the times and operation costs that were measured, for the next plan."""
         return self._batch(self.costs())
 
     def _batch(self, costs: OperationCosts) -> Batch:
-        spans = ((run.task, self.size(run.instance), round(run.end - run.begin, _DIGITS)) for run in self.runs())
-        times = {task: {size: span} for task, size, span in spans}
-        tasks = tuple(
-            Task(task.name, {**task.times, **times.get(task.name, {})}, task.memory_gb) for task in self.batch.tasks
-        )
-        return self.batch.replace(tasks=tasks, operations=costs)
+        spans = ((run.task, *self._size(run.instance), round(run.end - run.begin, _DIGITS)) for run in self.runs())
+        measured = {task: (name, {size: span}) for task, name, size, span in spans}
+        tasks = []
+        for task in self.batch.tasks:
+            name, own = measured.get(task.name, ("", {}))
+            times = {kind.name: dict(known) for kind in self.batch.kinds if (known := task.times_on(kind))}
+            times.setdefault(name, {}).update(own)
+            tasks.append(task.with_times(self.batch.settled({kind: known for kind, known in times.items() if known})))
+        return self.batch.replace(tasks=tuple(tasks), operations=costs)
 
     def measured(self) -> tuple[Batch, Schedule]:
         """Return the schedule as it was, and the batch with times as they were, for the validator.
@@ -385,7 +399,7 @@ class Journal:
         operations = []
         for each in self.operations():
             place = self.lifetimes[each.instance]
-            cost = min(spans[each.kind, self.size(each.instance)])
+            cost = min(spans[each.kind, *self._size(each.instance)])
             begin = each.begin if each.kind == "destroy" else round(each.end - cost, _DIGITS)
             span = begin, round(begin + cost, _DIGITS)
             operations.append(Operation(each.kind, place.gpu, place.profile, place.start, *span))

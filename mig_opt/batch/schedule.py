@@ -105,8 +105,8 @@ class Schedule(Shown):
         """Return the share of all compute slices' time until the makespan in which a task runs (0 to 1)."""
         if self.makespan <= 0:
             return 0.0
-        used = sum(batch.gpu.profile(run.profile).compute_slices * (run.end - run.begin) for run in self.runs)
-        return used / (batch.gpus * batch.gpu.compute_slices * self.makespan)
+        used = sum(batch.kind(run.gpu).profile(run.profile).compute_slices * (run.end - run.begin) for run in self.runs)
+        return used / (sum(len(gpus) * kind.compute_slices for kind, gpus in batch.kinds.items()) * self.makespan)
 
     def replace(
         self,

@@ -36,16 +36,13 @@ class PlannedInstance:
     @property
     def load(self) -> float:
         """Seconds that its tasks take."""
-        size = self.placement.profile.compute_slices
-        return sum(task.times[size] for task in self.tasks)
+        profile = self.placement.profile
+        return sum(task.seconds(profile) for task in self.tasks)
 
 
 def live_instances(batch: Batch) -> list[PlannedInstance]:
     """Return the instances of the initial state, without tasks."""
-    return [
-        PlannedInstance(live.gpu, batch.gpu.placement(live.profile, live.start), free=live.free)
-        for live in batch.initial
-    ]
+    return [PlannedInstance(live.gpu, batch.placement(live), free=live.free) for live in batch.initial]
 
 
 def live_by_shape(batch: Batch) -> dict[tuple[int, tuple[int, int, int]], PlannedInstance]:
@@ -80,7 +77,7 @@ def timed_schedule(
         profile = instance.placement.profile
         now = ready
         for task in instance.tasks:
-            begin, now = now, now + task.times[profile.compute_slices]
+            begin, now = now, now + task.seconds(profile)
             runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, tidy(begin), tidy(now)))
         block_end[index] = now
 
@@ -120,7 +117,7 @@ def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Sc
     have ended, to make room for the later one. Nothing else is destroyed. The driver of each GPU serves operations
     first come, first served (those that come at once in the order of their instances).
     """
-    followers, waiting = _successions(batch, instances)
+    followers, waiting = _successions(instances)
     loads = [instance.load for instance in instances]
     # Entries are (second from which it can begin, instance, kind).
     ready: list[tuple[float, int, OperationKind]] = [
@@ -171,7 +168,7 @@ def retimed_schedule(batch: Batch, runs: Iterable[Run]) -> Schedule:
         alive[instance.gpu].append(instance)
     tasks = {task.name: task for task in batch.tasks}
     for run in sorted(runs, key=lambda run: (run.begin, run.end)):
-        placement, there = batch.gpu.placement(run.profile, run.start), alive[run.gpu]
+        placement, there = batch.placement(run), alive[run.gpu]
         same = next((instance for instance in there if instance.placement.shape == placement.shape), None)
         if same is None:
             same = PlannedInstance(run.gpu, placement)
@@ -181,20 +178,18 @@ def retimed_schedule(batch: Batch, runs: Iterable[Run]) -> Schedule:
     return sequenced_schedule(batch, instances)
 
 
-def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:
+def _successions(instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:
     """Return for each instance those that come right after it on some slice, and how many come right before it."""
     followers: list[list[int]] = [[] for _ in instances]
     waiting: list[int] = []
-    last: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+    last: dict[tuple[int, int], int] = {}
     for index, instance in enumerate(instances):
-        slices = last[instance.gpu]
-        before = {slices[position] for position in instance.placement.footprint} - {None}
+        slices = [(instance.gpu, position) for position in instance.placement.footprint]
+        before = {last[position] for position in slices if position in last}
         for other in before:
-            assert other is not None
             followers[other].append(index)
         waiting.append(len(before))
-        for position in instance.placement.footprint:
-            slices[position] = index
+        last.update(dict.fromkeys(slices, index))
     return followers, waiting
 
 

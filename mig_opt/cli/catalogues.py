@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
-from mig_opt import GpuModel, OperationCosts, catalogue, get_gpu
+from mig_opt import GpuModel, OperationCosts, Profile, catalogue, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
@@ -18,6 +18,7 @@ from mig_opt.method.registry import AUTO, get_deploy_method, get_method
 from mig_opt.method.registry import methods as known_methods
 from mig_opt.method.report import Points, Report, Table, data_of
 from mig_opt.method.result import versions_with
+from mig_opt.rules import hints_of
 from mig_opt.texts import seconds
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _gpu_data(model: GpuModel) -> dict[str, Any]:
     tables = [(name, table.on(model)) for name, table in cost_tables().items()]
     return {
         **data_of(model, "name", "aliases", "label", "memory_gb", "compute_slices", "memory_slices", "sizes"),
-        "profiles": list(map(dataclasses.asdict, model.profiles)),
+        "profiles": [data_of(profile, *hints_of(Profile)) for profile in model.profiles],
         "maximal_partitions": [list(map(str, state)) for state in model.maximal_partitions()],
         "distinct_partitions": list(map(list, model.partition_multisets())),
         "operations": _costs(costs),

@@ -101,8 +101,20 @@ def load_batch(name: str, given: BatchOptions | CostOptions, document: bytes | N
     if given.gpus is not None:
         batch = batch.replace(gpus=given.gpus)
     if given.costs is not None:
-        batch = batch.replace(operations=load_costs(given.costs, batch.gpu))
+        batch = batch.replace(operations=_batch_costs(given.costs, batch))
     return batch.cost_free() if cost_free else batch
+
+
+def _batch_costs(argument: str, batch: Batch) -> OperationCosts:
+    """Return the operation costs that ``--costs`` stands for; a file has those of one kind of GPU."""
+    from mig_opt.batch.kinds import joined_costs
+
+    if batch.gpu:
+        return load_costs(argument, batch.gpu)
+    table = named_costs(argument)
+    if table is None:
+        refuse("--costs", "a file has the costs of one kind of GPU; give them by kind in the batch", argument)
+    return joined_costs({kind: table.on(kind) for kind in batch.kinds})
 
 
 def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
@@ -158,8 +170,8 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
     batch = BATCH.from_json(document, gpu=gpu, name=label, source=source)
     own = _own_gpu(document)
-    if own not in (None, batch.gpu.name):
-        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
+    if own not in (None, batch.kind_names):
+        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.kind_names}")
     return batch
 
 
@@ -204,7 +216,8 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
     if batch is None:
         return batch
     if batch.gpu != state.gpu:
-        refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", source)
+        kinds = f"the state is of {state.gpu.name}, and the batch of {batch.kind_names}"
+        refuse("gpu", f"{kinds}; give one of them", source)
     with options_named({"initial": "--from"}):
         return batch.replace(gpus=state.gpus, initial=initial, devices=state.devices)
 

@@ -26,7 +26,7 @@ from mig_opt.files.values import (
     object_encoder,
     read_keys,
 )
-from mig_opt.gpu.catalogue import add_gpu, assumed_costs, catalogue, known_gpu, taken_names
+from mig_opt.gpu.catalogue import add_gpu, assumed_costs, catalogue, known_gpu, taken_names, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.rules import hints_of
 from mig_opt.rules.vocabulary import Rule
@@ -300,6 +300,19 @@ def fleet_document(content: Any, document: Raw) -> Raw:
     return document
 
 
+def pools_document(content: Any, document: Raw) -> Raw:
+    """Return the document of something on GPUs of any kinds; usual costs and whole GPUs without MIG are left out."""
+    if content.usual_operations:
+        document.pop("operations", None)
+    if document.get("pools"):
+        del document["gpus"]
+    kept = [live for live in document.get("initial", ()) if live.get("free") or content.has_mig(live["gpu"])]
+    if kept != document.get("initial", []):
+        del document["initial"]
+        document |= {"initial": kept} if kept else {}
+    return document
+
+
 @dataclass(frozen=True, slots=True)
 class _Given(Rule):
     """Costs of operations that are there."""
@@ -312,6 +325,9 @@ class _Given(Rule):
         """Return what is wrong."""
         return "have no seconds; give those of each size, or leave the costs out"
 
+
+POOL = {"gpu": "A100-80GB", "count": 4}
+"""Pool as an example: each kind of file with pools has the same."""
 
 OPERATIONS = {"operations": Annotated[OperationCosts, _Given()] | None}
 """Type of the costs of operations in files: null, or none, are those of the GPU."""
@@ -350,7 +366,7 @@ def with_models(document: Raw) -> Raw:
 
     def model(value: Any, _: str) -> Any:
         gpu = known_gpu(value) if isinstance(value, str) else None
-        if gpu is None or gpu in told:
+        if gpu is None or gpu in told or with_mig(gpu) in told:
             return value
         told.add(gpu)
         return GPU.document(gpu)

@@ -17,6 +17,7 @@ from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, NESTED
 from mig_opt.method.registry import imported
 from mig_opt.method.result import Status
+from mig_opt.rules import hints_of
 
 _Keywords = dict[str, Any]
 _MODEL = "#/$defs/GpuModel"
@@ -68,6 +69,8 @@ def _described(kind: FileKind[Any]) -> _Keywords:
             definitions[name] = _described(cast("FileKind[Any]", NESTED[shape]))
             definitions |= definitions[name].pop("$defs")
         elif name in definitions:
+            for key in definitions[name]["properties"].keys() - hints_of(shape).keys():
+                del definitions[name]["properties"][key]  # nobody can give it
             definitions[name] = _completed(definitions[name], shape, kind.described_by)
     for kinds in (Status, Claim):
         if kinds.__name__ in definitions:

@@ -62,6 +62,12 @@ def read_rows(
     return rows
 
 
+def names_gpus(text: str) -> bool:
+    """Return True if a CSV table has a column with the kind of GPU of each row."""
+    header = next(csv.reader(io.StringIO(below_comments(text), newline="")), [])
+    return "gpu" in [cell.strip() for cell in header]
+
+
 def below_comments(text: str) -> str:
     """Return a CSV table without the comments that stand above its header."""
     comments = _COMMENTS.match(text)

@@ -23,7 +23,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
 from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.gpu.model import GpuModel
-from mig_opt.rules import checked_value, hints_of, parts_of
+from mig_opt.rules import checked_value, hints_of, parts_of, tables_in
 from mig_opt.rules.vocabulary import NullIs, Rule
 
 Raw = dict[str, Any]
@@ -113,6 +113,10 @@ def read_value(hint: Any, raw: Any, path: str, findings: Findings) -> Any:
     if raw is REPORTED:
         return None
     bare = parts_of(hint).bare
+    if either := tables_in(bare):
+        by_kind = isinstance(raw, dict) and any(isinstance(value, dict) for value in raw.values())
+        hint = either[by_kind]
+        bare = parts_of(hint).bare
     if bare in NESTED and isinstance(raw, dict):
         return NESTED[bare].part(raw, path, findings)
     try:
@@ -301,6 +305,10 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
     """Return the function that makes a value of a type a part of a document."""
     bare, rules, optional = parts_of(hint)
     nulls = [rule.number for rule in rules if isinstance(rule, NullIs)]
+    either = tables_in(bare)
+    if either:
+        by_size, by_kind = map(encoder_of, either)
+        return lambda table: (by_kind if isinstance(next(iter(table)), str) else by_size)(table)
     encode = encoded if get_origin(bare) in (Union, types.UnionType) else _encoder(bare)
     if not nulls and not optional:
         return encode

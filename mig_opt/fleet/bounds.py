@@ -243,7 +243,7 @@ def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str
     even = [1 / gpu.memory_slices] * gpu.memory_slices
     yield "area of memory slices", "the memory slices", _covered(gpu, even), 0.0
     if len(trace.jobs) <= _MOST_PRICED:
-        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))]
+        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))[trace.gpu]]
         total = math.fsum(prices)
         yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices]), 0.0
     if any(need.factor for need in needs):

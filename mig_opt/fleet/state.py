@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from mig_opt.batch.batch import LiveInstance, instance_problems
+from mig_opt.batch.batch import LiveInstance
+from mig_opt.batch.problems import instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
@@ -159,7 +160,7 @@ class FleetState:
             paths = {"index": "indices", "uuid": "uuids"}
             yield from repeated_devices(self.devices, lambda position, key: f"{paths[key]}[{position}]")
         if self.gpu:
-            yield from instance_problems(self.gpu, self.gpus or MOST_GPUS, "instances", self.instances or ())
+            yield from instance_problems({self.gpu: range(self.gpus or MOST_GPUS)}, "instances", self.instances or ())
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

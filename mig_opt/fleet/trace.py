@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated
 
-from mig_opt.batch.batch import Batch, Task, costs_problems, repeated_names
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.problems import costs_problems, repeated_names
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
@@ -190,7 +191,7 @@ class Trace:
         if self.gpu:
             for index, job in enumerate(self.jobs or ()):
                 yield from () if job is None else _job_problems(self.gpu, job, f"jobs[{index}]")
-            yield from costs_problems(self.gpu, self.operations)
+            yield from costs_problems((self.gpu,), self.operations)
 
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.

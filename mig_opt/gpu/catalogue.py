@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
-from mig_opt.gpu.model import KNOWN, GpuModel, OperationCosts, Profile
+from mig_opt.gpu.model import KNOWN, WITHOUT_MIG, GpuModel, OperationCosts, Profile
 from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import Rule, other_type
 
@@ -88,10 +88,6 @@ def _names() -> dict[str, GpuModel]:
     return {name.casefold(): model for model in catalogue() for name in (model.name, *model.aliases)}
 
 
-WITHOUT_MIG = " without MIG"
-"""Ending of the name of a kind of GPU whose MIG is off."""
-
-
 def known_gpu(name: str) -> GpuModel | None:
     """Return the GPU of that name or alias, of the catalogue or read in this program; None if there is none."""
     found = _names().get(name.casefold()) or KNOWN.get(name.casefold())
@@ -99,6 +95,11 @@ def known_gpu(name: str) -> GpuModel | None:
         whole = known_gpu(name[: -len(WITHOUT_MIG)])
         return whole and without_mig(whole)
     return found
+
+
+def with_mig(gpu: GpuModel) -> GpuModel:
+    """Return a kind of GPU with MIG on."""
+    return gpu if gpu.mig else known_gpu(gpu.name.removesuffix(WITHOUT_MIG)) or gpu
 
 
 @cache
@@ -110,7 +111,7 @@ def without_mig(gpu: GpuModel) -> GpuModel:
     >>> without_mig(get_gpu("A30")).profiles[0].name, get_gpu("a30 without mig").sizes
     ('4g.24gb', (4,))
     """
-    if gpu.name.endswith(WITHOUT_MIG):
+    if not gpu.mig:
         return gpu
     whole = gpu.profiles_of("base")[0]
     none = OperationCosts({whole.compute_slices: 0.0}, {whole.compute_slices: 0.0}, "MIG is off")

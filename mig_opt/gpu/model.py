@@ -8,6 +8,7 @@ repartition tree of FAR (doi:10.1016/j.jpdc.2025.105128, Figure 4) - is derived 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.problems import model_problems
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSeconds, Whole
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSecondsByKind, Whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -35,6 +36,8 @@ _Slices = Annotated[int, Whole(1, 32)]
 _Memory = Annotated[float, Number("GB", above=0)]
 _Slice = Annotated[int, Whole(0, 31)]
 
+WITHOUT_MIG = " without MIG"
+"""Ending of the name of a kind of GPU whose MIG is off."""
 KNOWN: dict[str, GpuModel] = {}
 """GPUs that are not the catalogue's and have been read in this program, by name: names in plans stand for them."""
 
@@ -61,6 +64,8 @@ class Profile:
         Usable memory in MiB and number of SMs, where known.
     attributes : tuple of str
         Extras such as ``me`` (media engines); plain profiles have none.
+    gpu : str
+        Name of the kind of GPU, which makes it one of its profiles.
     """
 
     name: Name
@@ -73,6 +78,7 @@ class Profile:
     usable_mib: Count | None = None
     sm_count: Count | None = None
     attributes: tuple[Name, ...] = ()
+    gpu: str = field(default="", init=False, repr=False)
 
     def __hash__(self) -> int:  # the hash of all fields takes ten times as long
         return hash(self.name)
@@ -158,15 +164,15 @@ class OperationCosts:
     Attributes
     ----------
     create, destroy : mapping of int to float
-        Seconds by number of compute slices.
+        Seconds by number of compute slices; in a batch with several kinds of GPUs by the name of the kind first.
     source : str
         Where the figures come from.
     assumed : bool
         True if they were measured on another GPU.
     """
 
-    create: OperationSeconds
-    destroy: OperationSeconds
+    create: OperationSecondsByKind
+    destroy: OperationSecondsByKind
     source: str = ""
     assumed: bool = False
 
@@ -174,7 +180,7 @@ class OperationCosts:
         check_values(self)
 
     def __hash__(self) -> int:
-        return hash((tuple(self.create.items()), tuple(self.destroy.items())))
+        return hash((tuple(self.create), tuple(self.destroy)))
 
     @classmethod
     def zero(cls, gpu: GpuModel) -> OperationCosts:
@@ -190,13 +196,15 @@ class OperationCosts:
             ``create`` or ``destroy``.
         profile : Profile
             The profile of the instance.
-
-        Returns
-        -------
-        float
-            Seconds.
         """
-        return (self.create if kind == "create" else self.destroy)[profile.compute_slices]
+        table: Mapping[Any, Any] = self.create if kind == "create" else self.destroy
+        found: float | None = table.get(profile.compute_slices)
+        return table[profile.gpu][profile.compute_slices] if found is None else found
+
+    def of_kind(self, gpu: GpuModel) -> OperationCosts:
+        """Return the costs by number of compute slices of one kind of GPU."""
+        create, destroy = (dict[Any, Any](table).get(gpu.name, table) for table in (self.create, self.destroy))
+        return OperationCosts(create, destroy, self.source, self.assumed)
 
 
 @dataclass(frozen=True)
@@ -257,6 +265,10 @@ class GpuModel:
 
     def __post_init__(self) -> None:
         check_values(self)
+        own = tuple(map(copy.copy, self.profiles))  # a profile is that of one kind, so that times by kind can be found
+        for profile in own:
+            object.__setattr__(profile, "gpu", self.name)
+        object.__setattr__(self, "profiles", own)
 
     def _problems(self) -> Iterator[Problem]:
         return model_problems(self)
@@ -268,6 +280,11 @@ class GpuModel:
         # Plans name the GPU, and nobody has read its file in the process that it comes to.
         self.__dict__.update(state)
         KNOWN.setdefault(self.name.casefold(), self)
+
+    @cached_property
+    def mig(self) -> bool:
+        """False for a kind whose MIG is off."""
+        return not self.name.endswith(WITHOUT_MIG)
 
     @cached_property
     def _by_name(self) -> dict[str, Profile]:
@@ -307,11 +324,6 @@ class GpuModel:
             Name of the profile.
         start : int
             Start slice, from 0.
-
-        Returns
-        -------
-        Placement
-            The profile there.
 
         Raises
         ------

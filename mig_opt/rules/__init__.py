@@ -210,7 +210,26 @@ def _entries_check(hint: Any) -> _Check | None:
     """Return a check of the entries of a list or a mapping; None if there is nothing to check."""
     if get_origin(hint) is tuple:
         return _tuple_check(hint) if get_args(hint)[1:] == (...,) else _pair_check(hint)
+    if either := tables_in(hint):
+        by_size, by_kind = (_check_of(kind) or _unchecked for kind in either)
+
+        def check(values: Any, path: str, problems: list[Problem]) -> Any:
+            table = values.__class__ is dict or isinstance(values, Mapping)
+            named = table and next(iter(values), 0).__class__ is str
+            return by_kind(values, path, problems) if named else by_size(values, path, problems)
+
+        return check
     return _mapping_check(hint) if get_origin(hint) is Mapping else None
+
+
+def _unchecked(value: Any, _path: str, _problems: list[Problem]) -> Any:
+    return value
+
+
+def tables_in(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a table by size and of one by kind of GPU, if a type is either; else nothing."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
+    return kinds if kinds and all(get_origin(parts_of(kind).bare) is Mapping for kind in kinds) else ()
 
 
 def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeGuard
 
 from mig_opt.errors import InputError, Problem
 
@@ -287,3 +287,12 @@ Times = Annotated[
 ]
 Costs = Annotated[Mapping[Annotated[int, Size()], Moment], BySize()]
 OperationSeconds = Annotated[Costs, stated(minProperties=1)]
+
+# Tables by size, or by kind of GPU and then by size: one of the two, which the first key or value tells.
+_SOME_KINDS = NotEmpty("the seconds on at least one kind of GPU", "minProperties")
+if TYPE_CHECKING:
+    TimesByKind: TypeAlias = Mapping[Any, Any]
+    OperationSecondsByKind: TypeAlias = Mapping[Any, Any]
+else:
+    TimesByKind = Times | Annotated[Mapping[str, Times], _SOME_KINDS]
+    OperationSecondsByKind = OperationSeconds | Annotated[Mapping[str, OperationSeconds], _SOME_KINDS]

@@ -208,7 +208,7 @@ def _partition_problems(
 
 _CELLS: Mapping[str, Callable[[Batch, Judged], Any]] = {
     "batch": lambda _, run: run.run.cell,
-    "gpu": lambda batch, _: batch.gpu.name,
+    "gpu": lambda batch, _: batch.kind_names,
     "gpus": lambda batch, _: batch.gpus,
     "tasks": lambda batch, _: len(batch.tasks),
     "method": lambda _, run: run.run.column,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mig_opt.batch.batch import Located
+from mig_opt.batch.problems import Located
 from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import Problem, problems_of
 from mig_opt.gpu.model import GpuModel, Location, Placement

@@ -110,24 +110,28 @@ def report_of(thing: Any) -> Report:
 
 def _batch(batch: Batch) -> Report:
     """Return the GPUs of a batch, and the seconds of each task on each size of instance; entries as in a CSV file."""
-    sizes = batch.gpu.sizes
+    sizes = sorted({size for kind in batch.kinds for size in kind.sizes})
+    header = ["seconds of", *(["on GPU"] if len(batch.kinds) > 1 else []), *(f"on {plural(n, 'slice')}" for n in sizes)]
     needs = ["needs GB"] if any(task.memory_gb is not None for task in batch.tasks) else []
+    several = len(batch.kinds) > 1
     rows, entries = [], []
-    for task in batch.tasks:
-        figures = [*map(task.times.get, sizes), *([task.memory_gb] if needs else [])]
-        rows.append([task.name, *("-" if figure is None else f"{figure:.6g}" for figure in figures)])
-        seconds = {f"t{size}_s": time for size, time in task.times.items()}
+    for task, kind in ((task, kind) for task in batch.tasks for kind in batch.kinds):
+        times = task.times_on(kind)
+        figures = [*map(times.get, sizes), *([task.memory_gb] if needs else [])]
+        on = {"gpu": kind.name} if several else {}
+        rows.append([task.name, *on.values(), *("-" if figure is None else f"{figure:.6g}" for figure in figures)])
+        seconds = {f"t{size}_s": time for size, time in times.items()}
         entries.append(
-            {"task": task.name, **seconds, "memory_gb": math.nan if task.memory_gb is None else task.memory_gb}
+            {"task": task.name, **on, **seconds, "memory_gb": math.nan if task.memory_gb is None else task.memory_gb}
         )
     return Report(
         [
             ("source", batch.source),
             ("at the start", plural(len(batch.initial), "live instance") if batch.initial else None),
         ],
-        [Table(["seconds of", *(f"on {plural(size, 'slice')}" for size in sizes), *needs], rows, noun="tasks")],
+        [Table([*header, *needs], rows, noun="tasks")],
         title=batch_title(batch, plural(len(batch.tasks), "task")),
-        keys=["task", *(f"t{size}_s" for size in sizes), "memory_gb"],
+        keys=["task", *(["gpu"] if several else []), *(f"t{size}_s" for size in sizes), "memory_gb"],
         entries=entries,
     )
 

@@ -156,7 +156,7 @@ def test_interchangeable_slices_partition_all_slices(gpu: GpuModel, wanted: str)
         batch = batch.replace(tasks=(*tasks, Task("c", {big[0].compute_slices: 1.0}, big[0].memory_gb)))
     assert batch.profile_set == wanted
     coverage = _Coverage.of(_Measured.of(batch))
-    assert sorted(position for orbit in coverage.orbits for position in orbit) == list(range(gpu.memory_slices))
+    assert sorted(position for orbit in coverage.orbits for _, position in orbit) == list(range(gpu.memory_slices))
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6, 1e12])

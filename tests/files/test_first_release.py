@@ -18,9 +18,10 @@ STORED = sorted(FOLDER.glob("*.json"))
 
 _DEVICES = {"devices", "index", "node", "uuid"}
 LATER: dict[str, set[str]] = {
-    "batch": _DEVICES,
+    "batch": _DEVICES | {"pools", "count", "cost", "mig"},
     "deployment": _DEVICES,
     "deployment-result": _DEVICES,
+    "services": {"cost", "mig"},
     "state": {"indices"},
     "trace": {"declared"},
 }

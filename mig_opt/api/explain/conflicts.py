@@ -198,7 +198,7 @@ class Shrinker:
         if absent.kind is not RequirementKind.TASK:
             return
         substitute = self._all.kept_task(absent, self.core)
-        places = {run.task: self._all.batch.gpu.profile(run.profile) for run in schedule.runs}
+        places = {run.task: self._all.batch.placement(run).profile for run in schedule.runs}
         for requirement in (self.core - self.needed).intersection(self._all.tasks):
             task = self._all.kept_task(requirement, self.core)
             if task.name in places:

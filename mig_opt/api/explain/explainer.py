@@ -12,14 +12,14 @@ from mig_opt.api.explain.conflicts import LEAST_SECONDS, Kept, Oracle, Shrinker,
 from mig_opt.api.explain.explanation import Conflict, Explanation, Remedy, Verdict
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements, spelled, target_requirement
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, Task, wrong_batch
+from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
 from mig_opt.gpu.catalogue import catalogue
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import Profile
 from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO
@@ -130,9 +130,8 @@ class _Explaining:
         first = self._solve(method="far")
         if first.status is Status.INFEASIBLE:
             self._verdict = Verdict.IMPOSSIBLE
-            gpu, tasks = self._batch.gpu, self._batch.tasks
             for index in self._batch.unplaceable():
-                self._remedies += _misfit_remedies(gpu, index, tasks[index])
+                self._remedies += _misfit_remedies(self._batch, index)
             return
         goal = self._below_bound() if self._target is None else self._target
         oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._limits)
@@ -273,25 +272,32 @@ def _remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
 def _more_gpus(oracle: Oracle, end: float) -> Iterator[Remedy]:
     """Yield a number of GPUs with which a schedule in time is found, if there is one: seldom more than needed."""
     batch, target = oracle.requirements.batch, oracle.requirements.target
-    most = batch.gpus + min(_MOST_GPUS, len(batch.tasks))
-    more = range(batch.gpus + 1, most + 1)
-    # From the least number on that no bound rules out, or else the last one.
-    least = bisect.bisect_left(more[:-1], True, key=lambda gpus: best_lower_bound(batch.replace(gpus=gpus)) <= target)
-    for gpus in more[least:]:
-        if not oracle.limits.left_until(end):
-            return
-        larger = batch.replace(gpus=gpus)
-        exact = gpus * len(batch.tasks) <= _MOST_RUNS
-        answer = oracle.answer(larger, oracle.limits.left_until(end) / _SHARE, method=AUTO if exact else "far")
-        if answer.possible and answer.schedule is not None:
-            yield Remedy("gpus", f"{gpus} x {batch.gpu.name}", answer.schedule.makespan)
-            return
+    for at in range(len(batch.kinds)):
+        counts = list(map(len, batch.kinds.values()))
+
+        def larger(count: int, at: int = at, counts: Sequence[int] = counts) -> Batch:
+            return batch.of_gpus([count if other == at else each for other, each in enumerate(counts)])
+
+        most = counts[at] + min(_MOST_GPUS, len(batch.tasks))
+        more = range(counts[at] + 1, most + 1)
+        # From the least number on that no bound rules out, or else the last one.
+        least = bisect.bisect_left(more[:-1], True, key=lambda count: best_lower_bound(larger(count)) <= target)
+        for count in more[least:]:
+            if not oracle.limits.left_until(end):
+                return
+            exact = larger(count).gpus * len(batch.tasks) <= _MOST_RUNS
+            seconds = oracle.limits.left_until(end) / _SHARE
+            answer = oracle.answer(larger(count), seconds, method=AUTO if exact else "far")
+            if answer.possible and answer.schedule is not None:
+                path = "gpus" if batch.gpu else f"pools[{at}].count"
+                yield Remedy(path, f"{count} x {list(batch.kinds)[at].name}", answer.schedule.makespan)
+                break
 
 
 def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:
     """Return for each task that fits nowhere what together keeps it from running."""
     requirements = Requirements(batch, math.inf)
-    profiles = batch.gpu.profiles_of("double-memory")
+    profiles = [profile for kind in batch.kinds for profile in kind.profiles_of("double-memory")]
 
     def needed(index: int) -> tuple[Requirement, ...]:
         must_run, *details = requirements.of_task(index)
@@ -305,18 +311,20 @@ def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:
     return tuple(Conflict(needed(index), (), None, math.inf, None) for index in batch.unplaceable())
 
 
-def _misfit_remedies(gpu: GpuModel, index: int, task: Task) -> Iterator[Remedy]:
+def _misfit_remedies(batch: Batch, index: int) -> Iterator[Remedy]:
     """Yield the least changes with which a task fits that fits nowhere."""
+    task = batch.tasks[index]
     assert task.memory_gb is not None, "only memory keeps a task from the sizes that it has a time for"
-    profiles = gpu.profiles_of("double-memory")
-    most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
+    profiles = [profile for kind in batch.kinds for profile in kind.profiles_of("double-memory")]
+    most = max(profile.memory_gb for profile in profiles if task.profiled(profile) is not None)
     yield Remedy(f"tasks[{index}].memory_gb", f"task {task.name!r} with at most {most:.12g} GB", None)
     enough = [profile for profile in profiles if profile.memory_gb >= task.memory_gb]
     if enough:
         least = min(enough, key=_smallness)
         slices = f"{least.compute_slices} slice{'s' * (least.compute_slices > 1)}"
         text = f"a time for task {task.name!r} on {slices}: {least.name} has {least.memory_gb:.12g} GB"
-        yield Remedy(f"tasks[{index}].times.{least.compute_slices}", text, None)
+        kind = f"{least.gpu}." if task.by_kind else ""
+        yield Remedy(f"tasks[{index}].times.{kind}{least.compute_slices}", text, None)
     larger = [
         (model.memory_gb, model.name, profile)
         for model in catalogue()

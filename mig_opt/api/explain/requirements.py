@@ -11,6 +11,7 @@ import enum
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import Ticks, as_decimal
@@ -81,9 +82,7 @@ class Requirements:
         self.batch = batch
         self.target = target
         are = "is" if batch.gpus == 1 else "are"
-        self.gpus = Requirement(
-            RequirementKind.GPUS, "gpus", f"there {are} {batch.gpus} x {batch.gpu.name}", "with more GPUs"
-        )
+        self.gpus = Requirement(RequirementKind.GPUS, "gpus", f"there {are} {batch.label}", "with more GPUs")
         self.operations = tuple(_operations(batch))
         self._live = {
             _busy(index, live, gpu_name(batch.devices, live.gpu)): index
@@ -92,9 +91,9 @@ class Requirements:
         }
         self._tasks = {_must_run(index, task): index for index, task in enumerate(batch.tasks)}
         decimals = max(ticks.decimals, _DECIMALS) if (ticks := Ticks.of(batch)).exact else None
-        self._imagined = [_imagined_times(batch.gpu, task, decimals) for task in batch.tasks]
+        self._imagined = [_imagined_times(batch, task, decimals) for task in batch.tasks]
         self._details = [
-            tuple(_details(batch.gpu, index, task, imagined))
+            tuple(_details(batch, index, task, imagined))
             for index, (task, imagined) in enumerate(zip(batch.tasks, self._imagined, strict=True))
         ]
         self._about = dict(self._tasks)
@@ -137,7 +136,7 @@ class Requirements:
         if RequirementKind.MEMORY in dropped:
             task = dataclasses.replace(task, memory_gb=None)
         if RequirementKind.SIZES in dropped:
-            task = dataclasses.replace(task, times={**task.times, **self._imagined[index]})
+            task = _with_imagined(task, self._imagined[index])
         return task
 
     def relaxed(self, kept: Collection[Requirement]) -> Batch | None:
@@ -150,7 +149,7 @@ class Requirements:
         operations, parallel = self._kept_operations(kept)
         if self.gpus not in kept:
             target = as_decimal(self.target)
-            tasks = [task for task in tasks if _alone(self.batch.gpu, operations, task) > target]
+            tasks = [task for task in tasks if _alone(self.batch, operations, task) > target]
         if not tasks:
             return None
         initial = list(self.batch.initial)
@@ -169,7 +168,7 @@ class Requirements:
         if self.gpus in kept:
             return lower_bound
         operations, _ = self._kept_operations(kept)
-        alone = (float(_alone(self.batch.gpu, operations, task)) for task in self._kept_tasks(kept))
+        alone = (float(_alone(self.batch, operations, task)) for task in self._kept_tasks(kept))
         return min(lower_bound, *alone)
 
     def work(self, requirement: Requirement) -> float:
@@ -177,7 +176,7 @@ class Requirements:
         task = self.batch.tasks[self._about[requirement]]
         return min(
             profile.compute_slices * seconds
-            for profile in self.batch.gpu.profiles_of(self.batch.profile_set)
+            for profile in self.batch.profiles()
             if (seconds := task.time_on(profile)) is not None
         )
 
@@ -187,7 +186,7 @@ class Requirements:
     def _kept_operations(self, kept: Collection[Requirement]) -> tuple[OperationCosts, bool]:
         dropped = {requirement.kind for requirement in self.operations if requirement not in kept}
         free = RequirementKind.OPERATIONS in dropped
-        costs = OperationCosts.zero(self.batch.gpu) if free else self.batch.operations
+        costs = self.batch.cost_free().operations if free else self.batch.operations
         return costs, self.batch.parallel_operations or RequirementKind.DRIVER in dropped
 
 
@@ -203,7 +202,8 @@ def spelled(seconds: float) -> str:
 
 
 def _operations(batch: Batch) -> Iterator[Requirement]:
-    if not any((*batch.operations.create.values(), *batch.operations.destroy.values())):
+    costs = (batch.operations.of_kind(kind) for kind in batch.kinds)
+    if not any(seconds for own in costs for table in (own.create, own.destroy) for seconds in table.values()):
         return
     text, dropped = "creating and destroying instances takes time", "if creating and destroying instances took no time"
     yield Requirement(RequirementKind.OPERATIONS, "operations", text, dropped)
@@ -223,23 +223,26 @@ def _busy(index: int, live: LiveInstance, gpu: str) -> Requirement:
 
 
 def _must_run(index: int, task: Task) -> Requirement:
-    text = f"task {task.name!r} must run: {_times(task.times)}"
+    text = f"task {task.name!r} must run: {_times_by_kind(task.times)}"
     return Requirement(RequirementKind.TASK, f"tasks[{index}]", text, f"without task {task.name!r}", task.name)
 
 
-def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float]) -> Iterator[Requirement]:
+def _details(
+    batch: Batch, index: int, task: Task, imagined: Mapping[GpuModel, Mapping[int, float]]
+) -> Iterator[Requirement]:
     if imagined:
-        *others, last = map(str, imagined)
-        sizes = f"{', '.join(others)} or {last}" if others else last
+        missing = " and ".join(f"{_sizes(times)}{_of(kind, batch)}" for kind, times in imagined.items())
         yield Requirement(
             RequirementKind.SIZES,
             f"tasks[{index}].times",
-            f"task {task.name!r} has no time on {sizes} slice{'' if list(imagined) == [1] else 's'}",
-            f"if task {task.name!r} took {_times(imagined)}",
+            f"task {task.name!r} has no time on {missing}",
+            f"if task {task.name!r} took "
+            + " and ".join(f"{_times(times)}{_of(kind, batch)}" for kind, times in imagined.items()),
             task.name,
         )
     needed = task.memory_gb
-    if needed is not None and any(profile.memory_gb < needed for profile in gpu.profiles_of("double-memory")):
+    profiles = [profile for kind in batch.kinds for profile in kind.profiles_of("double-memory")]
+    if needed is not None and any(profile.memory_gb < needed for profile in profiles):
         yield Requirement(
             RequirementKind.MEMORY,
             f"tasks[{index}].memory_gb",
@@ -249,24 +252,55 @@ def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float
         )
 
 
-def _imagined_times(gpu: GpuModel, task: Task, decimals: int | None) -> dict[int, float]:
-    """Return times for the sizes without one, in proportion to the next smaller size that has one, else the next."""
-    times = {}
-    for size in gpu.sizes:
-        if size not in task.times:
-            near = max((known for known in task.times if known < size), default=min(task.times))
-            seconds = task.times[near] * near / size
-            times[size] = seconds if decimals is None else max(round(seconds, decimals), 10.0**-decimals)
-    return times
+def _of(kind: GpuModel, batch: Batch) -> str:
+    return "" if batch.gpu else f" of {kind.name}"
 
 
-def _alone(gpu: GpuModel, operations: OperationCosts, task: Task) -> Decimal:
+def _sizes(times: Mapping[int, float]) -> str:
+    *others, last = map(str, times)
+    spelled_sizes = f"{', '.join(others)} or {last}" if others else last
+    return f"{spelled_sizes} slice{'' if list(times) == [1] else 's'}"
+
+
+def _imagined_times(batch: Batch, task: Task, decimals: int | None) -> dict[GpuModel, dict[int, float]]:
+    """Return times for the sizes without one, in proportion to the next smaller size that has one, else the next.
+
+    A kind of GPU on which the task has no time at all is none of them.
+    """
+    found: dict[GpuModel, dict[int, float]] = {}
+    for kind in batch.kinds:
+        known = task.times_on(kind)
+        for size in kind.sizes if known else ():
+            if size not in known:
+                near = max((smaller for smaller in known if smaller < size), default=min(known))
+                seconds = known[near] * near / size
+                seconds = seconds if decimals is None else max(round(seconds, decimals), 10.0**-decimals)
+                found.setdefault(kind, {})[size] = seconds
+    return found
+
+
+def _with_imagined(task: Task, imagined: Mapping[GpuModel, Mapping[int, float]]) -> Task:
+    """Return a task with the times that it does not have."""
+    if not task.by_kind:
+        return task.with_times({**task.times, **next(iter(imagined.values()))})
+    return task.with_times(
+        {**task.times, **{kind.name: {**task.times_on(kind), **times} for kind, times in imagined.items()}}
+    )
+
+
+def _alone(batch: Batch, operations: OperationCosts, task: Task) -> Decimal:
     """Return the exact seconds until a task ends that has an empty GPU for itself."""
     return min(
         as_decimal(operations.of("create", profile)) + as_decimal(seconds)
-        for profile in gpu.profiles_of("double-memory")
+        for kind in batch.kinds
+        for profile in kind.profiles_of("double-memory")
         if (seconds := task.time_on(profile)) is not None
     )
+
+
+def _times_by_kind(times: Mapping[Any, Any]) -> str:
+    by_kind = isinstance(next(iter(times)), str)
+    return "; ".join(f"{_times(own)} of {kind}" for kind, own in times.items()) if by_kind else _times(times)
 
 
 def _times(times: Mapping[int, float]) -> str:

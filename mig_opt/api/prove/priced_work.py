@@ -23,7 +23,7 @@ from mig_opt.batch.certificate import PricedWork
 from mig_opt.batch.integer_batch import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import Placement
+from mig_opt.gpu.model import GpuModel, Placement
 
 MOST_TASKS = 250
 """Number of tasks above which whole ones fill a slice nearly as well as divided ones, so that no prices are sought."""
@@ -66,17 +66,18 @@ def priced_work_value(batch: Batch, prices: Sequence[int], most: float) -> Fract
         raise InputError([Problem("prices", "make a bound for GPUs that start empty, up to a makespan that is finite")])
     tick = Ticks.of(batch).length
     grain = tick * max(1, -(-Fraction(as_decimal(most)) // (tick * _MOST_GRAINS)))
-    tables = _Tables(batch, prices, grain, int(Fraction(as_decimal(most)) // grain) + 1)
-    too_much = batch.gpus * tables.most_value() < sum(prices)
+    size = int(Fraction(as_decimal(most)) // grain) + 1
+    values = (len(gpus) * _Tables(batch, kind, prices, grain, size).most_value() for kind, gpus in batch.kinds.items())
+    too_much = sum(values, start=np.zeros(size, np.int64)) < sum(prices)
     return grain * (len(too_much) if too_much.all() else int(too_much.argmin()))
 
 
 class _Tables:
-    """The most value that one GPU can run within each number of grains."""
+    """The most value that one GPU of a kind can run within each number of grains."""
 
-    def __init__(self, batch: Batch, prices: Sequence[int], grain: Fraction, size: int) -> None:
+    def __init__(self, batch: Batch, kind: GpuModel, prices: Sequence[int], grain: Fraction, size: int) -> None:
         self._batch, self._prices, self._grain, self._size = batch, prices, grain, size
-        placements = batch.placements()
+        placements = kind.placements(batch.profile_set)
         self._inside: dict[Placement | None, list[Placement]] = {None: []}
         self._destroy: dict[Placement, float] = {}
         for index, placement in enumerate(placements):

@@ -30,7 +30,7 @@ from mig_opt.batch.certificate import (
 from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
-from mig_opt.gpu.model import Placement
+from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
@@ -223,34 +223,44 @@ def _refuse_bound_above(lower_bound: float, schedule: Schedule, method: str) -> 
 
 def slice_load_of(batch: Batch) -> SliceLoad:
     """Return the slice-load bound with weights that make it about as large as it can be."""
-    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in slice_dual_prices(batch)]
+    prices = (price for own in slice_dual_prices(batch).values() for price in own)
+    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in prices]
     scale = math.lcm(*(share.denominator for share in shares))
     weights = tuple(int(share * scale) for share in shares)
     return SliceLoad(weights, str(slice_load_value(batch, weights)))
 
 
 def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
-    """Return the slice-load bound of these weights in seconds, exactly; refuse weights that make no bound."""
-    wanted = batch.gpu.memory_slices
+    """Return the slice-load bound of these weights in seconds, exactly; refuse weights that make no bound.
+
+    They are those of the slices of a GPU, of one kind after the other.
+    """
+    wanted = sum(kind.memory_slices for kind in batch.kinds)
     if len(weights) != wanted or min(weights, default=0) < 0 or not any(weights):
         raise InputError([Problem("weights", f"must be {wanted} whole numbers >= 0, not all 0")])
+    left = iter(weights)
+    on_slice = {kind.name: [next(left) for _ in range(kind.memory_slices)] for kind in batch.kinds}
     load = Fraction(0)
-    create: list[Fraction] = []
+    created: dict[str, list[Fraction]] = {name: [] for name in on_slice}
     for task in batch.tasks:
         options = batch.options(task)
         load += min(
-            _exactly(seconds) * sum(weights[at] for at in placement.footprint) for placement, seconds in options
+            _exactly(seconds) * sum(on_slice[placement.profile.gpu][at] for at in placement.footprint)
+            for placement, seconds in options
         )
-        create += [_exactly(batch.operations.of("create", placement.profile)) for placement, _ in options]
+        for placement, _ in options:
+            created[placement.profile.gpu].append(_exactly(batch.operations.of("create", placement.profile)))
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
-    on_gpus = _live_by_gpu(batch)
-    for live in on_gpus:
-        free = {at: seconds for placement, seconds in live for at in placement.footprint}
-        for at, weight in enumerate(weights):
-            begins[free.get(at, min(create))] += weight
-    if len(on_gpus) < batch.gpus:
-        begins[min(create)] += sum(weights) * (batch.gpus - len(on_gpus))
+    for kind, on_gpus, idle in _live_by_kind(batch):
+        # Where no task can run the second does not matter.
+        first = min(created[kind.name] or [each for own in created.values() for each in own])
+        for live in on_gpus:
+            free = {at: seconds for placement, seconds in live for at in placement.footprint}
+            for at, weight in enumerate(on_slice[kind.name]):
+                begins[free.get(at, first)] += weight
+        if idle:
+            begins[first] += sum(on_slice[kind.name]) * idle
     if not load:
         return min(begins)
     # Whichever slices are used, those that can be used first have room for the load soonest.
@@ -263,10 +273,11 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
 
 def critical_task_of(batch: Batch) -> CriticalTask:
     """Return the longest of the tasks' shortest times, each with the creation of its instance or the wait for one."""
-    on_gpus = _live_by_gpu(batch)
-    if len(on_gpus) < batch.gpus:
-        on_gpus.append([])
-    begins = {placement: min(_begin(batch, placement, live) for live in on_gpus) for placement in batch.placements()}
+    begins = {
+        placement: min(_begin(batch, placement, live) for live in (on_gpus + [[]] * (idle > 0)))
+        for kind, on_gpus, idle in _live_by_kind(batch)
+        for placement in kind.placements(batch.profile_set)
+    }
     value, name = max(
         (min(begins[placement] + _exactly(seconds) for placement, seconds in batch.options(task)), task.name)
         for task in batch.tasks
@@ -274,13 +285,17 @@ def critical_task_of(batch: Batch) -> CriticalTask:
     return CriticalTask(name, str(value))
 
 
-def _live_by_gpu(batch: Batch) -> list[list[tuple[Placement, Fraction]]]:
-    """Return the live instances of each GPU that has some, with the seconds at which they are free."""
-    found: dict[int, list[tuple[Placement, Fraction]]] = {}
-    for live in batch.initial:
-        entry = batch.gpu.placement(live.profile, live.start), _exactly(live.free)
-        found.setdefault(live.gpu, []).append(entry)
-    return list(found.values())
+def _live_by_kind(batch: Batch) -> Iterator[tuple[GpuModel, list[list[tuple[Placement, Fraction]]], int]]:
+    """Yield each kind of GPU with the live instances of each GPU that has some, and the number of the others.
+
+    Instances come with the seconds at which they are free.
+    """
+    for kind, gpus in batch.kinds.items():
+        found: dict[int, list[tuple[Placement, Fraction]]] = {}
+        for live in batch.initial:
+            if live.gpu in gpus:
+                found.setdefault(live.gpu, []).append((batch.placement(live), _exactly(live.free)))
+        yield kind, list(found.values()), len(gpus) - len(found)
 
 
 def _begin(batch: Batch, placement: Placement, live: Sequence[tuple[Placement, Fraction]]) -> Fraction:

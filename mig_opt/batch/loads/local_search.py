@@ -94,9 +94,10 @@ class LoadSearch:
         ticks = task_ticks(batch, batch.places)
         self._least = least_loads(tree, self._tree, ticks)
         used = np.array([used_ticks(place) for place in batch.places])
-        on_slice = slice_dual_prices(batch.batch)
+        prices = slice_dual_prices(batch.batch)
+        on_slice = {gpu: prices[batch.batch.kind(gpu)] for gpu in batch.gpus}
         self._operations = operations_of(batch)
-        weights = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
+        weights = np.array([sum(on_slice[place.gpu][at] for at in place.placement.footprint) for place in batch.places])
         self._costs = Costs(
             ticks=ticks,
             used=used,

@@ -8,7 +8,7 @@ siblings, and a *leaf* is where nothing can run any more. The *branch* of a node
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -57,12 +57,10 @@ class LoadTree:
         self._problem = problem
         self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
         self._gpus_in_use = {place.gpu for place in problem.places if place.free is not None}
-        self._children = problem.batch.gpu.children(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
         self.nodes: list[Node] = []  # every node after those below it; the last one is the root
-        tops = problem.batch.gpu.outermost(problem.batch.profile_set)
         # the topmost node of each GPU
-        self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in problem.gpus]
+        self.roots = [self._root(gpu) for gpu in problem.gpus]
         root = self._join(list(self.roots))
         # Leaves that were left out can have come after it.
         del self.nodes[root + 1 :]
@@ -78,8 +76,13 @@ class LoadTree:
         below = [at for child in (entry.one, entry.two) if child >= 0 for at in self.places_below(child)]
         return [entry.place, *below] if entry.place >= 0 else below
 
-    def _branch(self, gpu: int, top: Placement) -> int:
-        below = self._join([self._branch(gpu, child) for child in self._children[top]])
+    def _root(self, gpu: int) -> int:
+        kind, profiles = self._problem.batch.kind(gpu), self._problem.batch.profile_set
+        children = kind.children(profiles)
+        return self._join([self._branch(gpu, top, children) for top in kind.outermost(profiles)])
+
+    def _branch(self, gpu: int, top: Placement, children: Mapping[Placement, Sequence[Placement]]) -> int:
+        below = self._join([self._branch(gpu, child, children) for child in children[top]])
         at = self._at.get((gpu, top))
         if at is None:
             return below

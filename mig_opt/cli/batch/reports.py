@@ -19,8 +19,8 @@ def batch_facts(batch: Batch) -> Facts:
     source = re.split("[:;] ", batch.operations.source)[0]
     return [
         ("batch", f"{batch.name} ({plural(len(batch.tasks), 'task')})"),
-        ("GPU", f"{batch.gpus} x {batch.gpu.name}"),
-        ("costs", None if batch.operations == batch.gpu.operation_costs else source or None),
+        ("GPU", batch.label),
+        ("costs", None if batch.usual_operations else source or None),
     ]
 
 
@@ -41,14 +41,15 @@ def validation_facts(batch: Batch, validation: Validation) -> Facts:
 
 def unplaceable(batch: Batch) -> list[str]:
     """Return a line for each task that fits no instance of the GPU."""
-    profiles, lines = batch.gpu.profiles_of("double-memory"), []
+    profiles, lines = [each for kind in batch.kinds for each in kind.profiles_of("double-memory")], []
     for task in (batch.tasks[index] for index in batch.unplaceable()):
-        most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
-        sizes = " or ".join(map(str, task.times))
+        able = [profile for profile in profiles if task.profiled(profile) is not None]
+        most = max(profile.memory_gb for profile in able)
+        sizes = " or ".join(map(str, sorted({profile.compute_slices for profile in able})))
         # Every size of a task exists on the GPU of its batch: only memory can stand in the way.
         lines.append(
-            f"task {task.name!r} fits nowhere on {batch.gpu.name}: it needs {task.memory_gb:.12g} GB, but instances of "
-            f"{sizes} compute slices have at most {most:g} GB"
+            f"task {task.name!r} fits nowhere on {batch.kind_names}: it needs {task.memory_gb:.12g} GB, but instances "
+            f"of {sizes} compute slices have at most {most:g} GB"
         )
     return lines
 

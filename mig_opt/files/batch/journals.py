@@ -183,7 +183,7 @@ def _check_schedule(schedule: Schedule, journal: Journal, where: str, findings: 
                 findings.add(f"{path}.task", f"the plan has no task {part.task!r}")
             if not 0 <= part.gpu < journal.batch.gpus:
                 findings.add(f"{path}.gpu", f"must be from 0 to {journal.batch.gpus - 1}, is {part.gpu}")
-            findings.extend(problems_of(journal.batch.gpu.placement, part.profile, part.start), path)
+            findings.extend(problems_of(journal.batch.placement, part), path)
 
 
 class JournalFile:

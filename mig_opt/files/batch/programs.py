@@ -89,7 +89,7 @@ def check_model_path(path: str | os.PathLike[str]) -> None:
 
 def _head(batch: Batch, *, strict: bool, exact: bool) -> list[str]:
     """Return what a reader of the file should know."""
-    gpus = f"{batch.gpus} x {batch.gpu.name}" if batch.gpus > 1 else batch.gpu.name
+    gpus = batch.label if batch.gpus > 1 else batch.kind_names
     meaning = (
         "strict: the optimum is the shortest makespan without re-creation of a placement"
         if strict

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.kinds import FileKind, Table
+from mig_opt.files.kinds import POOL, FileKind, Table
 from mig_opt.files.serving.profiles import table_document, with_gpus
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
@@ -268,7 +268,7 @@ DEMAND = FileKind(
     {
         ServicesFile: {"services": [_SERVICE], "gpu": "A100-80GB"},
         Service: _SERVICE,
-        Pool: {"gpu": "A100-80GB"},
+        Pool: POOL,
     },
     defaults=_DEFAULTS,
     whole=_WHOLE,

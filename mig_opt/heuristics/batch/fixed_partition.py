@@ -15,6 +15,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, live_by_shape, sequenced_schedule
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import partitions_for
+from mig_opt.heuristics.batch.kinds import by_kind
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
@@ -35,6 +36,7 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
     _offer_best(batch, control, [(partition,)])
 
 
+@by_kind
 def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
     """Run :func:`fixpart` for each maximal partition and report what is better than all before.
 
@@ -60,7 +62,7 @@ def _offer_best(batch: Batch, control: Control[Schedule], choices: Iterable[_Par
 
 def suitable_partitions(batch: Batch) -> Iterator[tuple[Placement, ...]]:
     """Return the maximal partitions that have an instance for every task."""
-    return partitions_for(batch.gpu, batch.profile_set, batch.usable_profiles().values())
+    return partitions_for(batch.kind(0), batch.profile_set, batch.usable_profiles().values())
 
 
 def mixed_partitions(batch: Batch) -> Iterator[_Partitions]:
@@ -71,7 +73,7 @@ def mixed_partitions(batch: Batch) -> Iterator[_Partitions]:
     """
     needs = set(batch.usable_profiles().values())
     distinct: dict[tuple[str, ...], tuple[Placement, ...]] = {}
-    for partition in batch.gpu.maximal_partitions(batch.profile_set):
+    for partition in batch.kind(0).maximal_partitions(batch.profile_set):
         distinct.setdefault(tuple(sorted(placement.profile.name for placement in partition)), partition)
     met = {
         partition: {need for need in needs if any(placement.profile in need for placement in partition)}

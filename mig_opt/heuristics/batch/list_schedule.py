@@ -7,12 +7,13 @@ doi:10.1137/0117039. Sizes are chosen as in the first allocation of J. Turek et 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
-from mig_opt.gpu.model import Placement, Profile
-from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.heuristics.batch.far.repartitioning import size_of
 from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK = 1.5e-5
@@ -24,7 +25,8 @@ def list_scheduling(batch: Batch, control: Control[Schedule]) -> None:
 
     Each task runs on the profile of least work (slices x seconds; of equal ones the smallest). Of all placements of
     that profile, on all GPUs, it gets the one where it begins first, creations and destructions included; of equal ones
-    the first. There is one schedule, so limits come into effect only after it.
+    the first. On several kinds of GPUs it gets the kind where it ends first. There is one schedule, so limits come into
+    effect only after it.
     """
     _schedule(batch, control, by_length=False)
 
@@ -35,12 +37,15 @@ def longest_first(batch: Batch, control: Control[Schedule]) -> None:
 
 
 def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> None:
-    groups = AllocationFamily(batch).groups.items()
-    allocated = sorted((index, less_seconds, profile) for profile, group in groups for less_seconds, index in group)
+    kinds = [(kind, sorted(kind.profiles_of(batch.profile_set), key=size_of)) for kind in batch.kinds]
+    allocated = []
+    for index, task in enumerate(batch.tasks):
+        found = [_least_work(task, kind, profiles) for kind, profiles in kinds]
+        allocated.append((index, [choice for choice in found if choice is not None]))
     if by_length:
-        allocated.sort(key=lambda entry: entry[1])
+        allocated.sort(key=lambda entry: -min(seconds for _, seconds in entry[1]))
     builder = ScheduleBuilder(batch)
-    places = [(gpu, placement) for gpu in range(batch.gpus) for placement in batch.placements()]
+    places = [(gpu, placement) for gpu in range(batch.gpus) for placement in batch.placements(gpu)]
     # For each profile its places as (second at which a task would begin, place). That second may have grown since.
     heaps: dict[Profile, list[tuple[float, int]]] = {}
     for at, (gpu, placement) in enumerate(places):
@@ -48,16 +53,29 @@ def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> N
     for heap in heaps.values():
         heapq.heapify(heap)
     control.spend(_SECONDS_PER_TASK * len(batch.tasks))
-    for index, _, profile in allocated:
+
+    def first(profile: Profile) -> float:
+        """Return when a task would begin at the place on top of the heap, which is where it begins first."""
         heap = heaps[profile]
         while True:
             known, at = heap[0]
             begin = builder.begin(*places[at])
             if begin <= known:
-                break
+                return known
             heapq.heapreplace(heap, (begin, at))
+
+    for index, choices in allocated:
+        _, chosen = min((first(profile) + seconds, at) for at, (profile, seconds) in enumerate(choices))
+        heap = heaps[choices[chosen][0]]
+        at = heap[0][1]
         heapq.heapreplace(heap, (builder.put(batch.tasks[index], *places[at]), at))
     control.report_plan(builder.schedule())
+
+
+def _least_work(task: Task, kind: GpuModel, profiles: Sequence[Profile]) -> tuple[Profile, float] | None:
+    """Return the profile of a kind on which a task is the least work, the first of equal ones, and the seconds."""
+    found = [(profile, seconds) for profile in profiles if (seconds := task.time_on(profile)) is not None]
+    return min(found, key=lambda choice: kind.blocked_slices(choice[0]) * choice[1], default=None)
 
 
 class ScheduleBuilder:
@@ -75,8 +93,9 @@ class ScheduleBuilder:
         self._instances: list[PlannedInstance] = []
         self._ends: list[float] = []
         # For each slice of each GPU the instance there, or since when it is empty.
-        self._holders: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
-        self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+        slices = [kind.memory_slices for kind, gpus in batch.kinds.items() for _ in gpus]
+        self._holders: list[list[int | None]] = [[None] * count for count in slices]
+        self._clear = [[0.0] * count for count in slices]
         for live in live_instances(batch):
             self._append(live, live.free or 0.0)
 
@@ -87,10 +106,6 @@ class ScheduleBuilder:
             return self._ends[index]
         clear = max(self._clear_from(gpu, position) for position in placement.footprint)
         return clear + self._batch.operations.of("create", placement.profile)
-
-    def exists(self, gpu: int, placement: Placement) -> bool:
-        """Return True if a task that is put there now would need no new instance."""
-        return self._existing(gpu, placement) is not None
 
     def put(self, task: Task, gpu: int, placement: Placement) -> float:
         """Put ``task`` there and return the second at which it ends."""
@@ -103,7 +118,7 @@ class ScheduleBuilder:
                     self._holders[gpu][other], self._clear[gpu][other] = None, clear
             index = self._append(PlannedInstance(gpu, placement), begin)
         self._instances[index].tasks.append(task)
-        self._ends[index] += task.times[placement.profile.compute_slices]
+        self._ends[index] += task.seconds(placement.profile)
         return self._ends[index]
 
     def schedule(self) -> Schedule:

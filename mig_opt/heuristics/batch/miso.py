@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
+from mig_opt.heuristics.batch.kinds import by_kind
 from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
 from mig_opt.method.control import Control
 
@@ -24,6 +25,7 @@ _TIE_FACTOR = 1 + 1e-9
 """Sums of speedups that differ by less are equal, but for rounding."""
 
 
+@by_kind
 def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
     """Choose a partition for the next tasks again and again, and report the schedule.
 
@@ -32,7 +34,7 @@ def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
     has ended, and an instance of the same shape is kept. With several GPUs the partition is for the one on which
     everything before ends first. There is one schedule, so limits come into effect only after it.
     """
-    choices = PartitionChoices(batch.gpu, batch.profile_set)
+    choices = PartitionChoices(batch.kind(0), batch.profile_set)
     speedups = [speedups_of(task, choices.profiles) for task in batch.tasks]
     builder = ScheduleBuilder(batch)
     ends = [max((live.free for live in batch.initial if live.gpu == gpu), default=0.0) for gpu in range(batch.gpus)]

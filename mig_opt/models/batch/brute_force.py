@@ -80,7 +80,7 @@ class _GpuSearch:
         self._batch = batch
         self._gpu = gpu
         self._control = control
-        self._placements = batch.placements()
+        self._placements = batch.placements(gpu)
         self.makespan = limit
         self.found = False
         self.instances: Sequence[PlannedInstance] = ()
@@ -89,7 +89,7 @@ class _GpuSearch:
     def run(self, tasks: tuple[Task, ...]) -> Iterator[None]:
         """Try everything; yield whenever a better schedule has been left in the attributes."""
         live = [instance for instance in live_instances(self._batch) if instance.gpu == self._gpu]
-        clear = (0.0,) * self._batch.gpu.memory_slices
+        clear = (0.0,) * self._batch.kind(self._gpu).memory_slices
         for start in self._fill_live(_State(tasks, (), clear, 0.0, 0.0, ()), live):
             yield from self._extend(start)
 
@@ -168,7 +168,7 @@ class _GpuSearch:
         """Return the state with one more instance, which runs its tasks."""
         end = ready
         for task in instance.tasks:
-            end += task.times[instance.placement.profile.compute_slices]
+            end += task.seconds(instance.placement.profile)
         return replace(
             state,
             left=tuple(task for task in state.left if task not in instance.tasks),

@@ -71,8 +71,7 @@ def check_machines(
         try:
             made = (each for each in schedule.operations or () if each.kind == "create")
             wanted, initial = (
-                [batch.gpu.placement(each.profile, each.start) for each in those if each.gpu == index]
-                for those in (made, batch.initial)
+                [batch.placement(each) for each in those if each.gpu == index] for those in (made, batch.initial)
             )
             gpus.append(_check_gpu(machines.driver(), address.identifier, wanted, initial))
         except InputError as error:

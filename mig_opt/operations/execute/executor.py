@@ -298,7 +298,7 @@ class Executor:
         own = {(lane.planned.gpu, lane.number) for lane in self._lanes}
         for gpu, uuid in enumerate(self._uuids):
             made = (each for each in schedule.operations or () if (each.kind, each.gpu) == ("create", gpu))
-            wanted = [self._journal.batch.gpu.placement(each.profile, each.start) for each in made]
+            wanted = [self._journal.batch.placement(each) for each in made]
             try:
                 there = [one for one in self._driver.instances(uuid) if (gpu, one.number) not in own]
                 if self._driver.check(uuid, wanted) or any(one.overlaps(each) for one in there for each in wanted):

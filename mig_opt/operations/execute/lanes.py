@@ -117,7 +117,7 @@ def follow_plan(lanes: list[Lane], batch: Batch, lifetimes: Sequence[Lifetime], 
             lane.planned, lane.waiting = planned, deque(run.task for run in planned.runs if run.task in moved)
             if lane.state == "planned":  # it is not to come any more, as if it were gone
                 lane.planned, lane.state = dataclasses.replace(planned, destroyed=0), "gone"
-    placements = [batch.gpu.placement(each.profile, each.start) for each in lifetimes]
+    placements = [batch.placement(each) for each in lifetimes]
     for index in range(len(lanes), len(lifetimes)):
         each = lifetimes[index]
         before = frozenset(

@@ -253,7 +253,7 @@ def _cleared(batch: Batch, schedule: Schedule) -> Schedule:
     now = max([schedule.makespan, *(operation.end for operation in operations)])
     for left in lifetimes((), operations)[0]:
         if left.destroyed is None:
-            end = now + batch.operations.of("destroy", batch.gpu.profile(left.profile))
+            end = now + batch.operations.of("destroy", batch.placement(left).profile)
             operations.append(Operation("destroy", 0, left.profile, left.start, now, end))
             now = end
     return schedule.replace(operations=operations)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from mig_opt.batch.batch import instance_problems
+from mig_opt.batch.problems import instance_problems
 from mig_opt.files.documents import shown
 from mig_opt.files.values import natural_order, with_places
 from mig_opt.fleet.state import FleetState, HeldInstance
@@ -401,7 +401,7 @@ def _state(seen: Sightings, homes: list[Home], model: GpuModel, name: str) -> Fl
         )
         for held in found
     )
-    for problem in instance_problems(model, len(homes), "instances", instances):
+    for problem in instance_problems({model: range(len(homes))}, "instances", instances):
         index = re.match(r"instances\[(\d+)\]", problem.path)
         message = with_places(problem.message, "instances", [held.where for held in found])
         seen.wrong(found[int(index[1])].where if index else "", message)

@@ -165,23 +165,22 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
         lanes[lifetime.gpu].append(lifetime)
     initial = defaultdict(list)
     for live in batch.initial:
-        initial[live.gpu].append(batch.gpu.placement(live.profile, live.start))
+        initial[live.gpu].append(batch.placement(live))
     body = required("run_task")
     for gpu, there in lanes.items():
-        wanted = [batch.gpu.placement(lifetime.profile, lifetime.start) for lifetime in there]
+        wanted = [batch.placement(lifetime) for lifetime in there]
         body.append(check_line(gpu, must=initial[gpu], wanted=wanted))
     body += ["checked", ""]
     for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
     body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lanes)]))
-    gpus = f"{batch.gpus} x {batch.gpu.name}"
-    title = [f"Schedule: {len(batch.tasks)} tasks on {gpus}, makespan {schedule.makespan:.6g} s. {batch.name}"]
+    title = [f"Schedule: {len(batch.tasks)} tasks on {batch.label}, makespan {schedule.makespan:.6g} s. {batch.name}"]
     return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
 
 
 def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
     """Yield the commands for the instances of a GPU."""
-    where = {id(each): place(batch.gpu.placement(each.profile, each.start)) for each in lifetimes}
+    where = {id(each): place(batch.placement(each)) for each in lifetimes}
 
     def run(each: Lifetime, busy: float) -> Iterator[str]:
         if each.runs or busy:
@@ -213,7 +212,7 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
     waiting = [(each.begin, each.ready, each, "create") for each in lifetimes if each.created is not None]
     waiting += [(each.close, each.end, each, "destroy") for each in lifetimes if each.destroyed is not None]
     waiting.sort(key=lambda entry: entry[:2])
-    placement = {id(each): batch.gpu.placement(each.profile, each.start) for each in lifetimes}
+    placement = {id(each): batch.placement(each) for each in lifetimes}
     held = {id(each): placement[id(each)] for each in lifetimes if each.initial}
 
     def possible(each: Lifetime, kind: OperationKind) -> bool:

@@ -128,7 +128,7 @@ class _Block:
 
 def _blocks(batch: Batch, gpu: int, runs: Iterable[Placed[Run]]) -> list[_Block]:
     ordered = sorted(runs, key=lambda placed: (placed.entry.begin, placed.entry.end))
-    initial = [(batch.gpu.placement(live.profile, live.start), live.free) for live in batch.initial if live.gpu == gpu]
+    initial = [(batch.placement(live), live.free) for live in batch.initial if live.gpu == gpu]
     slots: dict[Placement, int] = {}
     for placement in chain((placement for placement, _ in initial), (placed.placement for placed in ordered)):
         slots.setdefault(placement, len(slots))

@@ -156,7 +156,7 @@ class ScheduleCase:
 
     def placement(self, lifetime: Lifetime) -> Placement:
         """Return the placement of an instance."""
-        return self.batch.gpu.placement(lifetime.profile, lifetime.start)
+        return self.batch.placement(lifetime)
 
     def path(self, operation: int | None) -> str:
         """Return the path of an operation of a lifetime in the schedule."""
@@ -170,7 +170,7 @@ Rule = Callable[[ScheduleCase], Iterator[Violation]]
 def schedule_case(batch: Batch, schedule: Schedule, tolerance: float) -> ScheduleCase:
     """Set aside the entries that make no sense, note what is unclear without them, and find the instances."""
     entries = schedule.operations or ()
-    kinds = (batch.gpu,) * batch.gpus
+    kinds = tuple(kind for kind, gpus in batch.kinds.items() for _ in gpus)
 
     def sensible(entries: Iterable[_Entry]) -> tuple[Placed[_Entry], ...]:
         return tuple(
@@ -205,7 +205,7 @@ def place_problems(batch: Batch, entry: Run | Operation) -> Iterator[tuple[Viola
     if not 0 <= entry.gpu < batch.gpus:
         known = "only GPU 0" if batch.gpus == 1 else f"GPUs 0 to {batch.gpus - 1}"
         yield ViolationCode.UNKNOWN_GPU, Problem("gpu", f"the batch has {known}, not GPU {entry.gpu}")
-    for problem in placement_problems(batch.gpu, entry):
+    for problem in placement_problems(batch.kind(entry.gpu if 0 <= entry.gpu < batch.gpus else 0), entry):
         yield ViolationCode.UNKNOWN_PLACEMENT, problem
 
 
@@ -271,12 +271,11 @@ def _sizes(case: ScheduleCase) -> Iterator[Violation]:
         if task.memory_gb is not None and task.memory_gb > profile.memory_gb:
             message = f"task {task.name!r} needs {task.memory_gb:g} GB; {profile.name} has {profile.memory_gb:g} GB"
             yield Violation(ViolationCode.INSUFFICIENT_MEMORY, f"runs[{placed.index}]", message)
-        if profile.compute_slices not in task.times:
-            sizes = ", ".join(map(str, task.times))
-            message = (
-                f"task {task.name!r} has no time on the {plural(profile.compute_slices, 'compute slice')} of "
-                f"{profile.name}, only on {sizes}"
-            )
+        if task.profiled(profile) is None:
+            own = task.times_on(case.batch.kind(placed.entry.gpu))
+            there = f"the {plural(profile.compute_slices, 'compute slice')} of {profile.name}" if own else profile.gpu
+            sizes = ", ".join(map(str, own or task.times))
+            message = f"task {task.name!r} has no time on {there}, only on {sizes}"
             yield Violation(ViolationCode.SIZE_NOT_PROFILED, f"runs[{placed.index}]", message)
 
 
@@ -284,7 +283,7 @@ def _run_durations(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.runs:
         run = placed.entry
         task = case.tasks.get(run.task)
-        seconds = None if task is None else task.times.get(placed.placement.profile.compute_slices)
+        seconds = None if task is None else task.profiled(placed.placement.profile)
         if seconds is None:
             continue
         if abs(run.end - (run.begin + seconds)) > case.tolerance:

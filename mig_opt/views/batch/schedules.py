@@ -24,7 +24,7 @@ _Part = Run | Operation | LiveInstance | Lifetime
 
 def batch_title(batch: Batch, figure: str) -> str:
     """Return the title of a picture: the batch, its GPUs, and a figure."""
-    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    gpus = " + ".join(f"{len(own)} x {kind.label}" if len(own) > 1 else kind.label for kind, own in batch.kinds.items())
     return " · ".join(filter(None, [batch.name, gpus, figure]))
 
 
@@ -40,7 +40,7 @@ def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | Non
         if not 0 <= part.gpu < batch.gpus:
             yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
         try:
-            batch.gpu.profile(part.profile)
+            batch.kind(part.gpu if 0 <= part.gpu < batch.gpus else 0).profile(part.profile)
         except InputError as error:
             yield from (problem.below(path) for problem in error.problems)
         for key, seconds in (("begin", part.begin), ("end", part.end)):
@@ -93,7 +93,12 @@ def schedule_scene(batch: Batch, schedule: Schedule, lower_bound: float | None =
     rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
     if lower_bound is not None:
         rules.append(second_rule("lower-bound", lower_bound, "lower bound", BOUND, dashed=True))
-    return _scene(batch, schedule, rules, title, [f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)])
+    return _scene(batch, schedule, rules, title, [f"GPU {_name(batch, gpu)}" for gpu in range(batch.gpus)])
+
+
+def _name(batch: Batch, gpu: int) -> str:
+    """Return what to call a GPU: its number or device, and its kind where there are several."""
+    return gpu_name(batch.devices, gpu) + ("" if batch.gpu else f" ({batch.kind(gpu).name})")
 
 
 def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
@@ -127,7 +132,7 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
     operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
     both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
     names = [
-        f"{word} {gpu_name(batch.devices, gpu)}" if batch.gpus > 1 else word
+        f"{word} {_name(batch, gpu)}" if batch.gpus > 1 else word
         for word in ("plan", "measured")
         for gpu in range(batch.gpus)
     ]
@@ -135,30 +140,42 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
         second_rule("measured", measured.makespan, "measured", INK, dashed=False),
         second_rule("planned", plan.makespan, "planned", BOUND, dashed=True),
     ]
-    doubled = batch.replace(gpus=2 * batch.gpus, initial=(*batch.initial, *below))
-    return _scene(doubled, both, rules, title, names)
+    return _scene(batch, both, rules, title, names, initial=(*batch.initial, *below))
 
 
-def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, names: Sequence[str]) -> Scene:
-    """Return the picture of a schedule: a row of memory slices for each GPU, the seconds from left to right."""
+def _scene(
+    batch: Batch,
+    schedule: Schedule,
+    rules: Sequence[Rule],
+    title: str,
+    names: Sequence[str],
+    *,
+    initial: Sequence[LiveInstance] | None = None,
+) -> Scene:
+    """Return the picture of a schedule: a row of memory slices for each GPU, the seconds from left to right.
+
+    There may be more names than GPUs: these are then drawn again, with other parts and the ``initial`` instances.
+    """
     operations = schedule.operations or ()
+    initial = batch.initial if initial is None else initial
+    most = max(kind.memory_slices for kind in batch.kinds)
     # No task is drawn without room for it.
     parts: list[Run | Operation] = [*schedule.runs, *operations]
-    ends = [part.end for part in parts] + [live.free for live in batch.initial]
+    ends = [part.end for part in parts] + [live.free for live in initial]
     first = min([0.0, *(part.begin for part in parts)])
     last = max([0.0, *(rule.at for rule in rules[1:]), *ends]) or 1.0
-    slices = len(names) * batch.gpu.memory_slices
+    slices = len(names) * most
     unit = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + _GAP * (len(names) - 1)))
-    rows = Rows(names, unit, batch.gpu.memory_slices, _GAP, slices=True, part=1)
+    rows = Rows(names, unit, most, _GAP, slices=True, part=1)
 
     def box(part: _Part, begin: float, end: float, gid: str, facts: Sequence[str] = (), **words: str) -> Box:
-        memory = batch.gpu.profile(part.profile).memory_slices
+        memory = batch.kind(part.gpu % batch.gpus).profile(part.profile).memory_slices
         footprint = range(part.start, part.start + memory)
         return rows.box(part.gpu, footprint, (begin, end), facts, gid=gid, **words)
 
     earlier = [
         box(live, 0.0, live.free, f"earlier:{index}", colour=_EARLIER, head=_EARLIER_SIGN)
-        for index, live in enumerate(batch.initial)
+        for index, live in enumerate(initial)
         if live.free > 0
     ]
     tasks = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
@@ -175,7 +192,7 @@ def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, 
         head = f"{word} of {each.profile}"
         done[each.kind].append(box(each, each.begin, each.end, f"{each.kind}:{index}", colour=colour, head=head))
     instances = []
-    for index, (held, begin, end) in enumerate(_instances(batch, schedule, last)):
+    for index, (held, begin, end) in enumerate(_instances(initial, schedule, last)):
         words = {"colour": IDLE, "head": f"{held.profile} without a task", "label": held.profile}
         instances.append(box(held, begin, end, f"instance:{index}", **words))
     idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
@@ -193,11 +210,13 @@ def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, 
     return Scene(title, [panel], width, left=1.0 if len(names) > 1 else 0.7)
 
 
-def _instances(batch: Batch, schedule: Schedule, last: float) -> Iterable[tuple[Lifetime | Operation, float, float]]:
+def _instances(
+    initial: Sequence[LiveInstance], schedule: Schedule, last: float
+) -> Iterable[tuple[Lifetime | Operation, float, float]]:
     """Yield each instance with begin and end of its lifetime; without operations none is known."""
     if schedule.operations is None:
         return
-    found, stray = lifetimes(batch.initial, schedule.operations)
+    found, stray = lifetimes(initial, schedule.operations)
     for each in found:
         yield each, each.begin, last if each.destroyed is None else each.end
     # An instance that never existed is drawn as long as its destruction.

@@ -34,19 +34,23 @@ def batch_scene(batch: Batch) -> Scene:
     >>> plot(load("rodinia-a30")).axes[0].get_xlabel()
     'seconds on an instance (logarithmic)'
     """
-    tasks = sorted(batch.tasks, key=lambda task: -max(task.times.values(), default=0.0))[:_MOST_TASKS]
+    several = len(batch.kinds) > 1
+    times = {task.name: [s for kind in batch.kinds for s in task.times_on(kind).values()] for task in batch.tasks}
+    tasks = sorted(batch.tasks, key=lambda task: -max(times[task.name], default=0.0))[:_MOST_TASKS]
     names = elide_all([one_line(task.name) for task in tasks], _LONGEST)
     marks: list[Line | Dots] = []
     for row, task in enumerate(tasks):
-        ends = [min(task.times.values()), max(task.times.values())]
+        ends = [min(times[task.name]), max(times[task.name])]
         marks.append(Line(f"task:{one_line(task.name)}", ends, [row + 0.5] * 2, LINES, width=1.2, steps=False))
     hidden = len(batch.tasks) - len(tasks)
-    for number, size in enumerate(batch.gpu.sizes):
-        rows = [row for row, task in enumerate(tasks) if size in task.times]
-        if rows:
-            seconds, heights = [tasks[row].times[size] for row in rows], [row + 0.5 for row in rows]
-            legend = plural(size, "compute slice")
-            marks.append(Dots(f"size:{size}", seconds, heights, colour_of(number), sizes=5, legend=legend))
+    columns = [(kind, size) for kind in batch.kinds for size in kind.sizes]
+    for number, (kind, size) in enumerate(columns):
+        known = {row: seconds for row, task in enumerate(tasks) if (seconds := task.times_on(kind).get(size))}
+        if known:
+            legend = plural(size, "compute slice") + (f" of {kind.name}" if several else "")
+            gid = f"size:{kind.name}:{size}" if several else f"size:{size}"
+            heights = [row + 0.5 for row in known]
+            marks.append(Dots(gid, [*known.values()], heights, colour_of(number), sizes=5, legend=legend))
     x = Axis("seconds on an instance (logarithmic)", scale="log")
     shape = Rows(names, _ROW * max(3, len(names)) / (len(names) + 0.2), margin=0.1)
     panel = Panel("tasks", marks, x, rows=shape, pixels=90 + 22 * len(names), grid="x", zoom="both")

@@ -19,6 +19,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning, RepartitionPlan
+from mig_opt.heuristics.batch.kinds import by_kind
 from mig_opt.method.control import Control
 
 __all__ = ["best_plans", "best_published", "far", "far_printed", "far_published", "far_unrefined"]
@@ -35,6 +36,7 @@ _MAX_TASKS_UNLIMITED = 100
 _Plan = TypeVar("_Plan", RepartitionPlan, PublishedPlan)
 
 
+@by_kind
 def far(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR with the best of several readings of its phase 3; there always is a schedule when the time is up.
 
@@ -62,6 +64,7 @@ def far(batch: Batch, control: Control[Schedule]) -> None:
         _offer(published, control)
 
 
+@by_kind
 def far_printed(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR as printed: the best schedule of phase 2, refined with the paper's margins; each step is judged."""
     refinement = Refinement(batch, best_plans(batch, control)[0].instances())
@@ -69,6 +72,7 @@ def far_printed(batch: Batch, control: Control[Schedule]) -> None:
     _offer(refinement, control)
 
 
+@by_kind
 def far_published(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR as its authors' program does.
 
@@ -82,6 +86,7 @@ def far_published(batch: Batch, control: Control[Schedule]) -> None:
         control.report_plan(refinement.schedule())
 
 
+@by_kind
 def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR's phases 1 and 2 only."""
     best_plans(batch, control)
@@ -127,7 +132,7 @@ def _shorter_plans(
     task reaches it is skipped, and ``plan_of`` may give up what will not be shorter than the seconds that it gets.
     """
     family = AllocationFamily(batch)
-    slices = batch.gpus * batch.gpu.compute_slices
+    slices = batch.gpus * batch.kind(0).compute_slices
     plan_seconds = _SECONDS_PER_PLACEMENT * len(batch.placements()) * batch.gpus + _SECONDS_PER_TASK * len(batch.tasks)
     least = float("inf")
     while family.area / slices <= least * (1 + 1e-9):

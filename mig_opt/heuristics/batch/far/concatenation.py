@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import PlannedInstance, tidy
-from mig_opt.gpu.model import GpuModel, Location, Placement
+from mig_opt.gpu.model import Location, Placement
 from mig_opt.heuristics.batch.far import best_published
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.method.control import Control
@@ -49,7 +49,7 @@ class EndState:
         """Return the state in which a batch begins."""
         return cls({(live.gpu, live.profile, live.start): live.free for live in batch.initial})
 
-    def after(self, gpu: GpuModel, schedule: Schedule) -> EndState:
+    def after(self, batch: Batch, schedule: Schedule) -> EndState:
         """Return the state after a schedule with operations that begins in this state."""
         live, driver_free, clear = dict(self.live), dict(self.driver_free), dict(self.clear)
         for operation in sorted(schedule.operations or (), key=lambda operation: operation.begin):
@@ -59,7 +59,7 @@ class EndState:
                 live[where] = operation.end
             else:
                 del live[where]
-                for position in gpu.placement(operation.profile, operation.start).footprint:
+                for position in batch.placement(operation).footprint:
                     clear[operation.gpu, position] = operation.end
         for run in schedule.runs:
             where = run.gpu, run.profile, run.start
@@ -108,7 +108,7 @@ def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> lis
     live = {
         (gpu, position): free
         for (gpu, profile, start), free in state.live.items()
-        for position in batch.gpu.placement(profile, start).footprint
+        for position in batch.kind(gpu).placement(profile, start).footprint
     }
     plans = [plan, plan.copy(), plan.copy()]
     plans[1].refine(live)
@@ -143,7 +143,7 @@ def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
     operations = []
     for (gpu, profile, start), free in sorted(state.live.items(), key=lambda entry: entry[1]):
         begin = max(free, 0.0 if batch.parallel_operations else driver.get(gpu, 0.0))
-        end = begin + batch.operations.of("destroy", batch.gpu.profile(profile))
+        end = begin + batch.operations.of("destroy", batch.kind(gpu).profile(profile))
         driver[gpu] = end
         operations.append(Operation("destroy", gpu, profile, start, begin, end))
     return operations
@@ -163,10 +163,10 @@ def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> 
     by_name = {task.name: task for task in batch.tasks}
     tasks: dict[int, dict[Placement, list[Task]]] = defaultdict(lambda: defaultdict(list))
     for run in plan.runs:
-        tasks[run.gpu][batch.gpu.placement(run.profile, run.start)].append(by_name[run.task])
+        tasks[run.gpu][batch.placement(run)].append(by_name[run.task])
     live: dict[int, list[PlannedInstance]] = defaultdict(list)
     for (gpu, profile, start), free in state.live.items():
-        live[gpu].append(PlannedInstance(gpu, batch.gpu.placement(profile, start), free=free))
+        live[gpu].append(PlannedInstance(gpu, batch.kind(gpu).placement(profile, start), free=free))
     # GPUs are alike: the longest work goes to the one that is free first.
     length = {gpu: max((run.end for run in plan.runs if run.gpu == gpu), default=0.0) for gpu in range(batch.gpus)}
     free_at = {gpu: max((one.free or 0.0 for one in live[gpu]), default=0.0) for gpu in range(batch.gpus)}

@@ -90,9 +90,9 @@ class PublishedPlan:
 
     def _grow(self) -> None:
         """Make the trees of all GPUs."""
-        children = self._batch.gpu.children(self._batch.profile_set)
+        children = self._batch.kind(0).children(self._batch.profile_set)
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(self._batch))}
-        smallest = self._batch.gpu.profiles_of("base")[-1]
+        smallest = self._batch.kind(0).profiles_of("base")[-1]
 
         def tree(gpu: int, placement: Placement, parent: _Instance | None) -> _Instance:
             covered = [(gpu, start) for start in smallest.starts if start in placement.footprint]
@@ -102,7 +102,7 @@ class PublishedPlan:
             instance.children = [tree(gpu, child, instance) for child in inside]
             return instance
 
-        tops = self._batch.gpu.outermost(self._batch.profile_set)
+        tops = self._batch.kind(0).outermost(self._batch.profile_set)
         self._roots = [tree(gpu, top, None) for gpu in range(self._batch.gpus) for top in tops]
         self._all = [each for root in self._roots for each in root.preorder()]
 
@@ -259,7 +259,7 @@ class PublishedPlan:
     def instances(self) -> list[PlannedInstance]:
         """Return an instance on every placement of every GPU, outer ones first, with the tasks that it runs."""
         tasks = {(each.gpu, each.placement): [self._batch.tasks[at] for _, at in each.tasks] for each in self._all}
-        placements = self._batch.gpu.children(self._batch.profile_set)
+        placements = self._batch.kind(0).children(self._batch.profile_set)
         places = ((gpu, placement) for gpu in range(self._batch.gpus) for placement in placements)
         return [PlannedInstance(*place, tasks[place]) for place in places]
 

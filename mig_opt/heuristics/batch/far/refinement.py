@@ -121,10 +121,9 @@ class Refinement:
                 driver_free=self._driver_free.get(gpu, 0.0),
                 clear={position: at for (where, position), at in self._clear.items() if where == gpu},
             )
-            sizes = (instance.placement.profile.compute_slices for instance in there)
             tasks = [
-                sorted((task.times[size], index[task.name]) for task in instance.tasks)
-                for size, instance in zip(sizes, there, strict=True)
+                sorted((task.seconds(instance.placement.profile), index[task.name]) for task in instance.tasks)
+                for instance in there
             ]
             self._gpus.append(_Gpu(timeline, tasks, "margins"))
         self._makespans = [gpu.times.makespan for gpu in self._gpus]

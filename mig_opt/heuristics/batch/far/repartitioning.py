@@ -31,7 +31,7 @@ class AllocationFamily:
     def __init__(self, batch: Batch) -> None:
         profiles = profiles_by_size(batch)
         # Work counts compute slices, as in the paper.
-        work = {profile: batch.gpu.blocked_slices(profile) for profile in profiles}
+        work = {profile: batch.kind(0).blocked_slices(profile) for profile in profiles}
         self._steps: list[list[tuple[Profile, float]]] = []
         # for each profile the tasks that are allocated to it as (-seconds, index), longest first
         self.groups: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in profiles}
@@ -77,7 +77,12 @@ class AllocationFamily:
 
 def profiles_by_size(batch: Batch) -> list[Profile]:
     """Return the profiles to allocate, smallest first."""
-    return sorted(batch.gpu.profiles_of(batch.profile_set), key=lambda p: (p.compute_slices, p.memory_slices))
+    return sorted(batch.kind(0).profiles_of(batch.profile_set), key=size_of)
+
+
+def size_of(profile: Profile) -> tuple[int, int]:
+    """Return what profiles are ordered by: compute slices, then memory slices."""
+    return profile.compute_slices, profile.memory_slices
 
 
 def _steps(options: list[tuple[Profile, float]], work: dict[Profile, int]) -> list[tuple[Profile, float]]:
@@ -119,10 +124,10 @@ class Repartitioning:
         self.batch = batch
         self.nodes: list[_Node] = []
         self.roots: list[int] = []
-        children = batch.gpu.children(batch.profile_set)
+        children = batch.kind(0).children(batch.profile_set)
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
-        descendants = batch.gpu.below(batch.profile_set)
-        tops = batch.gpu.outermost(batch.profile_set)
+        descendants = batch.kind(0).below(batch.profile_set)
+        tops = batch.kind(0).outermost(batch.profile_set)
         for gpu in range(batch.gpus):
             index = {placement: len(self.nodes) + at for at, placement in enumerate(children)}
             for placement in children:

@@ -193,7 +193,7 @@ class PlanSearch:
         for run in sorted(schedule.runs, key=lambda run: (run.begin, run.gpu, run.start)):
             number = int(run.task)
             sizes = [profiles[profile].compute_slices for profile, _ in jobs[number].modes]
-            modes[number] = sizes.index(batch.gpu.profile(run.profile).compute_slices)
+            modes[number] = sizes.index(batch.kind(run.gpu).profile(run.profile).compute_slices)
             order.append(number)
         yield JobList(np.array(order, np.int64), modes, 1.0)
         short = sorted(order, key=lambda number: jobs[number].modes[modes[number]][1] / jobs[number].weight)

@@ -1,0 +1,65 @@
+"""Kinds of GPUs of a batch: their names, their numbers, and what is given by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mig_opt.gpu.catalogue import known_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, ProfileSet
+from mig_opt.gpu.pools import Pool
+
+
+def kind_name(name: str) -> str:
+    """Return the name of a kind of GPU for its name or an alias."""
+    found = known_gpu(name)
+    return found.name if found else name
+
+
+def kinds_of(gpu: GpuModel | None, gpus: int, pools: Sequence[Pool | None]) -> Mapping[GpuModel, range]:
+    """Return the kinds of GPUs, each with the numbers of its GPUs."""
+    if gpu:
+        return {gpu: range(gpus)}
+    found: dict[GpuModel, range] = {}
+    first = 0
+    for pool in pools:
+        if pool and pool.count:
+            found[pool.kind] = range(first, first + pool.count)
+            first += pool.count
+    return found
+
+
+def own_table(table: Mapping[Any, Any], gpu: GpuModel) -> Any:
+    """Return the part of a table by kind that is of a kind of GPU; None if there is none."""
+    return next((part for name, part in table.items() if kind_name(name) == gpu.name), None)
+
+
+def joined_costs(costs: Mapping[GpuModel, OperationCosts]) -> OperationCosts:
+    """Return the costs of operations of several kinds, by kind; those of the only one as they are."""
+    if len(costs) == 1:
+        return next(iter(costs.values()))
+    create, destroy = ({kind.name: getattr(own, key) for kind, own in costs.items()} for key in ("create", "destroy"))
+    sources = "; ".join(dict.fromkeys(filter(None, (own.source for kind, own in costs.items() if kind.mig))))
+    return OperationCosts(create, destroy, sources, assumed=any(own.assumed for own in costs.values()))
+
+
+def profile_set_of(kinds: Sequence[GpuModel], tasks: Sequence[Any], initial: Sequence[Any]) -> ProfileSet:
+    """Return the profiles that methods have to consider.
+
+    A double-memory profile is of use only if it is live, or if some task can run on it but not on the base profile with
+    as much compute: any other run is moved to the smaller footprint at no cost.
+    """
+    live = {entry.profile for entry in initial}
+    needs = [task for task in tasks if task.memory_gb is not None]
+    for gpu in kinds:
+        base = gpu.profiles_of("base")
+        least = {profile.compute_slices: profile.memory_gb for profile in base}
+        larger = {profile for profile in gpu.profiles_of("double-memory") if profile not in base}
+        needed = any(
+            least[profile.compute_slices] < (task.memory_gb or 0) and task.time_on(profile) is not None
+            for profile in larger
+            for task in needs
+        )
+        if needed or any(profile.name in live for profile in larger):
+            return "double-memory"
+    return "base"

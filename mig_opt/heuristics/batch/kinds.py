@@ -1,0 +1,153 @@
+"""Batches on several kinds of GPUs for methods that know one: the tasks are divided, each kind is planned by itself.
+
+A task loads a kind by its least work there (slices x seconds) as a share of all slices of the kind. First each task is
+where it is the least load; then those that cost least elsewhere leave the kind with the largest load, as long as that
+falls. With two kinds this is the order in which the linear program divides the tasks. Afterwards the schedules count:
+tasks leave the kind that ends last, fewer and fewer, until no schedule ends earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule, on_gpus
+from mig_opt.gpu.model import GpuModel
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
+
+BatchMethod = Callable[[Batch, Control[Schedule]], None]
+
+_MOST_ROUNDS = 60
+"""Divisions that are planned."""
+_PARTS = (1.0, 0.5, 0.25, 0.0)
+"""Share of half of the difference of two kinds that is moved between them; with 0 the task alone that fits best."""
+_NEVER = float("inf")
+
+
+def by_kind(method: BatchMethod) -> BatchMethod:
+    """Return a method for batches of any kinds of GPUs, made of one that knows one kind."""
+
+    @wraps(method)
+    def planned(batch: Batch, control: Control[Schedule]) -> None:
+        if batch.gpu:
+            method(batch, control)
+        else:
+            _Division(batch, control, method).run()
+
+    return planned
+
+
+class _Division:
+    """Division of the tasks between the kinds of GPUs, and the schedule of each kind."""
+
+    def __init__(self, batch: Batch, control: Control[Schedule], method: BatchMethod) -> None:
+        self._batch, self._control, self._method = batch, control, method
+        self._kinds = list(batch.kinds)
+        self._load = [[_least_load(batch, task, kind) for kind in self._kinds] for task in range(len(batch.tasks))]
+        self._known: dict[tuple[int, frozenset[int]], Schedule | None] = {}
+
+    def run(self) -> None:
+        """Divide, plan, and divide better until nothing is gained."""
+        kind_of = self._balanced()
+        best = self._planned(kind_of)
+        rounds = 1
+        improved = True
+        while improved and rounds < _MOST_ROUNDS and not self._control.expired:
+            improved = False
+            for moved in self._moves(kind_of, best):
+                if rounds >= _MOST_ROUNDS or self._control.expired:
+                    break
+                rounds += 1
+                ends = self._planned(moved)
+                if max(ends) < max(best):
+                    kind_of, best, improved = moved, ends, True
+                    break
+
+    def _loads(self, kind_of: Sequence[int]) -> list[float]:
+        return [
+            sum(load[kind] for load, at in zip(self._load, kind_of, strict=True) if at == kind)
+            for kind in range(len(self._kinds))
+        ]
+
+    def _balanced(self) -> list[int]:
+        """Return the kind of each task, so that the largest load of a kind is small."""
+        kind_of = [min(range(len(load)), key=load.__getitem__) for load in self._load]
+        loads = self._loads(kind_of)
+        while True:
+            longest = max(range(len(loads)), key=loads.__getitem__)
+            found = [
+                (load[to] / load[longest], task, to)
+                for task, (load, at) in enumerate(zip(self._load, kind_of, strict=True))
+                if at == longest
+                for to in range(len(loads))
+                if to != longest and loads[to] + load[to] < loads[longest]
+            ]
+            if not found:
+                return kind_of
+            _, task, to = min(found)
+            loads[longest] -= self._load[task][longest]
+            loads[to] += self._load[task][to]
+            kind_of[task] = to
+
+    def _moves(self, kind_of: Sequence[int], ends: Sequence[float]) -> list[list[int]]:
+        """Return divisions in which some tasks have left the kind that ends last, those with many of them first."""
+        longest = max(range(len(ends)), key=ends.__getitem__)
+        found = []
+        for part in _PARTS:
+            for to in sorted(set(range(len(ends))) - {longest}, key=ends.__getitem__):
+                room = (ends[longest] - ends[to]) / 2
+                able = [task for task, at in enumerate(kind_of) if at == longest and self._load[task][to] < _NEVER]
+                able.sort(key=lambda task, to=to: self._load[task][to] / self._load[task][longest])  # type: ignore[misc]
+                chosen: list[int] = []
+                for task in able:
+                    there = sum(self._load[other][to] for other in chosen)
+                    if there + self._load[task][to] <= room * part:
+                        chosen.append(task)
+                if not part:
+                    able.sort(key=lambda task, to=to, room=room: abs(self._load[task][to] - room))  # type: ignore[misc]
+                    chosen = able[:1]
+                if chosen:
+                    found.append([to if task in chosen else at for task, at in enumerate(kind_of)])
+        return found
+
+    def _planned(self, kind_of: Sequence[int]) -> list[float]:
+        """Plan each kind, report the schedule of all, and return when each kind ends."""
+        schedules = [
+            self._schedule(kind, frozenset(task for task, at in enumerate(kind_of) if at == kind))
+            for kind in range(len(self._kinds))
+        ]
+        plans = [schedule for schedule in schedules if schedule is not None]
+        if len(plans) == len(schedules):
+            runs = tuple(run for plan in plans for run in plan.runs)
+            operations = tuple(each for plan in plans for each in plan.operations or ())
+            self._control.report_plan(Schedule(runs, tuple(sorted(operations, key=lambda each: each.begin))))
+        return [_NEVER if schedule is None else schedule.makespan for schedule in schedules]
+
+    def _schedule(self, kind: int, tasks: Collection[int]) -> Schedule | None:
+        """Return the schedule of some tasks on a kind; None if none was found in the time."""
+        key = kind, frozenset(tasks)
+        if key not in self._known:
+            plan: Schedule | None = Schedule((), ())
+            if tasks:
+                control = Control[Schedule](RunOptions(**self._control.inner()))
+                self._method(self._batch.of_kind(self._kinds[kind], sorted(tasks)), control)
+                self._control.spend(control.clock if control.deterministic else 0.0)
+                gpus = self._batch.kinds[self._kinds[kind]]
+                plan = control.plan and on_gpus(control.plan, dict(enumerate(gpus)))
+            self._known[key] = plan
+        return self._known[key]
+
+
+def _least_load(batch: Batch, task: int, kind: GpuModel) -> float:
+    """Return the least work of a task on a kind as a share of its slices; infinite where it cannot run."""
+    slices = len(batch.kinds[kind]) * kind.memory_slices
+    return min(
+        (
+            profile.memory_slices * seconds / slices
+            for profile in kind.profiles_of(batch.profile_set)
+            if (seconds := batch.tasks[task].time_on(profile)) is not None
+        ),
+        default=_NEVER,
+    )

@@ -1,0 +1,243 @@
+"""Batches on several kinds of GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+
+import pytest
+from mixed import A30, A100, H100, SLOW_A30, mixed_batch
+
+from mig_opt import (
+    Batch,
+    InputError,
+    LiveInstance,
+    OperationCosts,
+    Pool,
+    Run,
+    Schedule,
+    Task,
+    bounds,
+    check,
+    explain,
+    plot,
+    prove,
+    read,
+    solve,
+    validate,
+    write,
+)
+from mig_opt.batch.certificate import Claim, batch_digest
+from mig_opt.validation import ViolationCode
+from mig_opt.views.batch.tasks import batch_scene
+
+SMALL = Pool(A30, 1), Pool(SLOW_A30, 1)
+SCHEDULERS = ["far", "far-printed", "far-published", "far-unrefined", "miso-opt", "fixpart-best", "lpt", "list"]
+TWO = Batch(
+    (Task("a", {"A30": {1: 4.0, 2: 2.5}, "A100": {1: 3.0, 7: 1.0}}), Task("b", {"A30": {4: 3.0}})),
+    pools=(Pool(A100, 1, cost=2.2), Pool(A30, 2), Pool(A30, 1, mig=False)),
+)
+
+
+# What there is
+
+
+def test_gpus_are_numbered_through_the_pools():
+    assert [TWO.kind(gpu).name for gpu in range(TWO.gpus)] == [
+        "A100-40GB",
+        "A30-24GB",
+        "A30-24GB",
+        "A30-24GB without MIG",
+    ]
+    assert TWO.gpu is None
+    assert TWO.label == "1 x A100-40GB + 2 x A30-24GB + 1 x A30-24GB without MIG"
+    assert TWO.initial == (LiveInstance(3, "4g.24gb", 0),)
+    assert {(str(placement), placement.profile.gpu) for placement, _ in TWO.options(TWO.tasks[1])} == {
+        ("4g.24gb@0", "A30-24GB"),
+        ("4g.24gb@0", "A30-24GB without MIG"),
+    }
+
+
+def test_one_pool_is_the_same_as_none():
+    plain = Batch((Task("a", {1: 4.0, 2: 2.5}),), A30, 2)
+    pooled = Batch((Task("a", {"A30": {1: 4.0, 2: 2.5}}),), pools=(Pool(A30, 2, cost=3.0),))
+    by_kind = OperationCosts({"A30": A30.operation_costs.create}, {"A30": A30.operation_costs.destroy})
+    assert pooled == plain == Batch(plain.tasks, pools=(Pool(A30, 2),))
+    assert Batch(plain.tasks, A30, 2, by_kind).operations.create == plain.operations.create
+    assert batch_digest(pooled) == batch_digest(plain)
+
+
+def test_with_mig_off_only_the_whole_gpu_counts():
+    whole = Batch((Task("a", {1: 4.0, 4: 1.0}), Task("b", {4: 2.0})), pools=(Pool(A30, 2, mig=False),))
+    assert [task.times for task in whole.tasks] == [{4: 1.0}, {4: 2.0}]
+    schedule = solve(whole).schedule
+    assert (schedule.makespan, schedule.operations) == (2.0, ())
+    measured = Batch((Task("a", {"A30": {4: 5.0}, "A30 without MIG": {4: 4.5}}),), pools=(Pool(A30, 2, mig=False),))
+    assert measured.tasks[0].times == {4: 4.5}
+
+
+def test_a_batch_is_what_its_file_says(tmp_path):
+    for batch in (
+        TWO,
+        TWO.cost_free(),
+        mixed_batch(Random(3), 5, SMALL),
+        Batch((Task("a", {4: 1.0}),), pools=(Pool(A30, 2, mig=False),)),
+    ):
+        write(batch, tmp_path / "batch.json")
+        assert read(Batch, tmp_path / "batch.json") == batch
+    text = (tmp_path / "batch.json").read_text(encoding="utf-8")
+    assert '"gpu": "A30-24GB without MIG"' in text
+    assert "initial" not in text
+
+
+def test_a_table_with_a_column_for_the_gpu_has_a_pool_of_each_kind(tmp_path):
+    table = "task,gpu,t1_s,t7_s,memory_gb\na,A30,4,,2\na,A100,3,1,2\nb,A100,,2,\n"
+    (tmp_path / "b.csv").write_text(table, encoding="utf-8")
+    batch = read(Batch, tmp_path / "b.csv")
+    assert batch.tasks == (Task("a", {"A30": {1: 4.0}, "A100": {1: 3.0, 7: 1.0}}, 2.0), Task("b", {"A100": {7: 2.0}}))
+    assert batch.pools == (Pool(A30, 1), Pool(A100, 1))
+    only = read(Batch, tmp_path / "b.csv", gpu="A100")
+    assert only == Batch((Task("a", {1: 3.0, 7: 1.0}, 2.0), Task("b", {7: 2.0})), A100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "paths"),
+    [
+        ({"gpu": A30}, ["pools"]),
+        ({"gpus": 3}, ["gpus"]),
+        ({"pools": (Pool(A30), Pool(A100, 1))}, ["pools[0].count"]),
+        ({"pools": (Pool(A30, 1), Pool(A30, 1))}, ["pools[1].gpu"]),
+        ({"tasks": (Task("a", {1: 1.0}),)}, ["tasks[0].times"]),
+        ({"tasks": (Task("a", {"H100": {1: 1.0}}),)}, ["tasks[0].times.H100-80GB"]),
+        ({"tasks": (Task("a", {"A30": {7: 1.0}}),)}, ["tasks[0].times.A30-24GB.7"]),
+        ({"operations": A30.operation_costs}, ["operations.create", "operations.destroy"]),
+        ({"initial": (LiveInstance(1, "7g.40gb", 0),)}, ["initial[0].profile"]),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, paths):
+    given = {"tasks": TWO.tasks, "pools": TWO.pools} | changes
+    with pytest.raises(InputError) as error:
+        Batch(**given)
+    assert [problem.path for problem in error.value.problems][: len(paths)] == paths
+
+
+def test_a_run_on_a_kind_without_a_time_is_a_violation():
+    wrong = Schedule((Run("b", 0, "4g.20gb", 0, 1.0, 4.0), Run("a", 1, "4g.24gb", 0, 1.0, 2.0)))
+    violations = validate(TWO, wrong).violations
+    assert [(each.code, each.path) for each in violations][:2] == [
+        (ViolationCode.SIZE_NOT_PROFILED, "runs[0]"),
+        (ViolationCode.SIZE_NOT_PROFILED, "runs[1]"),
+    ]
+    assert "task 'b' has no time on A100-40GB, only on A30-24GB" in violations[0].message
+    assert "only on 1, 2" in violations[1].message
+
+
+# Methods
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_exact_methods_agree_with_trying_everything(seed):
+    rng = Random(seed)
+    pools = SMALL if seed % 4 else (Pool(A30, 1), Pool(SLOW_A30, 1, mig=False))
+    batch = mixed_batch(rng, rng.choice((2, 3)), pools, missing=0.2)
+    if batch.unplaceable():
+        return
+    best = solve(batch, "brute-force", time_limit=60)
+    assert best.status.value == "optimal"
+    for method in ("cp", "milp-cbc") if seed % 5 == 0 else ("cp",):
+        found = solve(batch, method, time_limit=60, workers=1)
+        assert (found.status.value, found.makespan) == ("optimal", pytest.approx(best.makespan)), method
+    for method in SCHEDULERS:
+        assert solve(batch, method, time_limit=5).makespan >= best.makespan - 1e-9, method
+    for bound in bounds(batch):
+        assert bound.value <= best.makespan + 1e-9, bound
+
+
+def test_four_tasks_on_two_kinds_are_planned_as_well_as_can_be():
+    for seed in range(3):
+        batch = mixed_batch(Random(seed), 4, (Pool(A30, 1), Pool(SLOW_A30, 1, mig=False)), missing=0.0)
+        tried = solve(batch, "brute-force", time_limit=60)
+        assert tried.status.value == "optimal"
+        assert solve(batch, time_limit=60).makespan == pytest.approx(tried.makespan)
+
+
+def test_a_kind_by_two_names_changes_nothing():
+    """Of two pools that are the same but for the name, the optimum and the bounds are those of one pool."""
+    twin = dataclasses.replace(A30, name="twin-A30", aliases=())
+    for seed in range(6):
+        rng = Random(seed)
+        times = [{size: round(rng.uniform(4, 20) / size**0.8, 2) for size in A30.sizes} for _ in range(7)]
+        plain = Batch(tuple(Task(f"t{at}", own) for at, own in enumerate(times)), A30, 2)
+        from mig_opt.gpu.catalogue import add_gpu
+
+        add_gpu(twin)
+        both = (Task(f"t{at}", {"A30": own, "twin-A30": own}) for at, own in enumerate(times))
+        mixed = Batch(tuple(both), pools=(Pool(A30, 1), Pool(twin, 1)))
+        assert solve(mixed, workers=1).makespan == pytest.approx(solve(plain, workers=1).makespan)
+        for one, two in zip(bounds(plain), bounds(mixed), strict=True):
+            assert (one.name, two.value) == (two.name, pytest.approx(one.value, rel=2e-3))
+
+
+def test_bounds_are_never_above_a_plan_of_a_thousand_batches():
+    kinds = [Pool(A30, 1), Pool(A30, 2), Pool(A100, 1), Pool(A100, 1, mig=False), Pool(H100, 2), Pool(SLOW_A30, 1)]
+    for seed in range(1000):
+        rng = Random(seed)
+        pools = {pool.gpu: pool for pool in rng.sample(kinds, 3)}
+        if len(pools) < 2 or not any(pool.mig for pool in pools.values()):
+            pools = {A30: Pool(A30, 1), A100: Pool(A100, 1)}
+        batch = mixed_batch(rng, rng.randint(1, 8), list(pools.values()))
+        if batch.unplaceable():
+            continue
+        found = bounds(batch)
+        for method in ("lpt", "far-unrefined"):
+            result = solve(batch, method)  # the validator has looked at it
+            for bound in found:
+                assert 0 < bound.value <= result.makespan + 1e-9, (seed, method, bound)
+
+
+def test_a_dozen_tasks_on_an_a100_and_an_a30_are_proven():
+    for seed in range(3):
+        batch = mixed_batch(Random(seed), 12, (Pool(A100, 1), Pool(A30, 1)), live=False)
+        assert solve(batch, time_limit=20).status.value == "optimal"
+
+
+# What is told about a schedule
+
+
+def test_a_proof_holds_on_several_kinds():
+    batch = mixed_batch(Random(5), 4, SMALL)
+    schedule = solve(batch).schedule
+    certificate = prove(batch, schedule, "milp-cbc", time_limit=60)
+    assert certificate.claim is Claim.PROVED
+    assert check(batch, schedule, certificate).holds
+    assert len(certificate.slice_load.weights) == 8
+    other = batch.replace(pools=(Pool(A30, 2), Pool(SLOW_A30, 1)))
+    assert not check(other, schedule, certificate).holds
+
+
+def test_an_explanation_offers_more_gpus_of_a_kind():
+    batch = Batch(
+        (Task("a", {"A30": {4: 5.0}}), Task("b", {"A30": {4: 5.0}}), Task("c", {"A100": {7: 3.0}})),
+        pools=(Pool(A30, 1), Pool(A100, 1, mig=False)),
+    )
+    found = explain(batch, 6.0)
+    assert found.verdict.value == "impossible"
+    assert ("pools[0].count", "2 x A30-24GB") in [(remedy.path, remedy.text) for remedy in found.remedies]
+
+
+def test_a_picture_names_the_kinds():
+    figure = plot(TWO, solve(TWO, "lpt").schedule)
+    labels = [text.get_text() for axes in figure.axes for text in axes.texts]
+    labels += [axes.get_ylabel() for axes in figure.axes]
+    assert any("A30-24GB without MIG" in label for label in labels), labels
+    marks = [mark for panel in batch_scene(TWO).panels for mark in panel.marks]
+    assert "1 compute slice of A30-24GB" in [getattr(mark, "legend", "") for mark in marks]
+
+
+def test_fixpart_and_streams_are_for_one_kind():
+    with pytest.raises(InputError, match="fixpart is for one kind of GPU"):
+        solve(TWO, "fixpart", partition="4")
+    from mig_opt import plan_stream
+
+    with pytest.raises(InputError, match="a stream is planned on one"):
+        plan_stream([TWO])
