@@ -21,7 +21,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Services (requests on the fewest GPUs)": {
         "deploy": "serving.deploy",
         "serve": "serving.serve",
-        "services import": "serving.profiles",
+        "services import": "profiles",
         "services validate": "plans",
         "services bound": "plans",
         "services plot": "plans",

@@ -6,7 +6,7 @@ The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from mig_opt.errors import Problem
@@ -125,6 +125,20 @@ class ProfileTable:
             if other != index and None not in triplet:
                 way = f"size {point.size}, batch {point.batch}, processes {point.processes}"
                 yield Problem(f"points[{index}]", f"{way} is points[{other}] already; keep one of them")
+
+
+def joined(table: ProfileTable, more: ProfileTable) -> ProfileTable:
+    """Return a table with the points of another one of the same model and GPU, which replace those of the same way.
+
+    Examples
+    --------
+    >>> old = ProfileTable("bert", "A30", (Point(1, 1, 1, 74.4, 0.013), Point(1, 2, 1, 85.9, 0.023)))
+    >>> new = ProfileTable("bert", "A30", (Point(1, 2, 1, 90.0, 0.02), Point(2, 1, 1, 120.0, 0.008)))
+    >>> [point.throughput for point in joined(old, new).points]
+    [74.4, 90.0, 120.0]
+    """
+    ways = {(point.size, point.batch, point.processes): point for point in (*table.points, *more.points)}
+    return replace(table, points=tuple(ways[way] for way in sorted(ways)))
 
 
 def smallest_profile(gpu: GpuModel, size: int, memory_gb: float | None) -> Profile | None:

@@ -17,7 +17,8 @@ from mig_opt.texts import number_in, plural, seconds
 def profile(
     call: Call,
     *,
-    commands: Annotated[Path, "Programs: mig-opt schema commands."],
+    commands: Annotated[Path | None, "Programs: mig-opt schema commands."] = None,
+    triton: Annotated[str | None, "HOST:PORT", "In their place: gRPC of a Triton, whose models are measured."] = None,
     gpu: Annotated[str, "NAME", "The kind of GPU: mig-opt gpus."],
     output: Annotated[Path, "Write the batch of the tasks; of models, the profiles."],
     device: Annotated[str, "GPU", "Index, UUID or PCI address of the GPU."] = "0",
@@ -27,6 +28,11 @@ def profile(
     isolated: Annotated[bool, "One run at a time, nothing beside it."] = False,
     batches: Annotated[str, "LIST", "Batch sizes of models."] = "1,2,4,8,16,32,64,128",
     processes: Annotated[str, "LIST", "Processes of models."] = "1,2,3",
+    model: Annotated[list[str] | None, "NAME", "With --triton: which models; may be repeated.  [default: all]"] = None,
+    shape: Annotated[
+        list[str] | None, "INPUT:N,N", "With --triton: shape of an input with open dimensions; may be repeated."
+    ] = None,
+    run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = 2.0,
     journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
     user: Annotated[str, "NAME", options.TASKS_USER] = "",
     quiet: Annotated[bool, "No progress."] = False,
@@ -37,15 +43,22 @@ def profile(
     was interrupted. A size on which a task runs out of memory is left
     out. Exits with 0 if all is measured, 1 if a task has failed otherwise or something could not be done.
 
+    With --triton the models of a running server are measured, which is on an instance of --sizes. Profiles of other
+    ways that OUTPUT has are kept. A server with --model-control-mode=explicit loads models for each batch size and
+    number of processes.
+
     Examples
     --------
     mig-opt profile --commands commands.json --gpu A100 -o batch.json
     mig-opt profile --commands commands.json --gpu A30 -o b.json --sizes 1,2
+    mig-opt profile --triton localhost:8001 --gpu A100 --sizes 2 -o profiles.json
     """
     from mig_opt.operations.execute.profiles import ProfilePlan, profile_tasks
 
-    words = call.attempt(read, Commands, commands)
-    model = call.attempt(get_gpu, gpu)
+    call.require(commands is None or triton is None, "--triton", "is in place of --commands; give one of them")
+    call.require(commands is not None or triton is not None, "--commands", "is missing; give it, or --triton HOST:PORT")
+    words = None if commands is None else call.attempt(read, Commands, commands)
+    kind = call.attempt(get_gpu, gpu)
     call.check_outputs(output=output)
     lists = [
         call.attempt(_numbers, option, text)
@@ -54,13 +67,19 @@ def profile(
     if words is not None:
         one = bool(words.tasks) != bool(words.models)
         call.require(one, "--commands", "has tasks and models, which are different files; split it into two")
+    shapes = dict(filter(None, (call.attempt(_shape, text) for text in shape or ())))
     call.finish()
-    plan = ProfilePlan(model, lists[0], repetitions, warm_up, isolated, lists[1], lists[2])
+    plan = ProfilePlan(kind, lists[0], repetitions, warm_up, isolated, lists[1], lists[2])
+    if triton is not None:
+        from mig_opt.cli.profiles import profiled_server
+
+        return profiled_server(call, triton, plan, output, models=model or (), shapes=shapes, seconds=run_seconds)
+    assert words is not None
     path = journal or output.with_name(f"{output.name}.journal")
     with shown_execution(quiet=quiet or call.as_json) as observe:
         found = profile_tasks(words, plan, journal=path, device=device, user=user, observe=observe)
     complete, journal_of, batch = found.execution.complete, found.execution.journal, found.batch
-    facts = [("GPU", model.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]
+    facts = [("GPU", kind.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]
     troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()] + found.execution.refusals
     parts: list[Part] = [] if batch is None else [_times(batch)]
     parts += [f"{entry.model}: {plural(len(entry.points), 'point')}" for entry in found.tables]
@@ -88,6 +107,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     if len(whole) < len(numbers):
         refuse(option, f"must be whole numbers with commas between them, is {text!r}")
     return tuple(whole)
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return the input and its shape of ``x:3,224,224``."""
+    name, colon, numbers = text.rpartition(":")
+    if not colon:
+        refuse("--shape", f"must be an input and its shape, such as x:3,224,224, is {text!r}")
+    return name, _numbers("--shape", numbers)
 
 
 def _times(batch: Batch) -> Table:

@@ -1,23 +1,24 @@
-"""The command services import: profile tables from what benchmarks have measured."""
+"""Profile tables that are measured: the command services import, and ``mig-opt profile --triton``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from mig_opt.cli.answers import Call, File, Product
+from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of
 from mig_opt.cli.checks import options_named
 from mig_opt.cli.figures import MOST_ROWS, first_of, rate
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.options import needed
-from mig_opt.method.report import Report, Table
+from mig_opt.method.report import Points, Report, Table
 from mig_opt.texts import plural, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mig_opt import ProfileTable
     from mig_opt.files.serving.benchmarks import Format
+    from mig_opt.operations.execute.profiles import ProfilePlan
 
 _OPTIONS = {name: f"--{name}" for name in ("gpu", "format", "names", "size", "batch", "processes", "quantile")}
 
@@ -70,6 +71,36 @@ def services_import(
     if output is None:
         return Product(text=PROFILES.to_json(tables))
     return Product(profiles_report(tables), files=[File("profiles", output, tables)])
+
+
+def profiled_server(
+    call: Call,
+    address: str,
+    plan: ProfilePlan,
+    output: Path,
+    *,
+    models: Sequence[str],
+    shapes: Mapping[str, Sequence[int]],
+    seconds: float,
+) -> Answer:
+    """Return the profiles of the models of a running Triton, joined with those that are in the output already."""
+    from mig_opt.files.serving.profiles import PROFILES
+    from mig_opt.operations.execute.triton_profiles import profile_triton
+    from mig_opt.serving.profile_table import joined
+
+    known = {(table.model, table.gpu): table for table in (PROFILES.read(output) if output.exists() else ())}
+    with call.bar("ways") as bar, options_named({"sizes": "--sizes", "seconds": "--seconds"}):
+        show = (lambda _: None) if bar is None else (lambda way: bar.show(way, advance=1))
+        found = profile_triton(address, plan, models=models, shapes=shapes, seconds=seconds, observe=show)
+    for table in found.tables:
+        known[table.model, table.gpu] = joined(known.get((table.model, table.gpu), table), table)
+    report = profiles_report(found.tables) if found.tables else Report()
+    troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()]
+    parts = [*report.parts, *([Points([*found.notes, *troubles])] if found.notes or troubles else [])]
+    points = {table.model: len(table.points) for table in found.tables}
+    data = {"points": points, "left_out": found.left_out, "notes": found.notes}
+    file = File("profiles", output, tuple(known.values()) if found.tables else None, absent=NOTHING)
+    return Answer(Report(report.facts, parts, data=data), code_of(good=bool(found.tables) and not found.failed), [file])
 
 
 def profiles_report(tables: Sequence[ProfileTable]) -> Report:

@@ -1,0 +1,191 @@
+"""Profiles of a running Triton: a real server whose model sleeps, with models loaded on request and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import called, refuses
+from documents import complaints
+from triton_servers import free_ports, triton_program
+
+from mig_opt import Deployment, Point, ProfileTable, Segment, Service, get_gpu, write
+from mig_opt.files.serving.profiles import PROFILES
+from mig_opt.operations.execute.profiles import ProfilePlan
+from mig_opt.operations.execute.triton_profiles import profile_triton
+from mig_opt.serving.demand import Demand, GpuPool
+
+FIXED, EACH = 0.020, 0.004
+"""Seconds of a batch, and of each request in it."""
+MODEL = f"""
+import time
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        values = [pb.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        total = sum(len(value) for value in values)
+        if total > 6:
+            raise pb.TritonModelException("CUDA out of memory. Tried to allocate 2.00 GiB")
+        time.sleep({FIXED} + {EACH} * total)
+        return [pb.InferenceResponse([pb.Tensor("y", value)]) for value in values]
+"""
+CONFIG = """
+backend: "python"
+max_batch_size: 8
+input [ {{ name: "x" data_type: TYPE_FP32 dims: [ {dims} ] }} ]
+output [ {{ name: "y" data_type: TYPE_FP32 dims: [ {dims} ] }} ]
+instance_group [ {{ count: 2 kind: KIND_CPU }} ]
+{more}
+"""
+PLAN = ProfilePlan(get_gpu("A30"), (2,), repetitions=2, warm_up=0, batches=(1, 4, 8), processes=(1, 3))
+Start = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return triton_program(tmp_path_factory.mktemp("triton"))
+
+
+@pytest.fixture
+def start(program: str, tmp_path: Path) -> Iterator[Start]:
+    """Start a server with a model, and give the address of its gRPC; its metrics are a port above."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def started(*options: str, dims: str = "4", more: str = "dynamic_batching { }") -> str:
+        folder = tmp_path / "models" / "sleeper"
+        (folder / "1").mkdir(parents=True)
+        (folder / "config.pbtxt").write_text(CONFIG.format(dims=dims, more=more))
+        (folder / "1" / "model.py").write_text(MODEL)
+        port = free_ports(4)
+        words = [program, f"--model-repository={folder.parent}", "--allow-http=true", f"--http-port={port}"]
+        words += [f"--grpc-port={port + 1}", f"--metrics-port={port + 2}", *options]
+        words += [f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")]
+        with (tmp_path / "log").open("wb") as log:
+            server = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
+        running.append(server)
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/models/sleeper/ready", timeout=1)
+            except OSError:
+                assert server.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.1)
+            else:
+                return f"127.0.0.1:{port + 1}"
+        raise AssertionError((tmp_path / "log").read_text())
+
+    yield started
+    for server in running:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def holds(point: Point) -> bool:
+    """Return whether a point is what the sleeps say, with what server and client take themselves."""
+    seconds = FIXED + EACH * point.batch
+    full = point.processes * point.batch / seconds
+    return seconds <= point.latency < seconds * 1.15 + 0.004 and 0.75 * full < point.throughput <= full * 1.02
+
+
+def test_each_batch_size_and_number_of_processes_is_loaded(start: Start) -> None:
+    address = start("--model-control-mode=explicit", "--load-model=sleeper")
+    ways: list[str] = []
+    found = profile_triton(address, PLAN, seconds=0.6, observe=ways.append)
+    (table,) = found.tables
+    assert (table.model, table.gpu) == ("sleeper", "A30-24GB")
+    assert [(point.size, point.batch, point.processes) for point in table.points] == [
+        (2, 1, 1),
+        (2, 1, 3),
+        (2, 4, 1),
+        (2, 4, 3),
+    ]
+    assert all(map(holds, table.points)), table.points
+    assert found.left_out == dict.fromkeys(
+        ["sleeper, batch 8, 1 process", "sleeper, batch 8, 3 processes"], "out of memory"
+    )
+    assert (found.failed, found.notes, len(ways)) == (False, [], 6)
+    # The model is as it was.
+    answer = urllib.request.urlopen(f"http://{_port(address, -1)}/v2/models/sleeper/config", timeout=5).read()
+    config = json.loads(answer)
+    assert (config["max_batch_size"], config["instance_group"][0]["count"]) == (8, 2)
+    assert "dynamic_batching" in config
+
+
+def _port(address: str, more: int) -> str:
+    host, _, port = address.partition(":")
+    return f"{host}:{int(port) + more}"
+
+
+def test_a_server_that_loads_nothing_is_measured_as_it_is(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = start(more="")
+    output = tmp_path / "profiles.json"
+    kept, other = Point(1, 1, 1, 30.0, 0.03), Point(2, 1, 2, 1.0, 1.0)
+    write((ProfileTable("sleeper", "A30", (kept, other), memory_gb=2.0),), output)
+    words = ["profile", "--triton", address, "--gpu", "A30", "--sizes", "2", "--batches", "1,4", "--seconds", "0.6"]
+    outcome = called(capsys, *words, "--repetitions", "1", "--warm-up", "0", "-o", output)
+    assert outcome.code == 0, outcome.err
+    assert "sleeper: measured with the 2 processes that the server has" in outcome.out
+    (table,) = PROFILES.read(output)
+    assert table.memory_gb == 2.0
+    assert table.points[0] == kept  # of another size, as it was
+    assert [(point.size, point.batch, point.processes) for point in table.points[1:]] == [(2, 1, 2), (2, 4, 2)]
+    assert all(map(holds, table.points[1:]))
+
+    # What the server has counted, beside a plan with what was just measured.
+    point = table.points[-1]
+    services = (Service("sleeper", 0.5, 40.0),)
+    demand = Demand(services, (table,), (GpuPool(get_gpu("A30")),))
+    segment = Segment("sleeper", 0, "2g.12gb", 0, 4, 2, point.throughput, point.latency)
+    write(demand, tmp_path / "services.json")
+    write(Deployment(("A30",), (segment,)), tmp_path / "fleet.json")
+    url = f"http://{_port(address, 1)}/metrics"
+    words = ["serve", tmp_path / "fleet.json", "--services", tmp_path / "services.json", "--compare", url]
+    outcome = called(capsys, *words, "--seconds", "0.5", "--json")
+    (service,) = json.loads(outcome.out)["services"]
+    assert (outcome.code, service["drift"], service["observed"]["requests"]) == (1, ["100 % fewer requests"], 0)
+    (tmp_path / "metrics.txt").write_bytes(urllib.request.urlopen(url, timeout=5).read())
+    outcome = called(capsys, *words[:-1], tmp_path / "metrics.txt", "--seconds", "2", "--json")
+    (service,) = json.loads(outcome.out)["services"]
+    assert service["observed"]["requests"] > 20
+    assert FIXED + EACH <= service["observed"]["batch_seconds"] < 1.2 * (FIXED + 4 * EACH)
+
+
+def test_dynamic_batching_is_measured_with_full_batches_only(start: Start) -> None:
+    address = start(more="dynamic_batching { max_queue_delay_microseconds: 50000 }")
+    found = profile_triton(address, PLAN, seconds=0.3)
+    assert found.tables == ()
+    assert found.left_out == {"sleeper, batch 8, 2 processes": "out of memory"}
+    assert "and full batches of 8" in found.notes[0]
+
+
+def test_open_dimensions_and_other_models(start: Start) -> None:
+    address = start(dims="-1")
+    assert complaints(profile_triton, address, PLAN) == [
+        "sleeper, input x: leaves dimensions open; give them, for example --shape x:3,224,224"
+    ]
+    assert complaints(profile_triton, address, PLAN, models=["slepper"]) == [
+        "slepper: no such model is ready; did you mean sleeper?"
+    ]
+    plan = ProfilePlan(get_gpu("A30"), (2,), repetitions=1, warm_up=0, batches=(8,), processes=(1,))
+    assert profile_triton(address, plan, seconds=0.2, shapes={"x": [16]}).left_out  # and not a problem of the shape
+
+
+def test_what_does_not_answer_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    port = free_ports(1)
+    (told,) = complaints(profile_triton, f"127.0.0.1:{port}", PLAN)
+    assert told.startswith(f"127.0.0.1:{port}: does not answer as a Triton: ")
+    words = ["profile", "--triton", f"127.0.0.1:{port}", "--gpu", "A30", "-o", tmp_path / "p.json"]
+    refuses(called(capsys, *words), "--sizes: must be the one size")
+    refuses(called(capsys, *words, "--commands", "c.json"), "--triton: ")
+    refuses(called(capsys, "profile", "--gpu", "A30", "-o", tmp_path / "p.json"), "--commands: is missing")
+    assert not (tmp_path / "p.json").exists()
