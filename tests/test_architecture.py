@@ -25,6 +25,7 @@ FLOORS = (
     "verbs",
     "operations",
     "views",
+    "environments",
     "studies",
     "instances",
     "files",
@@ -140,6 +141,7 @@ HOMES = {
     "rich": ("cli",),
     "distributed": ("operations", "studies"),
     "pynvml": ("operations",),
+    "gymnasium": ("environments",),
 }
 
 

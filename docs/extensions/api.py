@@ -24,12 +24,12 @@ def _directive(name: str) -> list[str]:
         return [f".. autofunction:: mig_opt.{name}" if callable(thing) else f".. autodata:: mig_opt.{name}"]
     if issubclass(thing, Exception):
         return [f".. autoexception:: mig_opt.{name}"]
-    options = ["members"]
+    options = ["members:"]
     if issubclass(thing, enum.Enum):
-        options.append("undoc-members")
+        options.append("undoc-members:")
     elif any(_is_internal(base) for base in thing.__mro__[1:]):
-        options.append("inherited-members")
-    return [f".. autoclass:: mig_opt.{name}", *(f"   :{option}:" for option in options)]
+        options.append("inherited-members: object, Env")  # gymnasium describes its own
+    return [f".. autoclass:: mig_opt.{name}", *(f"   :{option}" for option in options)]
 
 
 def _is_internal(base: type) -> bool:

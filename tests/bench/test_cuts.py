@@ -20,6 +20,7 @@ CUTS = {
     "fleet.admission": "--cut",
     "fleet.declared": "--cut",
     "fleet.defragment": "--cut",
+    "fleet.environments": "--cut",
     "fleet.fragmentation": "--cut",
     "fleet.memory": "--cut",
     "fleet.pcie": "--cut",

@@ -107,6 +107,10 @@ class ScheduleBuilder:
         clear = max(self._clear_from(gpu, position) for position in placement.footprint)
         return clear + self._batch.operations.of("create", placement.profile)
 
+    def exists(self, gpu: int, placement: Placement) -> bool:
+        """Return True if a task that is put there now would need no new instance."""
+        return self._existing(gpu, placement) is not None
+
     def put(self, task: Task, gpu: int, placement: Placement) -> float:
         """Put ``task`` there and return the second at which it ends."""
         index = self._existing(gpu, placement)

@@ -230,6 +230,11 @@ class Cluster(FleetInstances):
         """Number of jobs that have a place."""
         return len(self._runs)
 
+    @property
+    def expects_events(self) -> bool:
+        """True if jobs are to arrive, or anything else happens without the scheduler."""
+        return self.coming < len(self._jobs) or self.events.peek() is not None
+
     def wake_up(self, number: int) -> int:
         """Begin a wake-up that is due, and return its tag."""
         tag, self._brief = self._tags.pop(number)

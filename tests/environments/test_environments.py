@@ -1,0 +1,182 @@
+"""What holds for both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import mig_opt.environments
+from mig_opt import Batch, InputError, Pool, Simulation, Task, generate_batch, generate_trace, get_gpu, validate
+from mig_opt.environments.masked import MOST_FORBIDDEN
+from mig_opt.simulation import check_log
+
+IDS = ["mig_opt/Batch-v0", "mig_opt/Fleet-v0"]
+SMALL: dict[str, dict[str, Any]] = {"mig_opt/Batch-v0": {"tasks": 6}, "mig_opt/Fleet-v0": {"jobs": 8}}
+
+
+def episode(env: Any, rng: np.random.Generator, **reset: Any) -> tuple[float, dict[str, Any]]:
+    """Play at random; return the sum of the rewards, and the last info."""
+    _, info = env.reset(**reset)
+    total, over = 0.0, False
+    while not over:
+        (allowed,) = info["action_mask"].nonzero()
+        seen, reward, over, cut, info = env.step(rng.choice(allowed))
+        assert env.observation_space.contains(seen)
+        assert not cut
+        total += reward
+    return total, info
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasiums_own_checker(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make(name).unwrapped)
+
+
+@pytest.mark.deep
+def test_a_thousand_random_episodes_of_batches() -> None:
+    rng = np.random.default_rng(1)
+    worlds = [("A100", 1, 7), ("A30", 2, 6), ("H100-80GB", 2, 5), ("A100", 3, 9)]
+    for gpu, gpus, tasks in worlds:
+        env = gymnasium.make("mig_opt/Batch-v0", tasks=tasks, gpu=gpu, gpus=gpus).unwrapped
+        for seed in range(250):
+            total, info = episode(env, rng, seed=seed)
+            verdict = validate(info["batch"], info["schedule"])
+            assert verdict.valid, str(verdict)
+            assert info["makespan"] == info["schedule"].makespan == pytest.approx(-total)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("family", "gpus", "goal"),
+    [("normal-25", 2, "flow"), ("long-50", 1, "wait"), ("pcie-4", 2, "flow"), ("migm-flan-t5", 1, "flow")],
+)
+def test_a_thousand_random_episodes_of_fleets(family: str, gpus: int, goal: str) -> None:
+    rng = np.random.default_rng(1)
+    env = gymnasium.make("mig_opt/Fleet-v0", family=family, gpus=gpus, goal=goal, jobs=8).unwrapped
+    for seed in range(250):
+        total, info = episode(env, rng, seed=seed)
+        done: Simulation = info["simulation"]
+        assert check_log(done.log) == []
+        assert validate(*done.log.as_schedule()).valid
+        assert done.unfinished == ()
+        if goal == "flow":
+            flow = sum(end - job.arrival for end, job in zip(done.log.finished, done.trace.jobs, strict=True))
+            assert -total == pytest.approx(flow)
+        elif not done.metrics.failures:
+            wait = sum(begin - job.arrival for begin, job in zip(done.log.scheduled, done.trace.jobs, strict=True))
+            assert -total == pytest.approx(wait)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_seeds(name: str) -> None:
+    env = gymnasium.make(name, **SMALL[name]).unwrapped
+    plays = [episode(env, np.random.default_rng(5), seed=seed) for seed in (3, 3, 4)]
+    assert plays[0][0] == plays[1][0] != plays[2][0]
+    assert plays[0][1]["schedule"] == plays[1][1]["schedule"]
+    # Without a seed the next episode has another problem.
+    again = episode(env, np.random.default_rng(5))
+    assert again[0] != plays[2][0]
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vector_environments(name: str, mode: str) -> None:
+    """Of three environments each ends two episodes with its own schedule, and begins anew by itself."""
+    environments = gymnasium.make_vec(name, num_envs=3, vectorization_mode=mode, **SMALL[name])
+    try:
+        rng, found = np.random.default_rng(2), Counter[int]()
+        _, info = environments.reset(seed=7)
+        while len(found) < 3 or min(found.values()) < 2:
+            actions = [rng.choice(mask.nonzero()[0]) for mask in info["action_mask"]]
+            _, rewards, over, _, info = environments.step(np.array(actions))
+            assert rewards.shape == (3,)
+            for number in over.nonzero()[0]:
+                assert info["schedule"][number].runs
+                found[int(number)] += 1
+    finally:
+        environments.close()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_forbidden_action_changes_nothing_and_costs(name: str) -> None:
+    env: Any = gymnasium.make(name, penalty=3.0, **SMALL[name]).unwrapped
+    before, info = env.reset(seed=1)
+    for _ in range(4):  # until something is forbidden
+        if (info["action_mask"] == 0).any():
+            break
+        before, _, _, _, info = env.step(info["action_mask"].argmax())
+    forbidden = info["action_mask"].argmin()
+    assert not env.action_masks()[forbidden]
+    for number in range(MOST_FORBIDDEN):
+        seen, reward, over, cut, info = env.step(forbidden)
+        assert (reward, over, cut, info["forbidden"]) == (-3.0, False, number + 1 == MOST_FORBIDDEN, True)
+    assert all((seen[key] == before[key]).all() for key in seen)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_observations_are_not_reused(name: str) -> None:
+    env: Any = gymnasium.make(name, **SMALL[name]).unwrapped
+    seen, info = env.reset(seed=1)
+    kept, mask = copy.deepcopy(seen), info["action_mask"].copy()
+    env.step(info["action_mask"].argmax())
+    assert all((seen[key] == kept[key]).all() for key in seen)
+    assert (info["action_mask"] == mask).all()
+
+
+def test_instances() -> None:
+    env: Any = gymnasium.make("mig_opt/Batch-v0", tasks=9, gpu="A30").unwrapped
+    _, info = episode(env, np.random.default_rng(1), options={"instance": "rodinia-a30"})
+    assert info["batch"].name == "rodinia-a30"
+    batch = generate_batch(5, gpu="A30", seed=8)
+    assert episode(env, np.random.default_rng(1), options={"instance": batch})[1]["batch"] == batch
+    fixed: Any = gymnasium.make("mig_opt/Batch-v0", tasks=8, gpu="A30", instance="rodinia-a30").unwrapped
+    assert episode(fixed, np.random.default_rng(1), seed=3)[1]["batch"] == info["batch"]
+    trace = generate_trace("normal-25", jobs=5, gpus=2, seed=8)
+    fleet: Any = gymnasium.make("mig_opt/Fleet-v0", instance=trace).unwrapped
+    assert episode(fleet, np.random.default_rng(1))[1]["simulation"].trace == trace
+
+
+def test_a_batch_on_several_kinds_of_gpus() -> None:
+    tasks = tuple(Task(name, {"A100": {1: 9.0, 7: 3.0}, "A30": {1: 10.0, 4: 4.0}}) for name in "abcd")
+    batch = Batch(tasks, pools=(Pool(get_gpu("A100"), 1), Pool(get_gpu("A30"), 2)))
+    env: Any = gymnasium.make("mig_opt/Batch-v0", instance=batch).unwrapped
+    for seed in range(5):
+        total, info = episode(env, np.random.default_rng(seed))
+        assert info["batch"] is batch
+        assert validate(batch, info["schedule"]).valid
+        assert info["makespan"] == pytest.approx(-total)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    env: Any = gymnasium.make("mig_opt/Batch-v0", tasks=6).unwrapped
+    with pytest.raises(InputError, match=r"instance: has no room in this environment; give it to make as instance="):
+        env.reset(options={"instance": "rodinia-a30"})
+    with pytest.raises(InputError, match="instance: must be a Batch, or the name of one"):
+        env.reset(options={"instance": "parvagpu-s1"})
+    with pytest.raises(InputError, match="did you mean rodinia-a30"):
+        env.reset(options={"instance": "rodinia"})
+    with pytest.raises(InputError, match=r"options.instanc: is unknown; did you mean instance"):
+        env.reset(options={"instanc": "rodinia-a30"})
+    with pytest.raises(InputError, match="goal: "):
+        gymnasium.make("mig_opt/Fleet-v0", goal="speed")
+    with pytest.raises(InputError, match="window: "):
+        gymnasium.make("mig_opt/Fleet-v0", window=0)
+    trace = generate_trace("normal-25", jobs=5, gpus=3, gpu=get_gpu("A30"), seed=8)
+    with pytest.raises(InputError, match="instance: has no room in this environment"):
+        gymnasium.make("mig_opt/Fleet-v0").reset(options={"instance": trace})
+    _, info = episode(gymnasium.make("mig_opt/Fleet-v0", instance=trace), np.random.default_rng(1))
+    assert info["simulation"].trace == trace
+
+
+def test_names_are_registered_by_the_import() -> None:
+    assert set(IDS) <= set(gymnasium.registry)
+    assert mig_opt.environments.BatchEnv is type(gymnasium.make(IDS[0]).unwrapped)
