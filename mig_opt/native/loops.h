@@ -132,13 +132,17 @@ EXPORT int64_t improve(
 /* Requests of one service: mig_opt/simulation/serving/queues.py. */
 
 typedef struct {
-    OF(segments) Integers sizes, processes;
-    OF(segments) Floats waits, costs;
+    OF(segments) Integers sizes, processes, enough;
+    OF(segments, batches) IntegerRows taken;
+    OF(segments) Floats waits, costs, opens, closes;
     OF(segments, batches) FloatRows busy, answer;
     OF(segments, most_processes) FloatRows free;
     OF(segments, ring) FloatRows rings;
     OF(segments) Integers heads, lengths;
     OF(segments) Floats starts;
+    OF(segments, open) FloatRows ends;
+    OF(segments, open) IntegerRows open;
+    OF(segments) Integers turns;
 } Segments;
 
 typedef struct {
@@ -152,7 +156,7 @@ typedef struct {
 
 EXPORT int64_t serve(
     OF(requests) const Floats *arrivals, OF(0 | requests) const Integers *assigned, OF(factors) const Floats *factors,
-    OF(0 <= begin <= requests) int64_t begin, int64_t last, Segments *segments, Counted *counted);
+    OF(0 <= begin <= requests) int64_t begin, int64_t last, int64_t before, Segments *segments, Counted *counted);
 
 /* The decoder of lists of jobs: mig_opt/heuristics/fleet/plans/list_decoder.py. */
 

@@ -1,5 +1,6 @@
 /* Requests of one service at its segments; mig_opt/simulation/serving/queues.py says what each structure holds. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "arrays.h"
 
@@ -22,14 +23,14 @@ static double *first_free(const Segments *segments, int64_t segment)
 /* When the next batch of a segment begins if no further request comes. */
 static double next_start(const Segments *segments, int64_t segment)
 {
-    int64_t length = segments->lengths.at[segment], size = segments->sizes.at[segment];
+    int64_t length = segments->lengths.at[segment], enough = segments->enough.at[segment];
     int64_t head = segments->heads.at[segment], room = segments->rings.columns;
     const double *ring = segments->rings.at + segment * room;
     if (length == 0)
         return INFINITY;
     double ready = ring[head] + segments->waits.at[segment];
-    if (length >= size)
-        ready = shortest(ready, ring[(head + size - 1) & (room - 1)]);
+    if (length >= enough)
+        ready = shortest(ready, ring[(head + enough - 1) & (room - 1)]);
     return longest(ready, *first_free(segments, segment));
 }
 
@@ -73,14 +74,31 @@ static void count_batch(
     row[LATE_REQUESTS] += late;
 }
 
+/* Note that some requests are open until their answer, in the place of those that were answered first. */
+static void note_open(Segments *segments, int64_t segment, int64_t count, double end)
+{
+    int64_t places = segments->ends.columns, place = 0;
+    double *ends = segments->ends.at + segment * places;
+    for (int64_t other = 1; other < places; other++)
+        if (ends[other] < ends[place])
+            place = other;
+    ends[place] = end;
+    segments->open.at[segment * places + place] = count;
+}
+
 static void begin_batch(Segments *segments, int64_t segment, double factor, Counted *counted)
 {
     double begin = segments->starts.at[segment];
     int64_t count = least(segments->lengths.at[segment], segments->sizes.at[segment]);
+    double oldest = segments->rings.at[segment * segments->rings.columns + segments->heads.at[segment]];
+    if (begin < oldest + segments->waits.at[segment])
+        count = segments->taken.at[segment * segments->taken.columns + count];
     double busy = segments->busy.at[segment * segments->busy.columns + count] * factor;
     double answer = segments->answer.at[segment * segments->answer.columns + count] * factor;
     *first_free(segments, segment) = begin + busy;
     count_batch(segments, segment, count, begin + answer, answer, counted);
+    if (segments->ends.columns > 0)
+        note_open(segments, segment, count, begin + answer);
     double within = shortest(begin + busy, counted->limits.at[1]) - longest(begin, counted->limits.at[0]);
     counted->busy_seconds.at[segment] += longest(within, 0.0);
     segments->heads.at[segment] = (segments->heads.at[segment] + count) & (segments->rings.columns - 1);
@@ -88,12 +106,59 @@ static void begin_batch(Segments *segments, int64_t segment, double factor, Coun
     segments->starts.at[segment] = next_start(segments, segment);
 }
 
+/* The segment that opens next, or else the one that has closed last: where requests go while none is open. */
+static int64_t next_open(const Segments *segments, double now)
+{
+    int64_t chosen = 0;
+    double soonest = INFINITY;
+    for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
+        double opens = segments->opens.at[segment];
+        double rank = opens > now ? opens - now : 1e300 - segments->closes.at[segment];
+        if (rank < soonest) {
+            chosen = segment;
+            soonest = rank;
+        }
+    }
+    return chosen;
+}
+
+static bool is_open(const Segments *segments, int64_t segment, double now)
+{
+    return segments->opens.at[segment] <= now && now < segments->closes.at[segment];
+}
+
+/* The segment with the fewest requests, and this one, for its throughput; of several idle ones that whose turn it is. */
+static int64_t least_connections(Segments *segments, double now, int64_t turn)
+{
+    int64_t chosen = -1, places = segments->ends.columns;
+    double fewest = INFINITY;
+    for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
+        if (!is_open(segments, segment, now))
+            continue;
+        int64_t open = segments->lengths.at[segment];
+        for (int64_t place = segment * places; place < (segment + 1) * places; place++)
+            if (segments->ends.at[place] > now)
+                open += segments->open.at[place];
+        double rank = open ? (double)(open + 1) * segments->costs.at[segment] : 0.0;
+        if (rank < fewest || (rank == fewest && segments->turns.at[segment] < segments->turns.at[chosen])) {
+            chosen = segment;
+            fewest = rank;
+        }
+    }
+    if (chosen < 0)
+        return next_open(segments, now);
+    segments->turns.at[chosen] = turn;
+    return chosen;
+}
+
 /* The segment that needs the fewest seconds for its requests and one more. */
 static int64_t least_work(const Segments *segments, double now)
 {
-    int64_t chosen = 0;
+    int64_t chosen = -1;
     double fewest = INFINITY;
     for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
+        if (!is_open(segments, segment, now))
+            continue;
         double queued = (double)(segments->lengths.at[segment] + 1) * segments->costs.at[segment];
         if (queued >= fewest)
             continue;
@@ -108,7 +173,7 @@ static int64_t least_work(const Segments *segments, double now)
             fewest = work;
         }
     }
-    return chosen;
+    return chosen < 0 ? next_open(segments, now) : chosen;
 }
 
 static double least_of(const double *values, int64_t count)
@@ -120,7 +185,7 @@ static double least_of(const double *values, int64_t count)
 }
 
 EXPORT int64_t serve(
-    const Floats *arrivals, const Integers *assigned, const Floats *factors, int64_t begin, int64_t last,
+    const Floats *arrivals, const Integers *assigned, const Floats *factors, int64_t begin, int64_t last, int64_t before,
     Segments *segments, Counted *counted)
 {
     int64_t count = segments->sizes.count, room = segments->rings.columns, used = 0;
@@ -133,13 +198,15 @@ EXPORT int64_t serve(
                     begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
             soonest = least_of(starts, count);
         }
-        int64_t chosen = assigned->count ? assigned->at[index] : least_work(segments, now);
+        int64_t chosen = assigned->count ? assigned->at[index]
+            : segments->ends.columns     ? least_connections(segments, now, before + index + 1)
+                                         : least_work(segments, now);
         int64_t length = segments->lengths.at[chosen];
         if (length == room)
             return index;
         segments->rings.at[chosen * room + ((segments->heads.at[chosen] + length) & (room - 1))] = now;
         segments->lengths.at[chosen] = ++length;
-        if (length == 1 || length == segments->sizes.at[chosen]) {
+        if (length == 1 || length == segments->enough.at[chosen]) {
             starts[chosen] = next_start(segments, chosen);
             soonest = shortest(soonest, starts[chosen]);
         }

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mig_opt.simulation.serving.service import Worker
+from mig_opt.simulation.serving.service import Router, Worker
 
 _COME, _GO_ON = 0, 1
 
@@ -21,6 +21,7 @@ class Segment:
     worker: Worker
     queue: deque[int] = field(default_factory=deque)
     free: list[float] = field(default_factory=list)
+    last: int = -1  # request that came last
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,23 @@ class Batch:
     end: float
 
 
-def batches_of(workers: Sequence[Worker], arrivals: Sequence[float]) -> list[Batch]:
-    """All batches in the order of their begins, for requests that join the segment with the least work."""
+def _chosen(segments: Sequence[Segment], now: float, done: Sequence[Batch], router: Router) -> int:
+    """Number of the segment that a request joins."""
+
+    def rank(number: int) -> tuple[float, int]:
+        segment = segments[number]
+        queued, seconds = len(segment.queue), 1 / segment.worker.throughput
+        if router == Router.LEAST_WORK:
+            ahead = sum(max(free - now, 0.0) for free in segment.free) / segment.worker.processes
+            return (queued + 1) * seconds + ahead, 0
+        opened = queued + sum(len(one.requests) for one in done if one.segment == number and one.end > now)
+        return (opened + 1) * seconds if opened else 0.0, segment.last
+
+    return min(range(len(segments)), key=rank)
+
+
+def batches_of(workers: Sequence[Worker], arrivals: Sequence[float], router: Router) -> list[Batch]:
+    """All batches in the order of their begins; requests join the segment with the least work, or fewest open ones."""
     segments = [Segment(worker, free=[0.0] * worker.processes) for worker in workers]
     events = [(time, _COME, index) for index, time in enumerate(arrivals)]
     heapq.heapify(events)
@@ -46,13 +62,16 @@ def batches_of(workers: Sequence[Worker], arrivals: Sequence[float]) -> list[Bat
         while segment.queue:
             process = min(range(worker.processes), key=lambda index: segment.free[index])
             due = arrivals[segment.queue[0]] + worker.wait
-            if len(segment.queue) < worker.batch and now < due:
+            sizes = [*worker.preferred, worker.batch]
+            if len(segment.queue) < min(sizes) and now < due:
                 heapq.heappush(events, (due, _GO_ON, number))
                 return
             if segment.free[process] > now:
                 heapq.heappush(events, (segment.free[process], _GO_ON, number))
                 return
             count = min(len(segment.queue), worker.batch)
+            if now < due:
+                count = max(size for size in sizes if size <= count)
             requests = tuple(segment.queue.popleft() for _ in range(count))
             segment.free[process] = now + worker.busy[count - 1]
             done.append(Batch(number, process, requests, now, segment.free[process], now + worker.answer[count - 1]))
@@ -63,12 +82,8 @@ def batches_of(workers: Sequence[Worker], arrivals: Sequence[float]) -> list[Bat
         while events and events[0][0] == now:
             _, kind, index = heapq.heappop(events)
             if kind == _COME:
-                work = [
-                    (len(segment.queue) + 1) * (1 / segment.worker.throughput)
-                    + sum(max(free - now, 0.0) for free in segment.free) / segment.worker.processes
-                    for segment in segments
-                ]
-                index_of = work.index(min(work))
+                index_of = _chosen(segments, now, done, router)
+                segments[index_of].last = index
                 segments[index_of].queue.append(index)
                 touched.add(index_of)
             else:

@@ -22,7 +22,7 @@ from mig_opt.simulation.serving.capacity import (
     pool_capacity,
 )
 from mig_opt.simulation.serving.capacity_cache import kept
-from mig_opt.simulation.serving.requests import worker_at, worker_of
+from mig_opt.simulation.serving.requests import separated, worker_at, workers_of
 
 _SIMILAR = 0.85
 """Least share of the greatest throughput of a size with which a point is tried; all are if those have too little."""
@@ -133,7 +133,8 @@ class CapacityTables:
         service is not ``kept``, it holds less than its rate.
         """
         own = [segment for segment in deployment.segments if segment.service == service.name]
-        workers = [worker_of(self._demand, service, deployment, segment, self._promise.batching) for segment in own]
+        batching = self._promise.batching
+        workers = [one for each in own for one in workers_of(self._demand, service, deployment, each, batching)]
         held = max(held_rate(workers, service.slo, self._promise), service.rate * 1e-3)
         if not kept:
             held = min(held, service.rate * (1 - 1e-6))
@@ -195,8 +196,10 @@ def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise,
         if above > 0:
             # Cheaper than the capacity: whether it is of interest, also to as many segments as that would take.
             each = min(above, point.throughput)
-            pooled = min(segments if each > _LITTLE * point.throughput else _needed(rate, each), MOST_POOLED)
-            workers = [worker_at(point, slo, promise.batching)] * pooled
+            servers = separated(worker_at(point, slo, promise.batching), promise.batching)
+            most = max(MOST_POOLED // len(servers), 1)
+            pooled = min(segments if each > _LITTLE * point.throughput else _needed(rate, each), most)
+            workers = servers * pooled
             if not all(keeps_promise(workers, slo, each * pooled, promise, length) for length in (SHORT, LONG)):
                 return 0.0
         total = pool_capacity(point, slo, segments, promise)

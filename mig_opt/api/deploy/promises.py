@@ -88,6 +88,7 @@ class PromiseResult(DeploymentResult):
         return [
             *DeploymentResult.figures(self),
             ("promise", None if self.promise is None else str(self.promise)),
+            ("server", None if self.promise is None else self.promise.server),
             ("simulated", simulated),
             ("worst", None if tried is None else f"{tried.worst.name}: {tried.worst.lateness}"),
             ("claim", self.claim or None),

@@ -10,7 +10,7 @@ from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment
 from mig_opt.simulation.serving.capacity import Promise, late_share
 from mig_opt.simulation.serving.outcome import RequestSimulation
-from mig_opt.simulation.serving.requests import simulate_requests, worker_of
+from mig_opt.simulation.serving.requests import simulate_requests, workers_of
 
 _LEAST_REQUESTS, _LEAST_SECONDS = 400_000, 30.0
 """Requests of each service in the simulation of a deployment, and its seconds."""
@@ -84,7 +84,7 @@ class PromiseTrials:
         own = (segment for segment in deployment.segments if segment.service == service.name)
         seconds = max(_LEAST_REQUESTS / rate, _LEAST_SECONDS, _LEAST_BURSTS * self._bursts_seconds) * longer
         return late_share(
-            [worker_of(demand, service, deployment, segment, self._promise.batching) for segment in own],
+            [one for each in own for one in workers_of(demand, service, deployment, each, self._promise.batching)],
             service.slo,
             rate,
             self._promise,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mig_opt.cli.answers import Call
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.inputs import share_in
-from mig_opt.cli.serving.serve import ARRIVALS, parsed_promise
+from mig_opt.cli.serving.serve import ARRIVALS, DELAY, OVERHEAD, SERVER, named_server, parsed_promise
 from mig_opt.method.report import data_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ class PromiseOptions:
         str | None, "SHARE", "Share of the requests of each service to be in time, e.g. 99%; in simulation."
     ] = None
     arrivals: Annotated[str | None, "NAME", f"With --promise. {ARRIVALS}  [default: poisson]"] = None
+    server: Annotated[str | None, "NAME", f"With --promise. {SERVER}  [default: ideal]"] = None
+    delay: Annotated[float | None, "S", f"With --promise. {DELAY}"] = None
+    overhead: Annotated[float | None, "S", f"With --promise. {OVERHEAD}  [default: 0]"] = None
     headroom: Annotated[str | None, "SHARE", "Share by which all rates are raised, e.g. 20%."] = None
 
     def read(self, call: Call) -> tuple[Promise | None, float]:
@@ -33,14 +36,20 @@ class PromiseOptions:
     def _promise(self, call: Call) -> Promise | None:
         from mig_opt.serving.arrivals import Arrivals
         from mig_opt.simulation.serving.capacity import Promise
+        from mig_opt.simulation.serving.requests import Batching
 
         if self.promise is None:
-            if self.arrivals is not None:
-                refuse("--arrivals", "is for --promise; give one, for example --promise 99%, or leave it out")
+            for name in ("arrivals", "server", "delay", "overhead"):
+                if getattr(self, name) is not None:
+                    refuse(f"--{name}", "is for --promise; give one, for example --promise 99%, or leave it out")
             return None
         share = call.attempt(parsed_promise, self.promise)
         arrivals = call.attempt(Arrivals, self.arrivals or "poisson")
-        return None if call.errors else Promise(share, arrivals)
+        named = call.attempt(named_server, self.server or "ideal")
+        batching = call.attempt(
+            Batching, delay=self.delay, separate=bool(named and named[1]), overhead=self.overhead or 0.0
+        )
+        return None if named is None or call.errors else Promise(share, arrivals, named[0], batching)
 
     def _headroom(self) -> float:
         share = share_in(self.headroom or "0")
@@ -54,7 +63,7 @@ def promise_document(result: Any) -> dict[str, Any]:
     promise = getattr(result, "promise", None)
     if promise is None:
         return {}
-    data: dict[str, Any] = {"promise": promise.share, "arrivals": str(promise.arrivals.kind)}
+    data = {"promise": promise.share, "arrivals": str(promise.arrivals.kind), "server": promise.server}
     if hasattr(result, "simulations"):  # of a day, one for each step
         return {**data, "simulated_steps": [each and _late_shares(each) for each in result.simulations]}
     simulation = result.simulation

@@ -13,7 +13,7 @@ from mig_opt.cli.answers import Answer, Call, chart_of, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, joined, percent
 from mig_opt.cli.inputs import parsed_share
-from mig_opt.cli.serving.inputs import load_services, read_deployment_for
+from mig_opt.cli.serving.inputs import load_services, read_deployment_for, read_running
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.errors import InputError
 from mig_opt.method.report import Report, Table, bad, data_of, good
@@ -23,8 +23,13 @@ from mig_opt.texts import seconds as seconds_text
 if TYPE_CHECKING:
     from mig_opt import Arrivals, Demand
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+    from mig_opt.simulation.serving.service import Router
 
 ARRIVALS = "Pattern of arrivals: even, poisson or bursty."
+SERVER = "Servers: ideal, triton (behind HAProxy), separate (a queue for each process), kubernetes (a Service)."
+DELAY = "Seconds that a request waits for its batch to fill, in place of the patience."
+OVERHEAD = "Seconds that each answer takes longer: network, proxy, server."
+_ROUTERS = "Where requests go: least-work, least-connections, round-robin, random or uniform."
 _BURST = dict.fromkeys(("peak", "burst_share", "burst_seconds"), "--burst")
 
 
@@ -43,13 +48,23 @@ def serve(
     ] = None,
     rates: Annotated[Path | None, "CSV file of rates over time, in place of those of SERVICES."] = None,
     recorded: Annotated[Path | None, "CSV file of recorded requests: columns time and service."] = None,
-    router: Annotated[str, "NAME", "Where requests go: least-work, round-robin or random."] = "least-work",
+    server: Annotated[str, "NAME", SERVER] = "ideal",
+    router: Annotated[str | None, "NAME", f"{_ROUTERS}  [default: as the servers]"] = None,
     patience: Annotated[float, "P", "Share of its spare time that a request waits for its batch to fill."] = 0.5,
+    delay: Annotated[float | None, "S", DELAY] = None,
+    preferred: Annotated[
+        list[int] | None, "N", "Batch size with which a batch begins at once; may be repeated."
+    ] = None,
+    overhead: Annotated[float, "S", OVERHEAD] = 0.0,
     partial: Annotated[bool, "Batches that are not full take the time of the next larger size of the profile."] = False,
     spread: Annotated[float, "S", "Standard deviation of batch times, as a share of them."] = 0.0,
     seconds: Annotated[float | None, "S", "Seconds that count.  [default: 60, or all of a file]"] = None,
     warm_up: Annotated[float | None, "S", "Seconds before these.  [default: a tenth; 0 with a file]"] = None,
     seed: options.Seed = 0,
+    running: Annotated[
+        Path | None, "OLD", "--from", "What runs, until the steps to DEPLOYMENT begin after the warm-up."
+    ] = None,
+    start_up: Annotated[float, "S", "With --from: seconds until the server on a new instance serves."] = 0.0,
     promise: Annotated[str | None, "SHARE", "Exit with 1 if a service has fewer requests in time, e.g. 99%."] = None,
     compare: Annotated[
         list[str] | None,
@@ -71,13 +86,27 @@ def serve(
     mig-opt serve fleet.json --services services.json
     mig-opt serve fleet.json --services services.json --rates rates.csv
     mig-opt serve fleet.json --services services.json --compare metrics.txt --seconds 600
+    mig-opt serve new.json --services services.json --from fleet.json --start-up 20 --server triton
     """
+    from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
 
     share = None if promise is None else call.attempt(parsed_promise, promise)
     demand = call.attempt(load_services, services, given)
     plan = call.attempt(read_deployment_for, demand, deployment)
-    batching = call.attempt(Batching, patience, partial, spread)
+    old = None if running is None else call.attempt(read_running, running, demand)
+    named = call.attempt(named_server, server)
+    router = router or (named[0] if named else "least-work")
+    batching = call.attempt(
+        Batching,
+        patience,
+        partial,
+        spread,
+        delay=delay,
+        preferred=tuple(preferred or ()),
+        separate=bool(named and named[1]),
+        overhead=overhead,
+    )
     with call.step():
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
@@ -91,10 +120,11 @@ def serve(
     try:
         simulation = simulate_requests(
             demand,
-            plan,
+            plan if old is None else plan_change(old, plan, demand=demand).plan,
             arrivals=pattern,
             router=router,
             batching=batching,
+            start_up=start_up,
             seconds=seconds,
             warm_up=warm_up,
             seed=seed,
@@ -107,6 +137,14 @@ def serve(
         raise
     code = code_of(good=share is None or simulation.keeps(share))
     return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
+
+
+def named_server(name: str) -> tuple[Router, bool]:
+    """Return the router of a server, and whether its processes have a queue each."""
+    from mig_opt.simulation.serving.capacity import server_named
+
+    with options_named({"server": "--server"}):
+        return server_named(name)
 
 
 def parsed_promise(text: str) -> float:
@@ -163,7 +201,9 @@ def _report(demand: Demand, simulation: RequestSimulation, promise: float | None
     names = [field.name for field in dataclasses.fields(ServiceLatencies) if field.name != "bins"]
     data: dict[str, object] = {
         "services": [data_of(service, *names, "late_share_interval") for service in services],
-        **data_of(simulation, "segments", "requests", "late", "late_share", "arrivals", "router", "seconds"),
+        **data_of(
+            simulation, "segments", "requests", "late", "late_share", "arrivals", "router", "separate", "seconds"
+        ),
         "warm_up_s": simulation.warm_up,
         **data_of(simulation, "seed", "runtime_s"),
     }

@@ -18,13 +18,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
 from mig_opt.simulation.serving.queues import LATE, LATE_REQUESTS, REQUESTS, Floats
-from mig_opt.simulation.serving.requests import Batching, worker_at
+from mig_opt.simulation.serving.requests import Batching, separated, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
 
 CAPACITY_ERROR = 0.005
@@ -45,6 +45,23 @@ _FEW, _APART, _MAX_KINDS_APART = 1 / 8, 8, 4_000_000
 one to the next, and the most of them. With longer times between them seconds are too large to tell latencies."""
 
 
+SERVERS = {
+    "ideal": (Router.LEAST_WORK, False),
+    "triton": (Router.LEAST_CONNECTIONS, False),
+    "separate": (Router.LEAST_CONNECTIONS, True),
+    "kubernetes": (Router.UNIFORM, False),
+}
+"""Servers by name: where requests go, and whether each process has a queue of its own. ``triton`` is behind HAProxy,
+``kubernetes`` the same behind a Service, ``separate`` is a server for each process behind HAProxy."""
+
+
+def server_named(name: str) -> tuple[Router, bool]:
+    """Return the router of a server, and whether its processes have a queue each; refuse an unknown one."""
+    if name not in SERVERS:
+        raise InputError([Problem("server", f"unknown server {name!r}; {nearest(name, SERVERS)}")])
+    return SERVERS[name]
+
+
 @dataclass(frozen=True)
 class Promise:
     """A share of the requests of each service that is to be in time, and how requests come and are served.
@@ -58,7 +75,7 @@ class Promise:
     router : Router
         Where requests go.
     batching : Batching
-        How batches are formed and how long they take.
+        How batches are formed and how long they take, and whether processes share a queue.
     reserve : float
         Share by which rates may be higher: the promise has to be kept then, too. Without any, a queue near its limit
         breaks its promise for minutes whenever a few more requests than usual come.
@@ -91,6 +108,17 @@ class Promise:
 
     def __str__(self) -> str:
         return f"{100 * self.share:g} % of the requests of each service in time, {self.arrivals.kind}"
+
+    @property
+    def server(self) -> str:
+        """The server for which it is made: its name and what else is assumed of it."""
+        batching, kind = self.batching, (Router(self.router), self.batching.separate)
+        named = next((name for name, one in SERVERS.items() if one == kind), None)
+        plain = f"{self.router}{', to each process by itself' if batching.separate else ''}"
+        facts = [named or plain]
+        facts += [] if batching.delay is None else [f"delay {batching.delay:g} s"]
+        facts += [f"overhead {batching.overhead:g} s"] if batching.overhead else []
+        return ", ".join(facts)
 
     @property
     def allowed(self) -> float:
@@ -170,18 +198,19 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
         problems.append(wrong_type("promise", promise, "a Promise"))
     if problems:
         raise InputError(problems)
-    pooled = min(segments, MOST_POOLED)
     # So services that differ in nothing else share what was simulated.
-    worker, scaled = _scaled(point, slo, promise)
-    return _held_rate((worker,) * pooled, 1.0, scaled) / slo / pooled * segments
+    servers, scaled = _scaled(point, slo, promise)
+    pooled = min(segments, max(MOST_POOLED // len(servers), 1))
+    return _held_rate(tuple(servers * pooled), 1.0, scaled) / slo / pooled * segments
 
 
-def _scaled(point: Point, slo: float, promise: Promise) -> tuple[Worker, Promise]:
-    """Return a segment with the figures of a point, and a promise, whose time counts in SLOs."""
+def _scaled(point: Point, slo: float, promise: Promise) -> tuple[list[Worker], Promise]:
+    """Return the servers of a segment with the figures of a point, and a promise, whose time counts in SLOs."""
     arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
     batching = promise.batching.scaled(1 / slo)
     scaled = Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
-    return worker_at(scaled, 1.0, batching), dataclasses.replace(promise, arrivals=arrivals, batching=batching)
+    servers = separated(worker_at(scaled, 1.0, batching), batching)
+    return servers, dataclasses.replace(promise, arrivals=arrivals, batching=batching)
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
@@ -265,9 +294,9 @@ def late_alone(point: Point, slo: float, promise: Promise) -> float:
 
     A promise that allows for fewer is kept at no rate.
     """
-    worker, scaled = _scaled(point, slo, promise)
+    servers, scaled = _scaled(point, slo, promise)
     rate, requests = _least_rate(1.0, promise) / 2, LONG[0] if promise.batching.spread else 1
-    return _late_share([worker], 1.0, rate, scaled, requests / rate, rng=np.random.default_rng(_SEED))
+    return _late_share(servers, 1.0, rate, scaled, requests / rate, rng=np.random.default_rng(_SEED))
 
 
 def late_share(

@@ -126,6 +126,8 @@ class RequestSimulation(Shown):
         The seed that was used.
     runtime_s : float
         Wall-clock seconds.
+    separate : bool
+        True if each process had a queue of its own.
     """
 
     services: tuple[ServiceLatencies, ...]
@@ -136,6 +138,7 @@ class RequestSimulation(Shown):
     warm_up: float
     seed: int
     runtime_s: float
+    separate: bool = False
 
     @property
     def requests(self) -> int:
@@ -180,7 +183,7 @@ class RequestSimulation(Shown):
         )
         return [
             ("requests", f"{self.requests:,} in {self.seconds:g} s, {self.arrivals}"),
-            ("router", self.router),
+            ("router", f"{self.router}{', to each process by itself' if self.separate else ''}"),
             ("late", f"{100 * self.late_share:.3f} % of all requests"),
             ("batches", f"{batches:,}; {late:,} with a late request, {slow:,} longer than the SLO by themselves"),
         ]
@@ -263,9 +266,9 @@ def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, 
     return (max(centre - width, 0.0) if late else 0.0), min(centre + width, 1.0)
 
 
-def load_of(segment: Segment, index: int, served: ServedRequests, seconds: float) -> SegmentLoad:
-    """Return what was counted about a segment, the one with this index of its service."""
-    counts, busy = served.counted.batches[index], float(served.counted.busy_seconds[index])
+def load_of(segment: Segment, own: slice, served: ServedRequests, seconds: float) -> SegmentLoad:
+    """Return what was counted about a segment, whose servers have these indices in its service."""
+    counts, busy = served.counted.batches[own].sum(axis=0), float(served.counted.busy_seconds[own].sum())
     requests, batches = int(counts[REQUESTS]), int(counts[BATCHES])
     return SegmentLoad(
         service=segment.service,

@@ -1,9 +1,9 @@
 """The loop over the requests of one service: where each one goes, and when its batch begins.
 
-A segment has one queue and some processes. A batch begins as soon as a process is free and the batch is either full or
-its oldest request has waited long enough; it takes the oldest requests, as many as it may have. Nothing depends on
-requests that come later than the begin of a batch, so batches are begun when the next request after them arrives. The
-loop is in C: ``mig_opt/native/requests.c``.
+A segment has one queue and some processes. A batch begins as soon as a process is free and the batch is full, or of a
+preferred size, or its oldest request has waited long enough; it takes the oldest requests, as many as it may have.
+Nothing depends on requests that come later than the begin of a batch, so batches are begun when the next request after
+them arrives. The loop is in C: ``mig_opt/native/requests.c``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ class Segments(NamedTuple):
 
     sizes: Whole  # requests of a full batch
     processes: Whole  # batches that run at the same time
+    enough: Whole  # requests with which a batch begins although the oldest has not waited for as long as it may
+    taken: Whole  # how many it takes then, of as many as the column says
     waits: Floats  # most seconds that a request waits for its batch to fill
     costs: Floats  # seconds of work that a request is
+    opens: Floats  # from when on, and until when, requests come
+    closes: Floats
     # seconds that a batch occupies its process, and after which it is answered; columns are numbers of requests
     busy: Floats
     answer: Floats
@@ -49,6 +53,11 @@ class Segments(NamedTuple):
     heads: Whole
     lengths: Whole
     starts: Floats  # when the next batch begins if no further request comes; infinite without requests
+    # batches that are not answered yet, for the router that counts them: when they will be, and their requests; without
+    # columns requests join the segment with the least work
+    ends: Floats
+    open: Whole
+    turns: Whole  # number of the request that came last
 
 
 class Counted(NamedTuple):
@@ -71,13 +80,15 @@ def serve(
     *,
     begin: int = 0,
     last: bool = False,
+    before: int = 0,
 ) -> int:
     """Let requests arrive one after the other; return how many have, which is all unless a queue has no room.
 
-    Seconds of ``arrivals`` ascend, also across calls; ``begin`` is the first that has not arrived yet. ``assigned`` has
-    the segment of each, or is empty if each joins the one with the least work. ``factors`` are times of batches as
+    Seconds of ``arrivals`` ascend, also across calls; ``begin`` is the first that has not arrived yet, ``before`` are
+    those of earlier calls. ``assigned`` has the segment of each, or is empty if each joins the one with the least work
+    or the fewest open requests. ``factors`` are times of batches as
     multiples of those of the profile, used in turn. Segments and counts change in place. After the ``last`` request all
     batches begin.
     """
-    reached: int = _serve(arrivals, assigned, factors, begin, last, segments, counted)
+    reached: int = _serve(arrivals, assigned, factors, begin, last, before, segments, counted)
     return reached

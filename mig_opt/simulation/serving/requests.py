@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -13,14 +14,15 @@ import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.rules import check_values, wrong_integer, wrong_number, wrong_type
-from mig_opt.rules.vocabulary import Number, Share
+from mig_opt.rules.vocabulary import Count, Number, Share
 from mig_opt.serving.arrivals import Arrivals
+from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import wrong_services
 from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
-from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+from mig_opt.simulation.serving.service import ALWAYS, Router, ServedRequests, Worker
 
 MOST_REQUESTS = 10_000_000_000
 """Requests of a simulation: more is taken for a slip of the pen."""
@@ -51,6 +53,12 @@ class Batching:
     delay : float, optional
         Seconds that a request waits for its batch to fill, in place of the patience: the
         ``max_queue_delay_microseconds`` of Triton.
+    preferred : tuple of int
+        Batch sizes with which a batch begins at once, also if it is not full: the ``preferred_batch_size`` of Triton.
+    separate : bool
+        True if each process of a segment is a server of its own, with its own queue; False for one queue of all.
+    overhead : float
+        Seconds that each answer takes longer: network, proxy, server.
 
     Raises
     ------
@@ -62,46 +70,58 @@ class Batching:
     partial: bool = False
     spread: Spread = 0.0
     delay: Wait | None = None
+    preferred: tuple[Count, ...] = ()
+    separate: bool = False
+    overhead: Wait = 0.0
 
     def __post_init__(self) -> None:
         check_values(self)
 
     def scaled(self, factor: float) -> Batching:
         """Return the same rule where every second is ``factor`` seconds."""
-        return self if self.delay is None else dataclasses.replace(self, delay=self.delay * factor)
+        delay = None if self.delay is None else self.delay * factor
+        return dataclasses.replace(self, delay=delay, overhead=self.overhead * factor)
 
 
 def simulate_requests(
     demand: Demand,
-    deployment: Deployment,
+    deployment: Deployment | ChangePlan,
     *,
     arrivals: Arrivals | str = "poisson",
     router: str = Router.LEAST_WORK,
     batching: Batching | None = None,
+    start_up: float = 0.0,
     seconds: float | None = None,
     warm_up: float | None = None,
     seed: int = 0,
 ) -> RequestSimulation:
     """Let requests arrive at the segments of a deployment, and measure when they are answered.
 
-    Each segment has a queue for its processes. A batch begins when a process is free and the batch is full, or its
-    oldest request cannot wait any longer. A full batch occupies a process for as long as the throughput of the segment
-    says (batch size x processes / throughput), and is answered after this time or the latency of the segment, whichever
-    is longer: latencies of profiles are rounded.
+    Each segment has a queue for its processes, or each process one. A batch begins when a process is free and the batch
+    is full, or its oldest request cannot wait any longer. A full batch occupies a process for as long as the throughput
+    of the segment says (batch size x processes / throughput), and is answered after this time or the latency of the
+    segment, whichever is longer: latencies of profiles are rounded.
 
     Parameters
     ----------
     demand : Demand
         The services: their SLOs and rates.
-    deployment : Deployment
-        Segments; each service of the demand has one at least. They need not answer all requests.
+    deployment : Deployment or ChangePlan
+        Segments; each service of the demand has one at least. They need not answer all requests. Of a plan: what runs
+        before it, until it begins after the warm-up; its steps are then done one after the other, as
+        :func:`mig_opt.operations.rollout.changes.change_script` does. A segment that ends gets no further requests, and
+        has the SLO of its service to answer those that it has. While a service has no segment, its requests wait for
+        the next one.
     arrivals : Arrivals or str
         Pattern of arrivals; ``even``, ``poisson`` or ``bursty`` for one with its usual figures.
     router : str
         Where requests go: ``least-work`` (to the segment that would be done with all its requests first),
-        ``round-robin`` or ``random`` (both as often as throughputs say).
+        ``round-robin`` or ``random`` (both as often as throughputs say), ``least-connections`` (to the one with the
+        fewest open requests for its throughput) or ``uniform`` (to any, all as often).
     batching : Batching, optional
         How batches are formed and how long they take.
+    start_up : float
+        Seconds from the moment when a segment has its instance until it serves, in a plan.
     seconds : float, optional
         How long requests count: by default a minute, or as long as rates or recorded requests are given.
     warm_up : float, optional
@@ -131,41 +151,79 @@ def simulate_requests(
     """
     begun = time.perf_counter()
     problems = list(wrong_demand(demand))
-    if not isinstance(deployment, Deployment):
-        problems.append(wrong_type("deployment", deployment, "a Deployment"))
+    change = deployment if isinstance(deployment, ChangePlan) else None
+    plan = _all_segments(deployment) if isinstance(deployment, ChangePlan) else deployment
+    if not isinstance(plan, Deployment):
+        problems.append(wrong_type("deployment", deployment, "a Deployment or a ChangePlan"))
     if not problems:
-        problems += unserved_problems(demand, deployment)
+        problems += unserved_problems(demand, plan)
     problems += [*problems_of(as_arrivals, arrivals), *setting_problems(router, seconds, warm_up, seed)]
-    if problems:
+    problems += wrong_number("start_up", start_up, "a finite number of seconds >= 0", at_least=0)
+    if problems or not isinstance(plan, Deployment):
         raise InputError(problems)
     arrivals = as_arrivals(arrivals)
-    own = {service.name: [s for s in deployment.segments if s.service == service.name] for service in demand.services}
+    own = {service.name: [s for s in plan.segments if s.service == service.name] for service in demand.services}
     given = arrivals.end is not None
     before = (0.0 if given else _WARM_UP * (seconds or DEFAULT_SECONDS)) if warm_up is None else warm_up
     counted = (max((arrivals.end or 0.0) - before, 0.0) if given else DEFAULT_SECONDS) if seconds is None else seconds
     _check_amount(demand, arrivals, before, counted)
     settings = batching or Batching()
+    times = {} if change is None else _times(change, demand, before, start_up)
     services, loads = [], {}
     for service, seed_of in zip(demand.services, np.random.SeedSequence(seed).spawn(len(demand.services)), strict=True):
         rng = np.random.default_rng(seed_of)
-        workers = [worker_of(demand, service, deployment, segment, settings) for segment in own[service.name]]
+        groups = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
+        windows = [
+            times.get(segment, ALWAYS) for segment, group in zip(own[service.name], groups, strict=True) for _ in group
+        ]
         served = ServedRequests(
-            workers, service.slo, (before, before + counted), router=Router(router), spread=settings.spread, rng=rng
+            list(itertools.chain(*groups)),
+            service.slo,
+            (before, before + counted),
+            router=Router(router),
+            spread=settings.spread,
+            rng=rng,
+            times=windows,
         )
         served.run(arrivals.stream(service.name, service.rate, before + counted, rng))
         services.append(latencies_of(service.name, service.slo, served))
-        for index, segment in enumerate(own[service.name]):
-            loads[id(segment)] = load_of(segment, index, served, counted)
+        first = 0
+        for segment, group in zip(own[service.name], groups, strict=True):
+            loads[id(segment)] = load_of(segment, slice(first, first + len(group)), served, counted)
+            first += len(group)
     return RequestSimulation(
         services=tuple(services),
-        segments=tuple(loads[id(segment)] for segment in deployment.segments if id(segment) in loads),
+        segments=tuple(loads[id(segment)] for segment in plan.segments if id(segment) in loads),
         arrivals=str(arrivals.kind) if arrivals.recorded is None else "recorded",
         router=str(router),
         seconds=counted,
         warm_up=before,
         seed=seed,
         runtime_s=time.perf_counter() - begun,
+        separate=settings.separate,
     )
+
+
+def _all_segments(change: ChangePlan) -> Deployment:
+    """Return all segments before, during and after a change, though they cannot all exist together."""
+    moved = (segment for step in change.steps for segment in (step.ends, step.begins) if segment is not None)
+    return Deployment(change.gpus, tuple(dict.fromkeys([*change.kept, *moved])), change.devices)
+
+
+def _times(change: ChangePlan, demand: Demand, begin: float, start_up: float) -> dict[Segment, tuple[float, float]]:
+    """Return the seconds from and until which requests come to each segment of a change that begins at some second."""
+    slos = {service.name: service.slo for service in demand.services}
+    times: dict[Segment, tuple[float, float]] = {}
+    now = begin
+    for step in change.steps:
+        if step.ends is not None:
+            times[step.ends] = times.get(step.ends, ALWAYS)[0], now
+            now += slos.get(step.ends.service, 0.0)
+        now += step.end - step.begin
+        if step.begins is not None:
+            now += start_up
+            times[step.begins] = now, math.inf
+    return times
 
 
 def as_arrivals(arrivals: Arrivals | str) -> Arrivals:
@@ -241,5 +299,19 @@ def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point]
         used = next(entry for entry in points if entry.batch >= count)
         busy.append(used.batch * used.processes / used.throughput)
         answer.append(max(used.latency, busy[-1]))
+        answer[-1] += batching.overhead
     wait = max(slo - answer[-1], 0.0) * batching.patience if batching.delay is None else batching.delay
-    return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait)
+    preferred = tuple(sorted({size for size in batching.preferred if size < point.batch}))
+    return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait, preferred)
+
+
+def separated(worker: Worker, batching: Batching) -> list[Worker]:
+    """Return the servers that a segment is: one for each process if they are separate."""
+    return [dataclasses.replace(worker, processes=1)] * worker.processes if batching.separate else [worker]
+
+
+def workers_of(
+    demand: Demand, service: Service, deployment: Deployment, segment: Segment, batching: Batching
+) -> list[Worker]:
+    """Return the servers that a segment is to the requests of its service."""
+    return separated(worker_of(demand, service, deployment, segment, batching), batching)

@@ -15,6 +15,9 @@ _BLOCKS = 50
 """Parts of the counted time, which tell how much late requests come together."""
 _FIRST_ROOM = 1024
 _FACTORS = 4096
+ALWAYS = (0.0, math.inf)
+_MOST_OPEN = 256
+"""Batches of a segment whose requests are counted as open; of more, those that are answered first are not."""
 
 
 class Router(enum.StrEnum):
@@ -26,6 +29,10 @@ class Router(enum.StrEnum):
     """One after the other, as often as their throughput says."""
     RANDOM = "random"
     """Any, as likely as their throughput says."""
+    LEAST_CONNECTIONS = "least-connections"
+    """The segment with the fewest requests that are not answered, for its throughput: ``leastconn`` of HAProxy."""
+    UNIFORM = "uniform"
+    """Any, all as likely, whatever their throughput: a Service of Kubernetes."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,7 @@ class Worker:
     busy: tuple[float, ...]
     answer: tuple[float, ...]
     wait: float  # seconds that a request waits at most for its batch to fill while a process is free
+    preferred: tuple[int, ...] = ()  # sizes, below a full batch, with which a batch begins at once
 
     @property
     def throughput(self) -> float:
@@ -51,7 +59,8 @@ class ServedRequests:
     Requests count within a ``window`` of seconds, and are in time up to the SLO. The time of a batch varies with a
     standard deviation of ``spread``, as a share of it: times are lognormal, or the same for 0, or exponential, which
     queueing theory has formulas for, if it is infinite. Without ``quantiles``, which take a third of the time, there is
-    no histogram of latencies.
+    no histogram of latencies. A segment gets requests from the one second in ``times`` on until the other, and then
+    answers those that it has; while none gets any, they wait for the one that opens next.
     """
 
     def __init__(
@@ -64,28 +73,42 @@ class ServedRequests:
         spread: float = 0.0,
         rng: np.random.Generator,
         quantiles: bool = True,
+        times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         count, most = len(workers), max(worker.batch for worker in workers)
         self._router, self._spread, self._rng = router, spread, rng
         throughput = np.array([worker.throughput for worker in workers])
-        self._shares = throughput / throughput.sum()
-        self._turns = np.zeros(count, dtype=np.int64)
+        self._weights = np.ones(count) if router == Router.UNIFORM else throughput
+        self._last_weights = self._weights
+        self._turns, self._before = np.zeros(count, dtype=np.int64), 0
+        opens, closes = np.array([ALWAYS] * count if times is None else times, dtype=float).T.copy()
+        self._moments = np.unique([moment for moment in (*opens, *closes) if 0 < moment < math.inf])
+        open_batches = max(map(_open_batches, workers)) if router == Router.LEAST_CONNECTIONS else 0
         self._segments = Segments(
             sizes=np.array([worker.batch for worker in workers], dtype=np.int64),
             processes=np.array([worker.processes for worker in workers], dtype=np.int64),
+            enough=np.array([min(worker.preferred, default=worker.batch) for worker in workers], dtype=np.int64),
+            taken=np.zeros((count, most + 1), dtype=np.int64),
             waits=np.array([worker.wait for worker in workers], dtype=float),
             costs=1 / throughput,
+            opens=opens,
+            closes=closes,
             busy=np.zeros((count, most + 1)),
             answer=np.zeros((count, most + 1)),
-            free=np.zeros((count, max(worker.processes for worker in workers))),
+            free=np.tile(opens[:, None], max(worker.processes for worker in workers)),
             rings=np.zeros((count, _FIRST_ROOM)),
             heads=np.zeros(count, dtype=np.int64),
             lengths=np.zeros(count, dtype=np.int64),
             starts=np.full(count, math.inf),
+            ends=np.zeros((count, open_batches)),
+            open=np.zeros((count, open_batches), dtype=np.int64),
+            turns=np.zeros(count, dtype=np.int64),
         )
         for index, worker in enumerate(workers):
             self._segments.busy[index, 1 : worker.batch + 1] = worker.busy
             self._segments.answer[index, 1 : worker.batch + 1] = worker.answer
+            sizes = np.array([*worker.preferred, worker.batch])
+            self._segments.taken[index] = [max(sizes[sizes <= some], default=some) for some in range(most + 1)]
         self.counted = Counted(
             # Of long simulations of rare requests the clock itself is rounded to more.
             limits=np.array([*window, max(slo * LATE, slo + 4 * math.ulp(window[1]))]),
@@ -108,13 +131,15 @@ class ServedRequests:
         return int(self._segments.lengths.sum())
 
     def _feed(self, times: Floats, *, last: bool) -> None:
-        assigned, factors = self._assigned(len(times)), self._factors(len(times))
-        begin = 0
+        assigned, factors = self._assigned(times), self._factors(len(times))
+        reached, before = 0, self._before
         while True:
-            begin = serve(times, assigned, factors, self._segments, self.counted, begin=begin, last=last)
-            if begin >= len(times):
-                return
+            state = self._segments, self.counted
+            reached = serve(times, assigned, factors, *state, begin=reached, last=last, before=before)
+            if reached >= len(times):
+                break
             self._make_room()
+        self._before += len(times)
 
     def _make_room(self) -> None:
         """Double the room of all queues; their oldest requests stand first afterwards."""
@@ -126,14 +151,30 @@ class ServedRequests:
         heads[:] = 0
         self._segments = self._segments._replace(rings=wider)
 
-    def _assigned(self, count: int) -> Whole:
-        shares = self._shares
-        if self._router == Router.LEAST_WORK:
+    def _assigned(self, times: Floats) -> Whole:
+        if self._router in (Router.LEAST_WORK, Router.LEAST_CONNECTIONS):
             return np.zeros(0, dtype=np.int64)
-        if self._router == Router.RANDOM:
+        parts = np.split(times, np.searchsorted(times, self._moments))
+        return np.concatenate([self._among(part) for part in parts])
+
+    def _among(self, times: Floats) -> Whole:
+        """Return the segments of requests, while the same ones are open."""
+        count = len(times)
+        if not count:
+            return np.zeros(0, dtype=np.int64)
+        opens, closes = self._segments.opens, self._segments.closes
+        weights = self._weights * ((opens <= times[0]) & (times[0] < closes))
+        if not np.array_equal(weights, self._last_weights):
+            self._turns[:], self._last_weights = 0, weights
+        if not weights.any():
+            later = opens > times[0]
+            next_open = np.argmin(np.where(later, opens, math.inf)) if later.any() else np.argmax(closes)
+            return np.full(count, next_open, dtype=np.int64)
+        shares = weights / weights.sum()
+        if self._router != Router.ROUND_ROBIN:
             return self._rng.choice(len(shares), count, p=shares).astype(np.int64)
         # The k-th turn of a segment is due at (k + 1/2) / share; turns come in the order in which they are due.
-        own = np.ceil(shares * count).astype(np.int64) + 2
+        own = np.where(shares > 0, np.ceil(shares * count).astype(np.int64) + 2, 0)
         segments = np.repeat(np.arange(len(shares)), own)
         turns = np.concatenate([first + np.arange(more) for first, more in zip(self._turns, own, strict=True)])
         due = (turns + 0.5) / shares[segments]
@@ -149,3 +190,8 @@ class ServedRequests:
             return self._rng.standard_exponential(size)
         sigma = math.sqrt(math.log1p(self._spread**2))
         return self._rng.lognormal(-(sigma**2) / 2, sigma, size)
+
+
+def _open_batches(worker: Worker) -> int:
+    """Return how many batches of a segment are not answered at a time, if their times do not vary."""
+    return min(worker.processes * (1 + math.ceil(max(worker.answer) / min(worker.busy))), _MOST_OPEN)

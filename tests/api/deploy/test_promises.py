@@ -20,8 +20,8 @@ from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.simulation.serving import capacity
-from mig_opt.simulation.serving.capacity import Promise
-from mig_opt.simulation.serving.requests import Batching, simulate_requests
+from mig_opt.simulation.serving.capacity import SERVERS, Promise, held_rate, pool_capacity
+from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
 from mig_opt.validation import validate_deployment
 
 POINTS = tuple(Point(size, 8, 1, 100.0 * size, 0.08 / size) for size in (1, 2, 4))
@@ -189,3 +189,45 @@ def test_the_scenarios_keep_their_promise_on_other_seeds(name, kind):
     for seed in (11, 12):
         held_out = simulate_requests(scenario, found.deployment, arrivals=kind, seconds=60, seed=seed)
         assert all(service.late_share_interval[0] <= 0.01 for service in held_out.services)
+
+
+def worst_at(server: str, deployment: Deployment, demand: Demand) -> float:
+    router, separate = SERVERS[server]
+    batching = Batching(separate=separate)
+    return simulate_requests(demand, deployment, router=router, batching=batching, seconds=600, seed=5).worst.late_share
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_promise_says_for_which_servers_it_is(server):
+    router, separate = SERVERS[server]
+    found = deploy_with_promise(load("parvagpu-s1"), Promise(0.99, router=router, batching=Batching(separate=separate)))
+    assert found.promise.server == server
+    assert ("server", server) in found.facts()
+    assert worst_at(server, found.deployment, load("parvagpu-s1")) <= 0.01
+
+
+@pytest.mark.deep
+def test_a_promise_for_one_queue_is_broken_by_servers_with_a_queue_for_each_process():
+    demand = load("parvagpu-s5")
+    shared = deploy_with_promise(demand, 0.99)
+    assert worst_at("separate", shared.deployment, demand) > 0.02
+    separate = Promise(0.99, router=SERVERS["separate"][0], batching=Batching(separate=True))
+    found = deploy_with_promise(demand, separate, "parvagpu")
+    assert worst_at("separate", found.deployment, demand) <= 0.01
+
+
+def test_an_overhead_and_a_delay_count_in_seconds_whatever_the_slo():
+    """Capacities are found with times in SLOs."""
+    point = Point(1, 4, 1, 40.0, 0.1)
+    for slo in (0.25, 25.0):
+        batching = Batching(delay=0.02, overhead=0.1)
+        held = pool_capacity(point, slo, 1, Promise(0.9, batching=batching))
+        late = held_rate([worker_at(point, slo, batching)], slo, Promise(0.9, batching=batching))
+        assert held == pytest.approx(late, rel=0.02)
+    # What is added to each answer takes room: with all of the SLO there is none.
+    plenty, little = (
+        pool_capacity(point, 0.25, 1, Promise(0.9, batching=Batching(delay=0.02, overhead=overhead)))
+        for overhead in (0.0, 0.1)
+    )
+    assert plenty > 1.2 * little > 0
+    assert pool_capacity(point, 0.25, 1, Promise(0.9, batching=Batching(overhead=0.15001))) == 0

@@ -15,7 +15,7 @@ from request_events import batches_of
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.simulation.serving.outcome import latencies_of
 from mig_opt.simulation.serving.queues import BATCHES, BINS_PER_UNIT, LATE_REQUESTS, LEAST_LATENCY, REQUESTS
-from mig_opt.simulation.serving.service import ServedRequests, Worker
+from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
 
 
 def alike(batch: int, processes: int, seconds: float, wait: float) -> Worker:
@@ -27,7 +27,8 @@ def workers(draw: st.DrawFn) -> Worker:
     batch = draw(st.integers(1, 4))
     busy = tuple(draw(st.integers(1, 8)) / 4 for _ in range(batch))
     answer = tuple(seconds + draw(st.integers(0, 2)) / 4 for seconds in busy)
-    return Worker(batch, draw(st.integers(1, 3)), busy, answer, draw(st.integers(0, 6)) / 4)
+    preferred = tuple(sorted(draw(st.sets(st.integers(1, batch - 1))))) if batch > 1 else ()
+    return Worker(batch, draw(st.integers(1, 3)), busy, answer, draw(st.integers(0, 6)) / 4, preferred)
 
 
 @given(
@@ -35,11 +36,12 @@ def workers(draw: st.DrawFn) -> Worker:
     st.lists(st.integers(0, 40).map(lambda n: n / 4), min_size=1, max_size=60).map(sorted),
     st.integers(1, 8).map(lambda n: n / 2),
     st.integers(1, 7),
+    st.sampled_from([Router.LEAST_WORK, Router.LEAST_CONNECTIONS]),
 )
-def test_the_loop_does_what_the_events_do(segments, arrivals, slo, chunk):
-    served = ServedRequests(segments, slo, (0.0, 20.0), rng=np.random.default_rng(0))
+def test_the_loop_does_what_the_events_do(segments, arrivals, slo, chunk, router):
+    served = ServedRequests(segments, slo, (0.0, 20.0), rng=np.random.default_rng(0), router=router)
     served.run(np.array(arrivals[at : at + chunk]) for at in range(0, len(arrivals), chunk))
-    expected = batches_of(segments, arrivals)
+    expected = batches_of(segments, arrivals, router)
     # No request is lost, and none is served twice.
     assert sorted(index for batch in expected for index in batch.requests) == list(range(len(arrivals)))
     # No process has two batches at a time, and no batch is too large.

@@ -12,16 +12,22 @@ from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
 from mig_opt.serving.arrivals import Arrivals
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.serving.rates import RateTable
 from mig_opt.simulation.serving.outcome import late_interval
 from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
+from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
 
 CHAT = Segment("chat", 0, "1g.10gb", 0, 4, 2, 80.0, 0.1)
 DEPLOYMENT = Deployment(("A100-80GB",), (CHAT, dataclasses.replace(CHAT, start=1)))
 DEMAND = Demand((Service("chat", 0.4, 100.0),), (flat_table("chat", A100, {1: 80.0}),), (GpuPool(A100),))
+
+
+def at_rate(rate: float) -> Demand:
+    return DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=rate),))
 
 
 def test_requests_add_up():
@@ -40,16 +46,18 @@ def test_requests_add_up():
 @settings(max_examples=25)
 @given(
     st.sampled_from(["even", "poisson", "bursty"]),
-    st.sampled_from(["least-work", "round-robin", "random"]),
+    st.sampled_from([*Router]),
     st.floats(0, 1),
     st.booleans(),
     st.sampled_from([0.0, 0.2]),
+    st.sampled_from([(), (2,), (1, 3)]),
+    st.booleans(),
     st.floats(1, 300),
 )
-def test_none_is_lost_whatever_the_settings(kind, router, patience, partial, spread, rate):
+def test_none_is_lost_whatever_the_settings(kind, router, patience, partial, spread, preferred, separate, rate):
     demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=rate),))
     arrivals = Arrivals(kind)
-    batching = Batching(patience, partial, spread)
+    batching = Batching(patience, partial, spread, preferred=preferred, separate=separate)
     found = simulate_requests(
         demand, DEPLOYMENT, arrivals=arrivals, router=router, batching=batching, seconds=10, warm_up=0
     )
@@ -113,7 +121,10 @@ def test_deployments_without_figures_or_segments_are_refused():
     assert [problem.path for problem in caught.value.problems] == ["services[0]", "segments[0].throughput"]
 
 
-@pytest.mark.parametrize("figures", [{"patience": 1.5}, {"spread": -1.0}, {"spread": 11.0}])
+WRONG_FIGURES = [{"patience": 1.5}, {"spread": -1.0}, {"spread": 11.0}, {"delay": -1.0}, {"overhead": -1.0}]
+
+
+@pytest.mark.parametrize("figures", [*WRONG_FIGURES, {"preferred": (0,)}, {"delay": float("inf")}])
 def test_wrong_batching_is_refused(figures):
     with pytest.raises(InputError):
         Batching(**figures)
@@ -130,3 +141,99 @@ def test_a_table_is_used_for_partial_batches():
         for partial in (False, True)
     )
     assert part.mean_s < 0.8 * full.mean_s
+
+
+def one_by_one(batching: Batching, *moments: float) -> list[float]:
+    """Latencies of requests at one segment, in the order of their moments."""
+    one = DEPLOYMENT.replace(segments=[CHAT])
+    latencies = []
+    for count in range(1, len(moments) + 1):
+        arrivals = Arrivals(recorded={"chat": moments[:count]})
+        found = simulate_requests(
+            DEMAND, one, arrivals=arrivals, batching=batching, warm_up=0, seconds=moments[count - 1]
+        )
+        latencies.append(found.services[0].mean_s * found.requests)
+    return [pytest.approx(after - before) for before, after in zip([0.0, *latencies], latencies, strict=False)]
+
+
+def test_a_delay_preferred_sizes_and_an_overhead():
+    # Batches of 4 take 0.1 s. One request alone waits for the delay, two are enough if two are preferred.
+    delayed = Batching(delay=0.05)
+    assert one_by_one(delayed, 1.0) == [0.15]
+    assert one_by_one(delayed, 1.0, 1.01) == [0.15, 0.14]
+    assert one_by_one(dataclasses.replace(delayed, preferred=(2,)), 1.0, 1.01) == [0.15, 0.11 + 0.1 - 0.15]
+    assert one_by_one(dataclasses.replace(delayed, overhead=0.02), 1.0) == [0.17]
+
+
+def test_processes_that_have_a_queue_each_fill_a_batch_later():
+    # Each second request goes to the other process, so that a batch of 4 is there after 7 requests, not 4.
+    moments = [1 + 0.01 * at for at in range(8)]
+    shared, separate = (
+        simulate_requests(
+            DEMAND,
+            DEPLOYMENT.replace(segments=[CHAT]),
+            arrivals=Arrivals(recorded={"chat": tuple(moments)}),
+            router="least-connections",
+            batching=Batching(delay=1.0, separate=each),
+            warm_up=0,
+        )
+        for each in (False, True)
+    )
+    assert shared.services[0].mean_s == pytest.approx(0.1 + 0.015)
+    assert separate.services[0].mean_s == pytest.approx(0.1 + 0.03)
+    assert str(separate.facts()[1][1]) == "least-connections, to each process by itself"
+    assert separate.segments[0].requests == 8
+
+
+@pytest.mark.parametrize(("router", "share"), [("round-robin", 3.0), ("random", 3.0), ("uniform", 1.0)])
+def test_routers_share_requests_by_throughput_or_equally(router, share):
+    fast = dataclasses.replace(CHAT, start=1, throughput=240.0, latency=1 / 30)
+    busy = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=150.0),))
+    found = simulate_requests(busy, DEPLOYMENT.replace(segments=[CHAT, fast]), router=router, seconds=200)
+    assert found.segments[1].requests / found.segments[0].requests == pytest.approx(share, rel=0.1)
+
+
+def test_idle_segments_take_turns():
+    """As servers of HAProxy do; else the first one would get all."""
+    rare = Arrivals(recorded={"chat": tuple(float(at) for at in range(1, 11))})
+    found = simulate_requests(DEMAND, DEPLOYMENT, arrivals=rare, router="least-connections", warm_up=0)
+    assert [segment.requests for segment in found.segments] == [5, 5]
+
+
+NEW = dataclasses.replace(CHAT, start=2)
+STEPS = (
+    ChangeStep("create", 0, "1g.10gb", 2, 0.0, 3.0, begins=NEW),
+    ChangeStep("destroy", 0, "1g.10gb", 0, 3.0, 4.0, ends=CHAT),
+)
+CHANGE = ChangePlan(("A100-80GB",), (), STEPS, (), 4.0)
+
+
+@pytest.mark.parametrize("router", [*Router])
+def test_in_a_change_segments_start_up_and_drain(router):
+    evenly = {"arrivals": "even", "seconds": 20.0, "warm_up": 10.0, "router": router}
+    found = simulate_requests(at_rate(60.0), CHANGE, start_up=2.0, **evenly)
+    # The new one serves after 3 s and its start, when the old one is drained.
+    assert [segment.start for segment in found.segments] == [2, 0]
+    assert [segment.requests for segment in found.segments] == pytest.approx([900, 300], abs=2)
+    assert found.requests == 1200
+    # The last requests of the old one wait for their batch as long as they may: they are answered, not lost.
+    assert found.late == 0
+
+
+def test_without_a_segment_requests_wait_for_the_next_one():
+    backwards = dataclasses.replace(CHANGE, steps=(STEPS[1], STEPS[0]))
+    found = simulate_requests(at_rate(5.0), backwards, arrivals="even", seconds=20.0, warm_up=10.0, start_up=2.0)
+    # From 0 to 0.4 (drained) + 1 (destroyed) + 3 (created) + 2 s (start).
+    assert found.services[0].longest_s == pytest.approx(6.4, abs=0.2)
+    assert found.late == pytest.approx(5 * 6.1, abs=2)
+    assert found.requests == 100
+
+
+def test_round_robin_goes_on_evenly_when_a_segment_joins():
+    worker = Worker(1, 1, (0.001,), (0.001,), 0.0)
+    rng = np.random.default_rng(0)
+    served = ServedRequests(
+        [worker] * 2, 1.0, (0.0, 30.0), router=Router.ROUND_ROBIN, rng=rng, times=[(0.0, 99.0), (20.0, 99.0)]
+    )
+    served.run([np.arange(3000) / 100])
+    assert served.counted.batches[:, 1].tolist() == [2500, 500]
