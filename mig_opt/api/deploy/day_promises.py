@@ -16,7 +16,7 @@ from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.days import day_method, deploy_day
 from mig_opt.api.deploy.deployment import check_size, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import refusal
+from mig_opt.api.deploy.unkept import refusal, unpromised
 from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import run_options
@@ -117,7 +117,12 @@ def deploy_day_with_promise(
     ((2, 3), True)
     """
     given = demand, rates, margin, creation_price, interruption_price
-    problems = [*problems_of(Day, *given), *problems_of(as_promise, promise), *wrong_flag("lookahead", lookahead)]
+    problems = [
+        *problems_of(Day, *given),
+        *problems_of(as_promise, promise),
+        *wrong_flag("lookahead", lookahead),
+        *unpromised(given[0]),
+    ]
     options = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, seed=seed)
     day, promise, chosen = Day(*given), as_promise(promise), day_method(method, lookahead=lookahead)
     control = Control[DayPlan](options, judge=lambda plan: (day.cost(plan),))

@@ -17,7 +17,7 @@ from typing import Any
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many, wrong_deployments
 from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import refusal
+from mig_opt.api.deploy.unkept import refusal, unpromised
 from mig_opt.errors import InputError, problems_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunOptions, run_options
@@ -142,7 +142,12 @@ def deploy_with_promise(
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """
-    problems = [*wrong_demand(demand), *problems_of(as_promise, promise), *wrong_deployments(running=running)]
+    problems = [
+        *wrong_demand(demand),
+        *problems_of(as_promise, promise),
+        *wrong_deployments(running=running),
+        *unpromised(demand),
+    ]
     try:
         incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
     except InputError as error:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from mig_opt.api.deploy.capacities import rounded_up, usable
 from mig_opt.api.deploy.deployment import why_unservable
+from mig_opt.errors import Problem
 from mig_opt.gpu.model import Profile
 from mig_opt.serving.demand import Demand, Service, measured_points
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
+from mig_opt.simulation.serving.continuous import is_continuous
 from mig_opt.simulation.serving.requests import Batching, worker_at
 
 _DOUBLED, _HALVED = 10, 6
@@ -38,6 +41,19 @@ of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an S
         if ways and not any(_kept(point, service.slo, promise) for _, point in ways):
             lines.append(_line(demand, service, promise, ways))
     return lines
+
+
+def unpromised(demand: object) -> Iterator[Problem]:
+    """Yield a problem for each service to which no promise is searched: capacities are those of whole batches."""
+    if not isinstance(demand, Demand):
+        return
+    for index, service in enumerate(demand.services):
+        if is_continuous(demand, service) or len(service.slos) > 1:
+            message = (
+                f"no promise is searched for {service.name!r}, which is batched continuously or has SLOs on tokens; "
+                "deploy without one, and let serve --promise simulate the deployment"
+            )
+            yield Problem(f"services[{index}]", message)
 
 
 def refusal(demand: Demand, promise: Promise, method: str) -> tuple[bool, str] | None:

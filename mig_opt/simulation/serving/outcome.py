@@ -12,6 +12,7 @@ from mig_opt.method.report import Facts
 from mig_opt.method.result import card
 from mig_opt.method.shown import Shown
 from mig_opt.serving.deployment import Segment
+from mig_opt.simulation.serving.continuous import ContinuousRequests
 from mig_opt.simulation.serving.queues import (
     BATCHES,
     BINS_PER_UNIT,
@@ -22,6 +23,8 @@ from mig_opt.simulation.serving.queues import (
     Whole,
 )
 from mig_opt.simulation.serving.service import ServedRequests
+
+Served = ServedRequests | ContinuousRequests
 
 _DEVIATIONS = {50: 2.01, 25: 2.06, 10: 2.26, 5: 2.78}
 """Half of a 95 % interval of a mean, in its standard deviations, by the number of values (Student's distribution)."""
@@ -192,7 +195,7 @@ class RequestSimulation(Shown):
         return card([*self.facts(), ("worst", f"{self.worst.name}: {self.worst.lateness}")])
 
 
-def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:
+def latencies_of(name: str, slo: float, served: Served) -> ServiceLatencies:
     """Return what was counted about the requests of one service."""
     counted = served.counted
     batches, requests, late_batches, slow_batches, late = (int(total) for total in counted.batches.sum(axis=0))
@@ -266,7 +269,7 @@ def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, 
     return (max(centre - width, 0.0) if late else 0.0), min(centre + width, 1.0)
 
 
-def load_of(segment: Segment, own: slice, served: ServedRequests, seconds: float) -> SegmentLoad:
+def load_of(segment: Segment, own: slice, served: Served, seconds: float) -> SegmentLoad:
     """Return what was counted about a segment, whose servers have these indices in its service."""
     counts, busy = served.counted.batches[own].sum(axis=0), float(served.counted.busy_seconds[own].sum())
     requests, batches = int(counts[REQUESTS]), int(counts[BATCHES])

@@ -6,9 +6,9 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import wrong_services
+from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousSegment, is_continuous
 from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
 from mig_opt.simulation.serving.service import ALWAYS, Router, ServedRequests, Worker
 
@@ -100,7 +101,8 @@ def simulate_requests(
     Each segment has a queue for its processes, or each process one. A batch begins when a process is free and the batch
     is full, or its oldest request cannot wait any longer. A full batch occupies a process for as long as the throughput
     of the segment says (batch size x processes / throughput), and is answered after this time or the latency of the
-    segment, whichever is longer: latencies of profiles are rounded.
+    segment, whichever is longer: latencies of profiles are rounded. Models whose profiles say so are batched
+    continuously (:mod:`mig_opt.simulation.serving.continuous`), and a request is late if it breaks any of its SLOs.
 
     Parameters
     ----------
@@ -172,19 +174,27 @@ def simulate_requests(
     services, loads = [], {}
     for service, seed_of in zip(demand.services, np.random.SeedSequence(seed).spawn(len(demand.services)), strict=True):
         rng = np.random.default_rng(seed_of)
-        groups = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
-        windows = [
-            times.get(segment, ALWAYS) for segment, group in zip(own[service.name], groups, strict=True) for _ in group
-        ]
-        served = ServedRequests(
-            list(itertools.chain(*groups)),
-            service.slo,
-            (before, before + counted),
-            router=Router(router),
-            spread=settings.spread,
-            rng=rng,
-            times=windows,
-        )
+        window = before, before + counted
+        how: Any = {"router": Router(router), "spread": settings.spread, "rng": rng}
+        served: ServedRequests | ContinuousRequests
+        if is_continuous(demand, service):
+            flights = [
+                ContinuousSegment(
+                    demand, service, plan, segment, times=times.get(segment, ALWAYS), overhead=settings.overhead
+                )
+                for segment in own[service.name]
+            ]
+            groups: list[Sequence[object]] = [[one] for one in flights]
+            served = ContinuousRequests(flights, service, window, **how)
+        else:
+            workers = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
+            groups = [*workers]
+            windows = [
+                times.get(segment, ALWAYS)
+                for segment, group in zip(own[service.name], groups, strict=True)
+                for _ in group
+            ]
+            served = ServedRequests(list(itertools.chain(*workers)), service.slo, window, **how, times=windows)
         served.run(arrivals.stream(service.name, service.rate, before + counted, rng))
         services.append(latencies_of(service.name, service.slo, served))
         first = 0

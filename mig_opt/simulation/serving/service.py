@@ -11,7 +11,7 @@ import numpy as np
 
 from mig_opt.simulation.serving.queues import BINS, LATE, Counted, Floats, Segments, Whole, serve
 
-_BLOCKS = 50
+BLOCKS = 50
 """Parts of the counted time, which tell how much late requests come together."""
 _FIRST_ROOM = 1024
 _FACTORS = 4096
@@ -115,7 +115,7 @@ class ServedRequests:
             batches=np.zeros((count, 5), dtype=np.int64),
             busy_seconds=np.zeros(count),
             histogram=np.zeros(BINS if quantiles else 0, dtype=np.int64),
-            blocks=np.zeros((_BLOCKS, 3)),
+            blocks=np.zeros((BLOCKS, 3)),
             totals=np.array([0.0, 0.0, math.inf, 0.0]),
         )
 
