@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import lzma
 import re
 import sys
 import textwrap
@@ -130,12 +131,22 @@ def foreign_rows(count: int) -> list[str]:
 
 
 class Kept:
-    """Figures of a benchmark by their keys, a line of JSON each: what is known is not measured again."""
+    """Figures of a benchmark by their keys, a line of JSON each: what is known is not measured again.
+
+    Lines of a compressed file beside it, which :meth:`pack` writes, count as well.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self.known: dict[str, Any] = dict(map(json.loads, lines))
+        self._path, self._packed = path, path.with_name(f"{path.name}.xz")
+        lines = lzma.decompress(self._packed.read_bytes()).decode("utf-8") if self._packed.exists() else ""
+        lines += path.read_text(encoding="utf-8") if path.exists() else ""
+        self.known: dict[str, Any] = dict(map(json.loads, lines.splitlines()))
+
+    def pack(self) -> None:
+        """Move all lines to the compressed file."""
+        lines = "".join(f"{json.dumps(row)}\n" for row in self.known.items())
+        self._packed.write_bytes(lzma.compress(lines.encode("utf-8"), preset=9))
+        self._path.unlink(missing_ok=True)
 
     def get(self, key: str, measure: Callable[[], T]) -> T:
         """Return the figures of a key; when this returns they are in the file."""

@@ -35,6 +35,7 @@ _PAUSE_GAPS = 2.0  # multiple of the longest gap between arrivals after which pl
 _UNEXPECTED_SHARE = 0.02  # share by which a run has to be longer or shorter than expected to be a reason to plan anew
 _MIN_ALARM_S = 1e-3  # least seconds from one look at a run that should have ended to the next
 _MAX_LISTED = 8000  # jobs x GPUs up to which all that wait are looked at, to find out which are planned first
+_FURTHER_SHARE = 0.5  # share of the jobs that have come so far that are expected to come yet, while jobs arrive
 _HYSTERESIS = 0.002  # share by which a simple scheduler has to be better than the plan to be followed
 _WINDOW = -1  # tag of the wake-up at the end of a window; other tags are jobs that should have ended
 
@@ -143,7 +144,7 @@ class Planner(ConfigurablePolicy):
         fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, self.goal == "slowdown")
         self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
-        self._further = 0.0
+        self._arrived_area = 0.0
         self._job_seconds, self._in_system, self._counted_until = 0.0, 0, cluster.trace.jobs[0].arrival
         self._listed = max(self.most, _MAX_LISTED // min(cluster.trace.gpus, _MAX_GPUS))
         # Then jobs have declared times, and may run for longer.
@@ -165,7 +166,7 @@ class Planner(ConfigurablePolicy):
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
         if cluster.trace.jobs[job].arrival > self._first_arrival:
             self._later_arrivals += 1
-            self._further += self._chooser.area(cluster, job)
+            self._arrived_area += self._chooser.area(cluster, job)
         if self._backfilling is not None:
             self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
@@ -260,7 +261,7 @@ class Planner(ConfigurablePolicy):
         for the makespan alone. It does not know of urgent jobs.
         """
         known = self.goal == "makespan" or self._arrivals_over(cluster.now)
-        if not known or any(waiting.urgent for waiting in choice.jobs):
+        if self._uncertain or not known or any(waiting.urgent for waiting in choice.jobs):
             return False
         best, value = self._rollouts.best(cluster, choice.jobs, objective)
         if value >= value_of(CarriedOut(self._plan), cluster, choice.jobs, objective) * (1 - _HYSTERESIS):
@@ -281,7 +282,7 @@ class Planner(ConfigurablePolicy):
         if follows != self._follows:
             self._follows, self._plan = follows, Plan(cluster)
         if follows:
-            self._backfilling.serve(cluster)
+            self._backfilling.serve(cluster, self._further(cluster), draining=not self._later_arrivals)
         return follows
 
     def _coming(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Coming:
@@ -291,7 +292,11 @@ class Planner(ConfigurablePolicy):
         horizon = max(float(free.mean()) + choice.work, float(free.max()), choice.longest)
         over = self._arrivals_over(cluster.now)
         arrivals = 0.0 if over else self._expected_arrivals(problem)
-        return Coming(horizon, arrivals, 0.0 if over else self._further, choice.waiting - len(problem.jobs))
+        return Coming(horizon, arrivals, self._further(cluster), choice.waiting - len(problem.jobs))
+
+    def _further(self, cluster: Cluster) -> float:
+        """Return for how many seconds jobs that are to come are expected to keep the whole fleet busy."""
+        return 0.0 if self._arrivals_over(cluster.now) else _FURTHER_SHARE * self._arrived_area
 
     def _stakes(self, cluster: Cluster) -> Stakes:
         """Return what ends are worth by the goal.

@@ -24,9 +24,14 @@ _LONG_SHARE = 0.25  # share of the jobs for which those that are longest are tak
 # Standard deviation of the logarithms of run times from which on plans that only choose an order are of no use.
 _MAX_LOG_ERROR = 0.3
 _EXACT_LOG_ERROR = 0.02  # the same, up to which one time for all jobs is believed
+# Multiple of the speed that a larger instance has to have at least, and of the area that it may take, so that to choose
+# sizes is a gain even where times are hardly known.
+_GAINFUL_SPEEDUP, _GAINFUL_AREA = 2.0, 1.25
+_MIN_RELIABILITY = 0.33  # reliability of declared times below which jobs go in the order of arrival
 _MIN_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
-# A job goes first if it is longer than this multiple of the seconds that all known work takes the whole fleet.
-_PRESSING_MULTIPLE = 1.5
+# A job goes first if it is longer than this multiple of the seconds that all known work takes the whole fleet: earlier
+# than just in time, since that may be wrong.
+_PRESSING_MULTIPLE = 0.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,16 @@ class JobChooser:
         """Return for how many seconds a job keeps the whole fleet busy, at the least."""
         return self._of(cluster, job).area
 
+    def gains_by_size(self, cluster: Cluster, job: int) -> bool:
+        """Return True if a job is much faster on some larger instance, and takes hardly more of the fleet there."""
+        trace, geometry = cluster.trace, cluster.geometry
+        known = self._of(cluster, job)
+        return any(
+            known.modes[0][1] >= _GAINFUL_SPEEDUP * seconds
+            and area(trace, geometry.profiles[profile], seconds) <= _GAINFUL_AREA * known.area
+            for profile, seconds in known.modes[1:]
+        )
+
     def choose(self, cluster: Cluster, most: int) -> Choice:
         """Return the jobs that wait, ``most`` at most: urgent ones, the shortest, and some of the longest."""
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
@@ -105,7 +120,7 @@ class JobChooser:
             links += known.link
             choice.longest = max(choice.longest, known.shortest)
             arrival, shortest = jobs[job].arrival, known.shortest
-            limit = arrival + max(fairness.overtaken_s, fairness.overtaken_runs * known.declared)
+            limit = arrival + max(fairness.overtaken_s, fairness.overtaken_runs * max(known.shortest, known.declared))
             if limit <= now:
                 urgent.append((limit, job))
                 continue
@@ -186,21 +201,21 @@ class Backfilling:
         one_time = len(self._declared) > len(set(self._declared.values())) == 1
         if one_time and self._alike and self._arrived >= _MIN_ALIKE_JOBS:
             return error is not None and error <= _EXACT_LOG_ERROR
-        if error is None or error <= _MAX_LOG_ERROR:
+        if error is not None and error <= _MAX_LOG_ERROR:
             return True
-        return not self._alike and any(
-            jobs[job].profile is None and len(set(jobs[job].times.values())) > 1 for job in cluster.waiting
-        )
+        return not self._alike and any(self._chooser.gains_by_size(cluster, job) for job in cluster.waiting)
 
-    def serve(self, cluster: Cluster) -> None:
-        """Start the jobs for which there is room on their smallest size: long ones if they press, then by length.
+    def serve(self, cluster: Cluster, further: float, *, draining: bool) -> None:
+        """Start the jobs for which there is room on their smallest size: long ones if they press, then short ones.
 
-        None overtakes an urgent one.
+        ``further`` is for how many seconds jobs that are to come are expected to keep the whole fleet busy. Where all
+        came at once (``draining``), those that take least of the fleet go before short ones; else the others might
+        have no turn. None overtakes an urgent one.
         """
         choice = self._chooser.choose(cluster, len(cluster.waiting))
-        pressing = _PRESSING_MULTIPLE * (choice.work + self._work_that_runs(cluster))
+        pressing = _PRESSING_MULTIPLE * (choice.work + self._work_that_runs(cluster) + further)
         refused: set[int] = set()
-        for waiting in sorted(choice.jobs, key=lambda own: 0 if own.urgent else 1 if own.shortest > pressing else 2):
+        for waiting in sorted(choice.jobs, key=lambda own: self._turn(cluster, own, pressing, draining)):
             profile = waiting.modes[0][0]
             gpu = None if profile in refused else self._ranking.best(profile)
             if gpu is not None:
@@ -209,6 +224,17 @@ class Backfilling:
                 return
             else:
                 refused.add(profile)
+
+    def _turn(self, cluster: Cluster, waiting: WaitingJob, pressing: float, draining: bool) -> tuple[int, float]:
+        """Return the turn of a job; those with equal ones keep their order, which is by length."""
+        if waiting.urgent:
+            return 0, 0.0
+        reliable = self._calibration.reliability >= _MIN_RELIABILITY
+        if not draining and not reliable:
+            return 2, waiting.job
+        if waiting.shortest > pressing and reliable and self._calibration.error is not None:
+            return 1, 0.0
+        return 2, self._chooser.area(cluster, waiting.job) / waiting.weight if draining else 0.0
 
     def repair(self, cluster: Cluster, gpu: int) -> bool:
         """Migrate jobs after the end of a run on a GPU, if that helps; return True if any migrated."""
