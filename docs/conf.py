@@ -44,6 +44,7 @@ html_theme = "furo"
 html_title = f"mig_opt {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["sortable.js"]
 html_show_copyright = False
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True

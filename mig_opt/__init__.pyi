@@ -87,6 +87,7 @@ from .simulation.serving.requests import Batching as Batching
 from .simulation.serving.requests import simulate_requests as simulate_requests
 from .studies import compare as compare
 from .studies import run_study as run_study
+from .studies.scores import score as score
 from .verbs.files import export as export
 from .verbs.files import import_from as import_from
 from .verbs.files import read as read

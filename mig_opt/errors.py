@@ -133,11 +133,16 @@ def problems_of(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) ->
     return ()
 
 
+_LISTED = 20
+"""Names that are listed where there are more than twice as many."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a phrase that offers the known names closest to ``name``, or lists them all."""
+    """Return a phrase that offers the known names closest to ``name``, or lists them, unless they are too many."""
     known = list(known)
     folded = {entry.casefold(): entry for entry in reversed(known)}
     close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(folded[entry] for entry in close) + "?"
-    return "known: " + ", ".join(known)
+    more = [f"and {len(known) - _LISTED} more"] if len(known) > 2 * _LISTED else []
+    return "known: " + ", ".join(known[:_LISTED] + more if more else known)

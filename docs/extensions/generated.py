@@ -18,6 +18,7 @@ import commands
 import drawings
 import figures
 import formats
+import library
 from pygments.lexers.special import TextLexer
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ GENERATED: dict[str, Callable[..., str]] = {
     "codes": api.codes,
     "commands": commands.commands,
     "formats": formats.formats,
+    "gaps": library.gaps,
     "gpus": drawings.catalogue_of_gpus,
+    "instances": library.table,
     "placements": drawings.placements,
     "readme": _readme,
 }

@@ -91,7 +91,7 @@ def demands(incomplete: str) -> list[str]:
 def _instances_and_files(incomplete: str, kind: InstanceKind) -> list[str]:
     from mig_opt.instances.bundled import instance_names
 
-    return [*_beginning(incomplete, instance_names(kind)), *_files(incomplete)]
+    return [*_beginning(incomplete, instance_names(kind, drawn=True)), *_files(incomplete)]
 
 
 def methods_of_command(ctx: Context, incomplete: str) -> list[str]:

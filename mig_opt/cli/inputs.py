@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,9 +33,11 @@ STANDARD_INPUT = "-"
 _PIPED = "standard input"
 """The name of what comes from there."""
 
-_INSTANCES = {
+_INSTANCES: Mapping[InstanceKind, tuple[str, str, str]] = {
     "batch": ("a batch of tasks", "solve", "instance"),
     "demand": ("a demand of services", "deploy", "demand"),
+    "trace": ("a trace of jobs", "simulate", "trace"),
+    "state": ("the state of a fleet", "defragment", "state"),
 }
 """For each kind of bundled instance: the words for it, its command, and the word in messages about unknown ones."""
 
@@ -75,14 +78,16 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
 
     if os.access(name, os.F_OK):
         return False
-    if name in instance_names(kind):
+    if name in instance_names(kind, drawn=True):
         return True
-    other: InstanceKind = "demand" if kind == "batch" else "batch"
-    (wanted, _, word), (actual, command, _) = _INSTANCES[kind], _INSTANCES[other]
-    if name in instance_names(other):
-        refuse("", f"is {actual}, not {wanted}; its command is: mig-opt {command} {name}", name)
+    wanted, _, word = _INSTANCES[kind]
+    known = instance_names(kind, drawn=True)
+    for other, (actual, command, _) in _INSTANCES.items():
+        names = instance_names(other, drawn=True)
+        if name in names:
+            refuse("", f"is {actual}, not {wanted}; its command is: mig-opt {command} {name}", name)
+        known += names
     if name == Path(name).stem and name != STANDARD_INPUT:
-        known = (*instance_names(kind), *instance_names(other))
         refuse("", f"no such file, and no bundled {word} of that name; {nearest(name, known)}", name)
     return False
 
@@ -203,10 +208,17 @@ def load_state(name: str, gpu: str | None = None, gpus: int | None = None) -> Fl
 
 
 def _load_for_fleet(kind: FileKind[T], name: str, gpu: str | None, gpus: int | None) -> T:
-    """Return what a file or standard input holds, for other GPUs if they are given."""
+    """Return what a file, standard input or a bundled instance holds, for other GPUs if they are given."""
+    from mig_opt.instances.bundled import load
+
     _check_gpus(gpu, gpus)
     if name == STANDARD_INPUT:
         return kind.from_json(piped(name) or b"", gpu=gpu, gpus=gpus, name=_PIPED, source=_PIPED)
+    if is_bundled(name, "trace" if kind.name == "trace" else "state"):
+        bundled: T = load(name)
+        if gpu is None and gpus is None:
+            return bundled
+        return kind.from_json(kind.to_json(bundled), gpu=gpu, gpus=gpus, name=name, source=name)
     return kind.read(name, gpu=gpu, gpus=gpus)
 
 
@@ -226,12 +238,13 @@ def kind_of(name: str, document: bytes | None = None) -> str | None:
     """Return the kind of file that an argument names, None if that cannot be told."""
     from mig_opt.files.documents import read_text
     from mig_opt.files.recognition import document_kind
-    from mig_opt.instances.bundled import instance_names
+    from mig_opt.instances.bundled import FILE_KINDS, instance_names
 
     if document is not None:
         return document_kind(document)
     if not os.access(name, os.F_OK):
-        return "batch" if name in instance_names() else "services" if name in instance_names("demand") else None
+        found = (file for kind, file in FILE_KINDS.items() if name in instance_names(kind, drawn=True))
+        return next(found, None)
     try:
         return document_kind(read_text(name), table=is_table(name))
     except InputError:  # reported where the file is read

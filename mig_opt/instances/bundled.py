@@ -1,26 +1,40 @@
-"""The bundled instances: batches and demands with measured figures, and an index that says where each comes from."""
+"""The bundled instances: problems of every kind, measured or drawn, and an index that says all about each."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+import lzma
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.method.result import Status
+from mig_opt.files import KINDS
+from mig_opt.files.documents import read_bytes
+from mig_opt.method.registry import imported
+from mig_opt.method.result import Status, relative_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mig_opt.batch.batch import Batch
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.profile_table import ProfileTable
 
-InstanceKind = Literal["batch", "demand"]
-"""Tasks to be scheduled, or services to be deployed."""
+InstanceKind = Literal["batch", "demand", "trace", "state"]
+"""Tasks to be scheduled, services to be deployed, jobs that arrive over time, or a fleet to be defragmented."""
+
+Difficulty = Literal["1 s", "10 s", "10 min", "1 h", "closed", "open"]
+"""Class of an instance: the least limit within which our own methods have solved it; ``closed`` if others have,
+``open`` if nobody has."""
+
+Evidence = Literal["recomputed", "second proof", "claimed"]
+"""Evidence for a lower bound: it follows without any solver, another method has proved it and left a certificate that
+``check`` accepts, or there is nothing but the word of one method."""
 
 BatchName = Literal["rodinia-a30", "miso-a100-32", "miso-a100-100"]
 DemandName = Literal[
@@ -28,17 +42,28 @@ DemandName = Literal[
 ]
 """Names that tell a type checker what :func:`load` returns."""
 
-_DATA = resources.files("mig_opt.instances").joinpath("data")
+FILE_KINDS: Mapping[InstanceKind, str] = {"batch": "batch", "demand": "services", "trace": "trace", "state": "state"}
+"""The kind of file that holds an instance."""
+
+_GENERATORS = {
+    "batch": "mig_opt.instances.batch:generate_batch",
+    "demand": "mig_opt.instances.serving:generate_demand",
+    "trace": "mig_opt.instances.fleet.registry:generate_trace",
+    "state": "mig_opt.instances.fleet.states:generate_state",
+}
+"""The function that draws instances of a kind."""
+
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A makespan, a number of GPUs or a lower bound, and where it comes from.
+    """The value of a plan or a lower bound, and where it comes from.
 
     Attributes
     ----------
     value : float
-        Seconds, or GPUs.
+        In the unit of the goal: seconds, GPUs, jobs or migrations.
     method : str
         Name of the method that found it.
     found_by : str
@@ -49,6 +74,8 @@ class Finding:
         Versions of what ran, e.g. ``mig_opt 0.1.0, ortools 9.15.6755``.
     proof : str
         Why to believe it.
+    seconds : float or None
+        For how long it ran; None if that is not on record.
     """
 
     value: float
@@ -57,6 +84,7 @@ class Finding:
     date: str
     versions: str
     proof: str
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +94,8 @@ class BestKnown:
     Attributes
     ----------
     status : Status
-        ``OPTIMAL`` if a run proved the makespan optimal (within the resolution of its model) or the two values meet,
-        ``FEASIBLE`` if there is a makespan without such a proof, ``NO_SOLUTION`` if there is only a bound.
+        ``OPTIMAL`` if the two values meet, ``FEASIBLE`` if there is a makespan without such a proof, ``NO_SOLUTION`` if
+        there is only a bound.
     makespan, lower_bound : Finding or None
         The values; None where there is none.
     """
@@ -94,7 +122,7 @@ class FewestGpus:
     lower_bound: Finding | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InstanceInfo:
     """Facts about a bundled instance.
 
@@ -102,27 +130,49 @@ class InstanceInfo:
     ----------
     name : str
         What :func:`mig_opt.load` takes.
-    kind : {"batch", "demand"}
-        Whether it is a batch of tasks, for :func:`mig_opt.solve`, or a demand of services, for
-        :func:`mig_opt.deploy`.
+    kind : {"batch", "demand", "trace", "state"}
+        Whether it is a batch of tasks, a demand of services, a trace of jobs, or the state of a fleet.
     title : str
         One line.
     n : int
-        Number of tasks or services.
+        Number of tasks, services, jobs or instances.
     gpu : str
-        Name of the GPU that was measured, or of several.
+        Name of the GPU, or of several.
     source, url : str
-        Who measured, and where the figures were published; the URL is empty if there is none.
+        Who measured, and where the figures were published, or the function that draws them; the URL is empty if there
+        is none.
     licence : str
         Licence of the figures, with its copyright line.
     derivation : str
         How the figures were derived from what was published.
     notes : tuple of str
         Peculiarities of the data.
-    best_known : BestKnown or None
-        Of a batch, best makespan and lower bound so far; None if nobody has recorded any.
-    fewest_gpus : FewestGpus or None
-        Of a demand, fewest GPUs and lower bound so far; None if nobody has recorded any.
+    gpus : int or None
+        Number of GPUs; None if it is what is asked for.
+    goal : str
+        What is to be least, see :mod:`mig_opt.instances.goals`.
+    question : mapping
+        What belongs to the goal: for a state the profiles for which there is to be ``room``.
+    spec : mapping or None
+        Arguments of the function that draws the instance; None if it is a file.
+    sha256 : str
+        Digest of the instance, see :func:`content_digest`.
+    difficulty : str
+        Class, see :data:`Difficulty`; empty if nothing was tried yet.
+    tried_s : float
+        Seconds of the longest run so far.
+    machine : str
+        Where that was.
+    best, lower_bound : Finding or None
+        The best plan on record and the best lower bound.
+    evidence : str
+        For the lower bound, see :data:`Evidence`; empty if there is none.
+    certified : float or None
+        The greatest lower bound that follows without any solver.
+    plan_sha256, certificate_sha256 : str
+        Digests of the files of the plan and of the certificate; empty if there is none.
+    seal : str
+        Digest of all of the above.
     """
 
     name: str
@@ -134,46 +184,175 @@ class InstanceInfo:
     url: str
     licence: str
     derivation: str
-    notes: tuple[str, ...]
-    best_known: BestKnown | None = None
-    fewest_gpus: FewestGpus | None = None
+    notes: tuple[str, ...] = ()
+    gpus: int | None = None
+    goal: str = ""
+    question: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    spec: Mapping[str, Any] | None = field(default=None, hash=False)
+    sha256: str = ""
+    difficulty: str = ""
+    tried_s: float = 0.0
+    machine: str = ""
+    best: Finding | None = None
+    lower_bound: Finding | None = None
+    evidence: str = ""
+    certified: float | None = None
+    plan_sha256: str = ""
+    certificate_sha256: str = ""
+    seal: str = ""
+
+    @property
+    def solved(self) -> bool:
+        """True if value and bound on record meet, but for a millionth."""
+        return self.gap is not None and self.gap <= RESOLUTION
+
+    @property
+    def gap(self) -> float | None:
+        """``(best - lower bound) / best``; None where one is missing."""
+        if self.best is None or self.lower_bound is None:
+            return None
+        return relative_gap(self.best.value, self.lower_bound.value)
+
+    @property
+    def status(self) -> Status:
+        """``OPTIMAL`` if the two values meet, ``NO_SOLUTION`` if there is no plan."""
+        return Status.OPTIMAL if self.solved else Status.NO_SOLUTION if self.best is None else Status.FEASIBLE
+
+    @property
+    def best_known(self) -> BestKnown | None:
+        """Of a batch, best makespan and lower bound so far; None if nobody has recorded any."""
+        recorded = self.kind == "batch" and (self.best or self.lower_bound)
+        return BestKnown(self.status, self.best, self.lower_bound) if recorded else None
+
+    @property
+    def fewest_gpus(self) -> FewestGpus | None:
+        """Of a demand, fewest GPUs and lower bound so far; None if nobody has recorded any."""
+        recorded = self.goal == "gpus" and (self.best or self.lower_bound)
+        return FewestGpus(self.status, self.best, self.lower_bound) if recorded else None
+
+    def computed_seal(self) -> str:
+        """Return the digest that follows from the other attributes."""
+        return digest_of(json.dumps({**dataclasses.asdict(self), "seal": ""}, sort_keys=True))
 
 
-_Record = TypeVar("_Record", bound=BestKnown | FewestGpus)
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def recorded(kind: type[_Record], entry: Mapping[str, Any] | None) -> _Record | None:
-    """Return the best-known values in an entry of the index; None without an entry."""
-    if entry is None:
-        return None
-    findings = {key: value and Finding(**value) for key, value in entry.items() if key != "status"}
-    return kind(status=Status(entry["status"]), **findings)
+def content_digest(kind: InstanceKind, problem: Any) -> str:
+    """Return the SHA-256 of an instance: of its file, and of GPUs and costs of operations that it only names.
+
+    Examples
+    --------
+    >>> content_digest("batch", load("rodinia-a30"))[:12] == instance_info("rodinia-a30").sha256[:12]
+    True
+    """
+    models = [pool.gpu for pool in problem.pools] if kind == "demand" else getattr(problem, "kinds", [problem.gpu])
+    known = [
+        {
+            "profiles": [
+                [p.name, p.compute_slices, p.memory_slices, float(p.memory_gb), p.max_count, list(p.starts)]
+                for p in model.profiles
+            ],
+            "create": sorted(model.operation_costs.create.items()),
+            "destroy": sorted(model.operation_costs.destroy.items()),
+        }
+        for model in models
+    ]
+    return digest_of(file_text(kind, problem) + json.dumps(known))
+
+
+def file_text(kind: InstanceKind, problem: Any) -> str:
+    """Return the file of an instance."""
+    text: str = imported(KINDS[FILE_KINDS[kind]].place).to_json(problem)
+    return text
+
+
+class Library:
+    """Instances with best plans and bounds in a folder: ``index.json``, instances, ``plans`` and ``certificates``.
+
+    Examples
+    --------
+    >>> library = Library()
+    >>> info = library.info("rodinia-a30")
+    >>> info.best.value, len(library.load(info.name).tasks)
+    (28.43392, 8)
+    """
+
+    def __init__(self, folder: Path = DATA) -> None:
+        self.folder = folder
+        self._loaded: dict[str, Any] = {}
+
+    @cached_property
+    def infos(self) -> Mapping[str, InstanceInfo]:
+        """The entries of the index by name."""
+        source = str(self.folder / "index.json")
+        entries = json.loads(read_bytes(source).decode())["instances"]
+        try:
+            return MappingProxyType({entry["name"]: _info(entry) for entry in entries})
+        except (TypeError, KeyError) as error:
+            raise InputError([Problem("instances", f"has an entry that cannot be read: {error}")], source) from None
+
+    def info(self, name: str) -> InstanceInfo:
+        """Return the entry of an instance; refuse a name that none has."""
+        try:
+            return self.infos[name]
+        except KeyError:
+            message = f"no bundled instance {name!r}; {nearest(name, self.infos)}"
+            raise InputError([Problem("name", message)]) from None
+
+    def load(self, name: str) -> Any:
+        """Return an instance."""
+        if name not in self._loaded:
+            info = self.info(name)
+            self._loaded[name] = self._read(info) if info.spec is None else _drawn(info)
+        return self._loaded[name]
+
+    def _read(self, info: InstanceInfo) -> Any:
+        kind, source = imported(KINDS[FILE_KINDS[info.kind]].place), self.folder / f"{info.name}.json"
+        text = read_bytes(source).decode()
+        if info.kind != "demand" or '"profiles"' in text:
+            return kind.from_json(text, name=info.name, source=str(source))
+        demand = kind.from_json(text, tables=_tables(), name=info.name, source=str(source))
+        models = {service.model for service in demand.services}
+        return demand.replace(tables=tuple(table for table in demand.tables if table.model in models))
+
+    def packed(self, part: Literal["plans", "certificates"], name: str) -> Path:
+        """Return the file of the best plan of an instance, or of the certificate for its bound."""
+        return self.folder / part / f"{name}.json.xz"
+
+    def text(self, part: Literal["plans", "certificates"], name: str) -> str | None:
+        """Return what is in that file; None if there is none."""
+        path = self.packed(part, name)
+        return lzma.decompress(path.read_bytes()).decode() if path.is_file() else None
+
+
+def _info(entry: Mapping[str, Any]) -> InstanceInfo:
+    findings = {key: Finding(**entry[key]) for key in ("best", "lower_bound") if entry.get(key)}
+    return InstanceInfo(**{**entry, **findings, "notes": tuple(entry.get("notes", ()))})
+
+
+def _drawn(info: InstanceInfo) -> Any:
+    """Return the instance that follows from a spec."""
+    return dataclasses.replace(imported(_GENERATORS[info.kind])(**(info.spec or {})), name=info.name)
 
 
 @cache
-def _index() -> Mapping[str, InstanceInfo]:
-    entries = json.loads(_DATA.joinpath("index.json").read_text(encoding="utf-8"))["instances"]
-    infos = (
-        InstanceInfo(
-            **{
-                **entry,
-                "notes": tuple(entry["notes"]),
-                "best_known": recorded(BestKnown, entry.get("best_known")),
-                "fewest_gpus": recorded(FewestGpus, entry.get("fewest_gpus")),
-            }
-        )
-        for entry in entries
-    )
-    return MappingProxyType({info.name: info for info in infos})
+def library() -> Library:
+    """Return the bundled instances."""
+    return Library()
 
 
-def instance_names(kind: InstanceKind = "batch") -> tuple[str, ...]:
+def instance_names(kind: InstanceKind = "batch", *, drawn: bool = False) -> tuple[str, ...]:
     """Return the names of the bundled instances of a kind, smallest first.
 
     Parameters
     ----------
-    kind : {"batch", "demand"}
-        Batches are solved, demands are deployed.
+    kind : {"batch", "demand", "trace", "state"}
+        Batches are solved, demands are deployed, traces simulated, states defragmented.
+    drawn : bool
+        Whether to name those that are drawn at random, too, beside those that were measured.
 
     Examples
     --------
@@ -182,12 +361,12 @@ def instance_names(kind: InstanceKind = "batch") -> tuple[str, ...]:
     >>> instance_names("demand")[:2]
     ('parvagpu-s1', 'mlperf-offline')
     """
-    found = (info for info in _index().values() if info.kind == kind)
+    found = (info for info in library().infos.values() if info.kind == kind and (drawn or info.spec is None))
     return tuple(info.name for info in sorted(found, key=lambda info: info.n))
 
 
 def instance_info(name: str) -> InstanceInfo:
-    """Return source, licence, peculiarities and best-known values of a bundled instance of either kind.
+    """Return source, licence, peculiarities and best-known values of a bundled instance of any kind.
 
     Raises
     ------
@@ -199,10 +378,7 @@ def instance_info(name: str) -> InstanceInfo:
     >>> instance_info("rodinia-a30").licence
     'MIT, Copyright (c) 2025 Jorge Villarrubia'
     """
-    try:
-        return _index()[name]
-    except KeyError:
-        raise InputError([Problem("name", f"no bundled instance {name!r}; {nearest(name, _index())}")]) from None
+    return library().info(name)
 
 
 @overload
@@ -210,9 +386,9 @@ def load(name: BatchName) -> Batch: ...
 @overload
 def load(name: DemandName) -> Demand: ...
 @overload
-def load(name: str) -> Batch | Demand: ...
-def load(name: str) -> Batch | Demand:
-    """Return a bundled instance: a batch of tasks, or a demand of services.
+def load(name: str) -> Any: ...
+def load(name: str) -> Any:
+    """Return a bundled instance: a batch of tasks, a demand of services, a trace of jobs, or the state of a fleet.
 
     Raises
     ------
@@ -225,32 +401,11 @@ def load(name: str) -> Batch | Demand:
     >>> len(batch.tasks), batch.tasks[0].times[2], len(demand.services)
     (8, 1.1136, 6)
     """
-    return _load_batch(name) if instance_info(name).kind == "batch" else _load_demand(name)
+    return library().load(name)
 
 
 @cache
-def _load_batch(name: str) -> Batch:
-    from mig_opt.files.batch.batches import BATCH
-
-    return BATCH.from_json(_text(name), name=name)
-
-
-@cache
-def _load_demand(name: str) -> Demand:
-    from mig_opt.files.serving.demands import DEMAND
-
-    tables = _tables("parvagpu-profiles") if name.startswith("parvagpu") else ()
-    demand = DEMAND.from_json(_text(name), tables=tables, name=name)
-    models = {service.model for service in demand.services}
-    return demand.replace(tables=tuple(table for table in demand.tables if table.model in models))
-
-
-@cache
-def _tables(name: str) -> tuple[ProfileTable, ...]:
+def _tables() -> tuple[ProfileTable, ...]:
     from mig_opt.files.serving.profiles import PROFILES
 
-    return PROFILES.from_json(_text(name))
-
-
-def _text(name: str) -> str:
-    return _DATA.joinpath(f"{name}.json").read_text(encoding="utf-8")
+    return PROFILES.from_json((DATA / "parvagpu-profiles.json").read_text(encoding="utf-8"))

@@ -82,10 +82,10 @@ class BatchRun(StudyRun):
     def load(cls, source: BundledBatch | BatchFromFile, folder: Path) -> Batch:
         """Return the batch in a file or of a bundled instance."""
         if isinstance(source, BundledBatch):
-            name, known = source.instance, instance_names()
+            name, known = source.instance, instance_names(drawn=True)
             if name not in known:
                 no_batch = "no bundled instance"
-                if name in instance_names("demand"):
+                if name in instance_names("demand", drawn=True):
                     no_batch = "a demand of services, not a batch of tasks"
                 raise InputError([Problem("name", f"{name!r} is {no_batch}; {nearest(name, known)}")])
             batch = load(name)

@@ -13,7 +13,6 @@ from command_line import MODULE, Command
 
 from mig_opt.cli.completion import asked_of
 from mig_opt.gpu.catalogue import catalogue
-from mig_opt.instances.bundled import instance_names
 from mig_opt.method.registry import DEPLOY_METHODS, METHODS
 
 SHELLS = ("bash", "zsh", "fish")
@@ -38,7 +37,7 @@ def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert completed(run, monkeypatch, "solve", "rod") == ["rodinia-a30", "rod/", "rod.json"]
     assert completed(run, monkeypatch, "solve", "rod/") == ["rod/in.json"]
     assert completed(run, monkeypatch, "solve", "no/such") == []
-    assert completed(run, monkeypatch, "deploy", "parva") == list(instance_names("demand"))
+    assert completed(run, monkeypatch, "deploy", "parva") == [f"parvagpu-s{at}" for at in range(1, 7)]
     assert set(completed(run, monkeypatch, "solve", "x", "--gpu", "")) == {
         name for model in catalogue() for name in (model.name, *model.aliases)
     }

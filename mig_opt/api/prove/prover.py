@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mig_opt.api.prove.priced_work import priced_work_of
+from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import slice_dual_prices
@@ -151,25 +151,56 @@ def prove(
     found = validate(batch, schedule)
     if not found.valid:
         raise InputError(violation.problem("schedule") for violation in found.violations)
-    slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
-    question = Question(Ticks.of(batch), schedule.makespan, float(within))
-    lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
-    result: ScheduleResult | None = None
-    priced_work: PricedWork | None = None
-    if not question.met(lower_bound):
-        seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
-        priced_work = priced_work_of(batch, schedule, seconds)
-        if priced_work is not None:
-            lower_bound = max(lower_bound, question.seconds_below(Fraction(priced_work.value)))
-    if not question.met(lower_bound):
-        result = solve(batch, method, stop=question.decided, **options)
-        lower_bound = max(lower_bound, result.lower_bound)
-    better = result.schedule if result is not None and question.shorter(result.makespan) else None
+    seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
+    certificate = certify(batch, schedule, method=get_method(method).name, within=within, seconds=seconds)
+    question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
+    if question.met(certificate.lower_bound):
+        return certificate if certificate.seed == seed else _sealed(certificate, seed=int(seed))
+    result: ScheduleResult = solve(batch, method, stop=question.decided, **options)
+    lower_bound = max(certificate.lower_bound, result.lower_bound)
+    better = result.schedule if question.shorter(result.makespan) else None
     shortest = schedule if better is None else better
     _refuse_bound_above(lower_bound, shortest, method)
     lower_bound = min(lower_bound, shortest.makespan)
-    certificate = Certificate(
+    return _sealed(
+        certificate,
         claim=question.claim(lower_bound, better),
+        lower_bound=lower_bound,
+        seed=int(seed),
+        runtime_s=result.runtime_s,
+        versions=dict(result.versions),
+        interrupted=result.status is Status.INTERRUPTED,
+        better=better,
+    )
+
+
+def certify(
+    batch: Batch,
+    schedule: Schedule,
+    *,
+    method: str = DEFAULT_METHOD,
+    within: float = 0.0,
+    seconds: float = _PRICING_SECONDS,
+    prices: Sequence[int] | None = None,
+) -> Certificate:
+    """Return the certificate of the bounds that need no solver to be checked, before any method is asked.
+
+    ``seconds`` are for the prices of the tasks, if they are not given.
+    """
+    slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
+    question = Question(Ticks.of(batch), schedule.makespan, float(within))
+    lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
+    priced_work: PricedWork | None = None
+    if prices is not None:
+        priced_work = PricedWork(tuple(prices), str(priced_work_value(batch, prices, schedule.makespan)))
+    elif not question.met(lower_bound):
+        priced_work = priced_work_of(batch, schedule, seconds)
+    if priced_work is not None:
+        lower_bound = max(lower_bound, question.seconds_below(Fraction(priced_work.value)))
+    _refuse_bound_above(lower_bound, schedule, method)
+    lower_bound = min(lower_bound, schedule.makespan)
+    certificate = Certificate(
+        claim=question.claim(lower_bound, None),
         batch=batch_digest(batch),
         schedule=schedule_digest(schedule),
         makespan=float(schedule.makespan),
@@ -179,16 +210,22 @@ def prove(
         lower_bound=lower_bound,
         slice_load=slice_load,
         critical_task=critical_task,
-        method=get_method(method).name,
-        seed=int(seed),
-        runtime_s=0.0 if result is None else result.runtime_s,
-        versions=versions_with() if result is None else dict(result.versions),
-        interrupted=result is not None and result.status is Status.INTERRUPTED,
-        better=better,
+        method=method,
+        seed=0,
+        runtime_s=0.0,
+        versions=versions_with(),
+        interrupted=False,
+        better=None,
         digest="",
         priced_work=priced_work,
     )
-    return dataclasses.replace(certificate, digest=certificate.computed_digest())
+    return _sealed(certificate)
+
+
+def _sealed(certificate: Certificate, **changes: Any) -> Certificate:
+    """Return a certificate with some attributes changed, and with its digest."""
+    changed = dataclasses.replace(certificate, **changes)
+    return dataclasses.replace(changed, digest=changed.computed_digest())
 
 
 def check_proof_options(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 
-from mig_opt.api.prove import check, prove
+from mig_opt.api.prove import certify, check, prove
 from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
@@ -58,12 +58,12 @@ def test_the_best_prices_stay_below_the_optimum(batch: Batch) -> None:
 
 
 def test_several_gpus_get_a_bound_that_slices_alone_do_not_tell() -> None:
-    schedule = plan(SEVERAL, "cp", time_limit=1, workers=1)
-    certificate = prove(SEVERAL, schedule, "cp", time_limit=2)
+    schedule = plan(SEVERAL)
+    certificate = certify(SEVERAL, schedule, seconds=30)
     assert certificate.priced_work is not None
     by_prices, by_slices = (Fraction(one.value) for one in (certificate.priced_work, certificate.slice_load))
     assert by_slices < Fraction("0.95") * by_prices
-    assert by_prices > Fraction("0.94") * Fraction(schedule.makespan)
+    assert by_prices > Fraction("0.85") * Fraction(schedule.makespan)
     found = check(SEVERAL, schedule, certificate)
     assert found.holds
     assert found.bound == pytest.approx(float(by_prices))

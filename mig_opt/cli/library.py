@@ -1,0 +1,299 @@
+"""The commands of the library of instances: it is listed, verified, beaten, exported and renewed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument
+
+from mig_opt.cli import options
+from mig_opt.cli.answers import Answer, Call, code_of
+from mig_opt.errors import InputError, Problem
+from mig_opt.method.report import Points, Report, Table, bad, good, spelled_gap, unclear
+from mig_opt.texts import plural, seconds
+
+if TYPE_CHECKING:
+    from mig_opt.instances.bundled import Finding, InstanceInfo, Library
+
+LibraryFolder = Annotated[
+    Path | None, "DIR", "--library", "Another library, with an index.json.  [default: the bundled one]"
+]
+Kind = Annotated[str | None, "K", "Only batches, demands, traces or states: batch, demand, trace, state."]
+Class = Annotated[str | None, "CLASS", "--class", "Only this class: 1 s, 10 s, 10 min, 1 h or open."]
+Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Instances.  [default: all]", show_default=False)]
+_COMMANDS = {"batch": "solve", "demand": "deploy", "trace": "simulate", "state": "defragment"}
+_SIZES = {"batch": "tasks", "demand": "services", "trace": "jobs", "state": "instances"}
+
+
+def library_in(folder: Path | None) -> Library:
+    """Return the library in a folder, by default the bundled one."""
+    from mig_opt.instances.bundled import Library, library
+
+    return library() if folder is None else Library(folder)
+
+
+def instances(
+    name: options.ListedArgument = None,
+    *,
+    kind: Kind = None,
+    difficulty: Class = None,
+    library: LibraryFolder = None,
+) -> Answer:
+    """List the bundled instances, with the best known plans and bounds.
+
+    The class of an instance is the limit within which mig-opt has solved it; an open one it has not.
+
+    Examples
+    --------
+    mig-opt instances
+    mig-opt instances --kind batch --class open
+    mig-opt instances rodinia-a30
+    """
+    from mig_opt.studies.scores import chosen
+
+    known = library_in(library)
+    if name is not None:
+        return Answer(_instance(known.info(name)))
+    infos = sorted(chosen(known, kind=kind, difficulty=difficulty), key=lambda info: list(_SIZES).index(info.kind))
+    table = Table.of(
+        infos,
+        {
+            "instance": lambda info: info.name,
+            "what": lambda info: info.kind,
+            ">n": lambda info: str(info.n),
+            "GPU": _gpus,
+            ">best": lambda info: _shown(info, info.best),
+            ">bound": lambda info: _shown(info, info.lower_bound),
+            ">gap": lambda info: "-" if info.gap is None else spelled_gap(info.gap),
+            "class": lambda info: info.difficulty or "-",
+        },
+        [
+            "batch: n tasks, for mig-opt solve; best and bound are seconds.",
+            "demand: n services, for mig-opt deploy; best and bound are GPUs.",
+            "trace: n jobs; seconds of flow time, or jobs that are rejected.",
+            "state: n instances, for mig-opt defragment; migrations.",
+            "class: the limit within which mig-opt has solved it, or open.",
+        ],
+    )
+    sources: dict[tuple[str, str], list[str]] = {}
+    for info in infos:
+        sources.setdefault((info.source, info.licence.partition(",")[0]), []).append(info.name)
+    rows = [
+        [names[0] if len(names) == 1 else plural(len(names), "instance"), *source] for source, names in sources.items()
+    ]
+    tables = [table, Table(["instance", "~source", "licence"], rows)]
+    return Answer(Report(parts=tables, data={"instances": list(map(instance_document, infos))}))
+
+
+def instance_document(info: InstanceInfo) -> Mapping[str, Any]:
+    """Return all that is known of an instance: best value and lower bound as figures, with who found them besides."""
+    document = dataclasses.asdict(info)
+    found = {key: document.pop(key) for key in ("best", "lower_bound")}
+    document["class"] = document.pop("difficulty")
+    document |= {key: value and value["value"] for key, value in found.items()}
+    document |= {f"{key}_finding": value for key, value in found.items()}
+    records = {"best_known": info.best_known, "fewest_gpus": info.fewest_gpus}
+    return document | {key: value and dataclasses.asdict(value) for key, value in records.items()} | {"gap": info.gap}
+
+
+def _gpus(info: InstanceInfo) -> str:
+    return info.gpu if info.gpus in (None, 1) else f"{info.gpus} x {info.gpu}"
+
+
+def _shown(info: InstanceInfo, finding: Finding | None) -> str:
+    if finding is None:
+        return "-"
+    return seconds(finding.value) if info.goal in ("makespan", "flow time") else f"{finding.value:g}"
+
+
+def _instance(info: InstanceInfo) -> Report:
+    from mig_opt.instances.goals import goal_of
+
+    goal = goal_of(info)
+    best = {"makespan": "makespan", "gpus": "GPUs"}.get(info.goal, info.goal)
+    unit = f" {goal.unit}" if goal.unit == "s" else ""
+    found = [
+        (
+            label,
+            f"{_shown(info, finding)}{unit} ({finding.method}, {finding.found_by}, {finding.date}, "
+            f"{finding.versions}): {finding.proof}",
+        )
+        for label, finding in ((best, info.best), ("lower bound", info.lower_bound))
+        if finding
+    ]
+    without = None if info.certified is None else f"{info.certified:.9g}{unit}"
+    tried = f"{info.tried_s:g} s on {info.machine}" if info.tried_s else None
+    arguments = ", ".join(f"{key}={value!r}" for key, value in (info.spec or {}).items())
+    facts = [
+        ("instance", info.name),
+        ("title", info.title),
+        ("what", f"{info.kind}, for mig-opt {_COMMANDS[info.kind]}"),
+        ("goal", f"least {info.goal}: {goal.meaning}"),
+        ("question", ", ".join(f"{key}: {value}" for key, value in info.question.items()) or None),
+        (_SIZES[info.kind], str(info.n)),
+        ("GPU", _gpus(info)),
+        ("best known", info.status.value.replace("_", " ") if info.best or info.lower_bound else "nothing on record"),
+        *found,
+        ("no solver", without),
+        ("class", info.difficulty or None),
+        ("longest run", tried),
+        ("source", info.source),
+        ("url", info.url or "-"),
+        ("licence", info.licence),
+        ("derivation", info.derivation),
+        ("drawn with", arguments or None),
+    ]
+    return Report(facts, [Points(info.notes)] if info.notes else [], data=instance_document(info))
+
+
+def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder = None) -> Answer:
+    """Verify the entries of the library: instances, plans, bounds and certificates.
+
+    Everything is computed anew, as far as that needs no solver. Exits with 0 if all is right, else 1.
+
+    Examples
+    --------
+    mig-opt instances verify
+    mig-opt instances verify rodinia-a30
+    """
+    from mig_opt.instances.library import PROOFS, verify
+
+    known = library_in(library)
+    infos = [known.info(name) for name in names] if names else list(known.infos.values())
+    with call.bar("verified", len(infos)) as bar:
+        found = []
+        for info in infos:
+            found.append(verify(known, info))
+            if bar is not None:
+                bar.show(advance=1)
+    wrong = [verdict for verdict in found if not verdict.right]
+    counts = {evidence: sum(info.evidence == evidence for info in infos) for evidence in PROOFS}
+    facts = [
+        ("entries", str(len(infos))),
+        ("plans", str(sum(bool(info.plan_sha256) for info in infos))),
+        ("bounds", ", ".join(f"{count} {evidence}" for evidence, count in counts.items() if count) or "none"),
+        ("answer", bad(f"wrong, {plural(len(wrong), 'entry', 'entries')}") if wrong else good("all right")),
+    ]
+    lines = [f"{verdict.name}: {problem}" for verdict in wrong for problem in verdict.problems]
+    data = {
+        "entries": len(infos),
+        "right": len(infos) - len(wrong),
+        "evidence": counts,
+        "problems": {verdict.name: list(verdict.problems) for verdict in wrong},
+    }
+    return Answer(Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=not wrong))
+
+
+def instances_submit(
+    call: Call,
+    name: Annotated[str, options.needed("NAME", "Instance.")],
+    plan: Annotated[Path, options.needed("PLAN", "File of the plan.")],
+    *,
+    by: Annotated[str, "NAME", "--by", "Who found it."],
+    method: Annotated[str, "TEXT", "With what."] = "unknown",
+    certificate: Annotated[Path | None, "Of mig-opt prove, for this plan."] = None,
+    library: LibraryFolder = None,
+) -> Answer:
+    """Write a plan into the library, if and only if it is valid and better than the best known.
+
+    With a certificate, its lower bound is taken if it is greater and follows without a solver. In a checkout, what has
+    changed then is a pull request. Exits with 0 if something was written, else 1.
+
+    Examples
+    --------
+    mig-opt instances submit far-4xa100-060-mixed-1 plan.json --by "Ada Lovelace"
+    """
+    from mig_opt.instances.library import submit
+
+    call.begin()
+    found = submit(library_in(library), name, plan, by=by, method=method, certificate=certificate)
+    judged, info = found.judgement, found.info
+    valid = good("valid") if judged.valid else bad(f"not valid, {plural(len(judged.violations), 'violation')}")
+    facts = [
+        ("instance", name),
+        ("plan", valid),
+        ("value", None if judged.value is None else f"{judged.value:.9g}"),
+        ("best known", None if info.best is None else f"{info.best.value:.9g} ({info.best.found_by})"),
+        ("lower bound", None if info.lower_bound is None else f"{info.lower_bound.value:.9g}"),
+        ("written", good(", ".join(found.improved)) if found.improved else unclear("nothing")),
+    ]
+    lines = [*judged.violations, *found.reasons]
+    data = {
+        "instance": name,
+        "valid": judged.valid,
+        "value": judged.value,
+        "written": list(found.improved),
+        "reasons": lines,
+    }
+    why = "" if found.improved else "; ".join(lines)
+    return Answer(
+        Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=bool(found.improved)), why=why
+    )
+
+
+def instances_export(
+    call: Call,
+    folder: Annotated[Path, options.needed("DIR", "Folder to write to.")],
+    *,
+    kind: Kind = None,
+    difficulty: Class = None,
+    library: LibraryFolder = None,
+) -> Answer:
+    """Write the instances as files, with an index of what is known of them.
+
+    Examples
+    --------
+    mig-opt instances export library
+    mig-opt instances export library --kind batch --class open
+    """
+    from mig_opt.instances.library import export
+    from mig_opt.studies.scores import chosen
+
+    known = library_in(library)
+    infos = call.attempt(chosen, known, kind=kind, difficulty=difficulty)
+    call.require(not folder.is_file(), str(folder), "is a file; name a folder")
+    call.begin()
+    written = export(known, folder, infos)
+    facts = [("instances", str(len(written))), ("folder", str(folder))]
+    return Answer(Report(facts, data={"files": [str(path) for path in written]}))
+
+
+def instances_renew(
+    call: Call,
+    names: Names = None,
+    *,
+    time_limit: Annotated[float, "S", "Seconds of the longest run of each instance."] = 10.0,
+    workers: options.Workers = None,
+    library: LibraryFolder = None,
+) -> Answer:
+    """Let mig-opt try instances for longer than it has, and write what it finds.
+
+    Runs of 1, 10, 60, 120, 600 and 3600 seconds, up to the limit; what is solved is not run again. Entries without
+    digests and plans are completed. What is interrupted goes on with the same command.
+
+    Examples
+    --------
+    mig-opt instances renew --time-limit 60
+    """
+    from mig_opt.studies.renewal import missing_runs, renew
+
+    known = library_in(library)
+    infos = [known.info(name) for name in names] if names else list(known.infos.values())
+    if time_limit < 1:
+        raise InputError([Problem("--time-limit", f"must be at least 1 s, is {time_limit:g}")])
+    call.begin()
+    done: list[InstanceInfo] = []
+    with call.bar("runs", len(missing_runs(infos, time_limit))) as bar:
+
+        def told(info: InstanceInfo) -> None:
+            done.append(info)
+            if bar is not None:
+                bar.show(advance=1)
+
+        renew(known, [info.name for info in infos], limit=time_limit, workers=workers, told=told)
+    solved = sum(info.solved for info in done)
+    facts = [("runs", str(len(done))), ("solved by them", str(solved))]
+    return Answer(Report(facts, data={"runs": [[info.name, info.tried_s, info.difficulty] for info in done]}))

@@ -1,0 +1,181 @@
+"""The command score: plans of other people, and solvers in any language, on the library of instances."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument
+
+from mig_opt.cli.answers import Answer, Call, File, code_of
+from mig_opt.cli.checks import refuse
+from mig_opt.cli.library import Class, Kind, LibraryFolder, library_in
+from mig_opt.method.report import Points, Report, Table, Toned, bad, good, spelled_gap, unclear
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.studies.scores import Score, Scores
+
+_FOLDER = Path("scores")
+
+
+def score(
+    call: Call,
+    what: Annotated[
+        str | None,
+        Argument(metavar="NAME|DIR", help="Instance, or a folder with plans called NAME.json.", show_default=False),
+    ] = None,
+    plan: Annotated[Path | None, Argument(metavar="PLAN", help="Plan for the instance.", show_default=False)] = None,
+    *,
+    command: Annotated[str | None, "CMD", "Solver to run: './mine {instance} {plan}'."] = None,
+    time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = 60.0,
+    kind: Kind = None,
+    difficulty: Class = None,
+    instance: Annotated[list[str] | None, "NAME", "Only this one; may be repeated."] = None,
+    methods: Annotated[str | None, "NAMES", "Methods of mig-opt to run beside, such as auto,far."] = None,
+    jobs: Annotated[int, "N", "Runs at the same time."] = 1,
+    scheduler: Annotated[str | None, "ADDRESS", "Dask scheduler whose workers do the runs."] = None,
+    output: Annotated[Path | None, "DIR", "Folder for plans and scores.csv.  [default: scores]"] = None,
+    library: LibraryFolder = None,
+) -> Answer:
+    """Score a plan, a folder of plans, or a solver in any language on the bundled instances.
+
+    A plan is judged by the validator: valid or not, its value, the gap to the best bound, and whether it is better than
+    the best known. A solver is run on each instance in a process of its own; it reads the file {instance} and writes
+    the file {plan}. {seconds}, {name}, {goal} and {question} may stand in the command, too. Whatever it does, the next
+    instance follows.
+
+    Exits with 0 if all plans are valid, else 1.
+
+    Examples
+    --------
+    mig-opt score rodinia-a30 plan.json
+    mig-opt score my-plans
+    mig-opt score --command './mine {instance} {plan}' --time-limit 60 --class open
+    """
+    from mig_opt.studies.scores import score as scored
+
+    given = sum(one is not None for one in (what, command))
+    call.require(given == 1, "--command", "or an instance with its plan, or a folder of plans: give one of them")
+    with call.step():
+        if command is None and (methods or scheduler or output or instance):
+            refuse("--command", "is missing: --methods, --scheduler, --output and --instance are for a solver")
+        if what is not None and plan is None and not Path(what).is_dir():
+            refuse("PLAN", f"is missing: {what} is no folder, so a plan for the instance of that name is wanted")
+    folder = output or _FOLDER
+    if command is not None:
+        call.check_outputs(scores=folder / "scores.csv") if folder.is_dir() else None
+        call.require(not folder.is_file(), str(folder), "is a file; name a folder")
+    call.finish()
+    options: dict[str, Any] = {
+        "kind": kind,
+        "difficulty": difficulty,
+        "names": instance or (),
+        "methods": [name.strip() for name in methods.split(",")] if methods else (),
+        "time_limit": time_limit,
+        "jobs": jobs,
+        "scheduler": scheduler,
+        "library": library_in(library).folder,
+    }
+    if command is None:
+        found = scored(str(what), plan, library=options["library"])
+        return Answer(_report(found), code_of(good=all(one.valid for one in found.scores)), why=_why(found))
+    with call.bar("scored") as bar:
+
+        def told(one: Score) -> None:
+            if bar is not None:
+                bar.show(f"{one.instance}: {one.status}", advance=1)
+
+        found = scored(command, output=folder, told=told, **options)
+    table = File("table", folder / "scores.csv", _csv(found))
+    code = code_of(good=all(one.valid for one in found.scores), interrupted=found.interrupted)
+    return Answer(_report(found), code, [table])
+
+
+def _report(found: Scores) -> Report:
+    if len(found.scores) == 1 and not found.scores[0].solver:
+        (one,) = found.scores
+        return Report(_facts(one), [Points([one.reason])] if one.reason else [], data=_document(one))
+    rows = [
+        [one.instance, one.solver, _status(one), _figure(one.value), _figure(one.best_known), _gap(one)]
+        for one in found.scores
+    ]
+    reasons = [f"{one.instance}, {one.solver}: {one.reason}" for one in found.scores if one.reason]
+    parts: list[Any] = [Table(["instance", "solver", "plan", ">value", ">best known", ">gap"], rows)]
+    parts += [Points(reasons, "Why there is no valid plan:")] if reasons else []
+    parts.append(_summary(found))
+    new = sum(one.new_best for one in found.scores)
+    told = f"{plural(new, 'new best', 'new bests')}: mig-opt instances submit NAME PLAN --by WHO writes it."
+    data = {
+        "scores": list(map(_document, found.scores)),
+        "solvers": list(map(dataclasses.asdict, found.lines)),
+        "interrupted": found.interrupted,
+    }
+    return Report(parts=parts, remarks=[told] if new else [], data=data)
+
+
+def _summary(found: Scores) -> Table:
+    """Return the table of the solvers, with the performance profile."""
+    from mig_opt.studies.scores import FACTORS
+
+    shown = (1.0, 1.01, 1.05, 1.2)
+    rows = [
+        [
+            line.solver,
+            f"{line.valid}/{line.runs}",
+            str(line.best),
+            "-" if line.mean_ratio is None else f"{line.mean_ratio:.4f}",
+            *(f"{line.profile[FACTORS.index(factor)]:.0%}" for factor in shown),
+            ", ".join(f"{count} {status}" for status, count in line.failed.items()) or "-",
+        ]
+        for line in found.lines
+    ]
+    columns = ["solver", ">valid", ">best", ">mean ratio", *(f">{factor:g}" for factor in shown), "~not valid"]
+    notes = [
+        "mean ratio: geometric mean of value / best known, where the plan is valid.",
+        "1, 1.01 ...: share of all instances within that factor of the best known.",
+    ]
+    return Table(columns, rows, notes)
+
+
+def _facts(one: Score) -> list[tuple[str, str | None]]:
+    return [
+        ("instance", one.instance),
+        ("plan", _status(one)),
+        ("value", None if one.value is None else f"{one.value:.9g}"),
+        ("best known", _figure(one.best_known)),
+        ("distance", None if one.value is None else "new best" if one.new_best else spelled_gap(one.ratio - 1)),
+        ("lower bound", _figure(one.lower_bound)),
+        ("gap", None if one.gap is None else spelled_gap(one.gap)),
+    ]
+
+
+def _status(one: Score) -> Toned:
+    if one.new_best:
+        return good("new best")
+    return good(one.status) if one.valid else bad(one.status) if one.status != "late" else unclear(one.status)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
+
+
+def _gap(one: Score) -> str:
+    return "-" if one.gap is None else spelled_gap(one.gap)
+
+
+def _document(one: Score) -> dict[str, Any]:
+    return dataclasses.asdict(one)
+
+
+def _csv(found: Scores) -> str:
+    from mig_opt.files.tables import table_text
+    from mig_opt.studies.scores import Score
+
+    columns = [field.name for field in dataclasses.fields(Score)]
+    return table_text(columns, ([getattr(one, name) for name in columns] for one in found.scores))
+
+
+def _why(found: Scores) -> str:
+    return "; ".join(f"{one.instance}: {one.reason}" for one in found.scores if one.reason)

@@ -1,0 +1,150 @@
+"""Renewal of the library of instances: our own methods try what they have not tried yet, the shortest limits first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from mig_opt.api.prove import prove
+from mig_opt.batch.certificate import Claim
+from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.files.batch.certificates import CERTIFICATE
+from mig_opt.instances.bundled import Finding, InstanceInfo, Library, content_digest, digest_of
+from mig_opt.instances.goals import Attempt, goal_of
+from mig_opt.instances.library import (
+    PLAN_PROOF,
+    PROOFS,
+    certified,
+    difficulty_of,
+    evidence_of,
+    finding,
+    same,
+    sealed,
+    size_of,
+    write_entry,
+)
+from mig_opt.method.control import available_cores
+from mig_opt.studies.environment import processor
+
+LADDER = (1.0, 10.0, 60.0, 120.0, 600.0, 3600.0)
+"""Limits of the runs in seconds."""
+
+_MOST_TASKS_PROVED_TWICE, _SECOND_SECONDS = 12, 20.0
+"""Number of tasks above which a second method is not asked for a proof, and the seconds that it gets."""
+
+
+def missing_runs(infos: Iterable[InstanceInfo], limit: float) -> list[tuple[float, str]]:
+    """Return the runs that have not been done: a limit in seconds, and the name of an instance.
+
+    An instance that is solved needs none; one that is new comes first, with the shortest limit.
+    """
+    steps = [step for step in LADDER if step <= limit]
+    return sorted(
+        (step, info.name)
+        for info in infos
+        for step in steps
+        if step > info.tried_s and not (info.solved and info.plan_sha256)
+    )
+
+
+def renew(
+    library: Library,
+    names: Sequence[str] = (),
+    *,
+    limit: float = 10.0,
+    workers: int | None = None,
+    told: Callable[[InstanceInfo], None] = lambda _: None,
+) -> Library:
+    """Do the runs that are missing for instances, or for all, and write each entry when it is known.
+
+    Parameters
+    ----------
+    library : Library
+        Whose folder is written.
+    names : sequence of str
+        Names of instances; all, if there are none.
+    limit : float
+        Seconds of the longest run.
+    workers : int, optional
+        Threads; by default one for each core.
+    told : callable
+        Called with each entry that was written.
+
+    Returns
+    -------
+    Library
+        As it is then.
+    """
+    if limit < LADDER[0]:
+        raise InputError([Problem("limit", f"must be at least {LADDER[0]:g} s, is {limit}")])
+    chosen = set(names or library.infos)
+    for name in chosen:
+        library.info(name)
+    for step, name in missing_runs((info for info in library.infos.values() if info.name in chosen), limit):
+        info = library.info(name)
+        if not missing_runs([info], limit):  # a shorter run has solved it
+            continue
+        changed, files = _renewed(library, info, step, workers or available_cores())
+        library = write_entry(library, changed, **files)
+        told(changed)
+    return library
+
+
+def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int) -> tuple[InstanceInfo, dict[str, Any]]:
+    """Return an entry after a run, and its new files."""
+    problem, goal = library.load(info.name), goal_of(info)
+    found = goal.attempt(problem, info.question, seconds, workers)
+    judged = None if found.plan is None else goal.judge(problem, found.plan, info.question)
+    if judged is not None and judged.value is None:
+        raise SolverError(f"{found.method} returned a plan for {info.name} that is not valid: {judged.violations[0]}")
+    n, gpu, gpus = size_of(info, problem)
+    machine = f"{processor()}, {workers} threads"
+    sha = content_digest(info.kind, problem)
+    changed = dataclasses.replace(info, n=n, gpu=gpu, gpus=gpus, sha256=sha, tried_s=seconds, machine=machine)
+    files: dict[str, Any] = {}
+    if judged is not None and judged.value is not None:
+        best = None if info.best is None else info.best.value
+        lacking = not info.plan_sha256 and (best is None or same(judged.value, best))
+        if lacking or best is None or (judged.value < best and not same(judged.value, best)):
+            files["plans"] = goal.text(found.plan)
+            new = _finding(found, judged.value, PLAN_PROOF)
+            changed = dataclasses.replace(changed, best=new, plan_sha256=digest_of(files["plans"]))
+    changed = _with_bounds(changed, problem, found, files)
+    alone = judged is not None and judged.value is not None and same(found.lower_bound, judged.value)
+    changed = sealed(changed, difficulty=difficulty_of(changed, found.seconds if alone else seconds))
+    return changed, files
+
+
+def _with_bounds(info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any]) -> InstanceInfo:
+    """Return an entry with the best lower bound, and what follows without a solver."""
+    proved, changes = float("-inf"), dict[str, Any]()
+    plan = found.plan if "plans" in files else None
+    if info.kind != "batch":
+        changes["certified"] = goal_of(info).bound(problem, info.question)
+    elif plan is not None:
+        changes |= certified(problem, plan, files)
+    shown = changes.get("certified", info.certified)
+    bound = None if info.lower_bound is None else info.lower_bound.value
+    best = max(found.lower_bound, -1.0 if shown is None else shown)
+    if bound is None or (best > bound and not same(best, bound)):
+        bound, info = best, dataclasses.replace(info, lower_bound=_finding(found, best, ""))
+    info = dataclasses.replace(info, **changes)
+    if shown is None or bound is None or info.lower_bound is None:
+        return info
+    wanted = info.solved and info.kind == "batch" and info.n <= _MOST_TASKS_PROVED_TWICE
+    if plan is not None and wanted and evidence_of(bound, shown) == "claimed":
+        certificate = prove(problem, plan, within=1e-6 * bound, time_limit=_SECOND_SECONDS, workers=1)
+        if certificate.claim is Claim.PROVED:
+            files["certificates"], proved = CERTIFICATE.to_json(certificate), certificate.lower_bound
+            changes = {"certificate_sha256": digest_of(files["certificates"])}
+    evidence = evidence_of(bound, shown, proved)
+    known = dataclasses.replace(info.lower_bound, proof=PROOFS[evidence])
+    return dataclasses.replace(info, **changes, lower_bound=known, evidence=evidence)
+
+
+def _finding(found: Attempt, value: float, proof: str) -> Finding:
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    method = found.method if value in (found.value, found.lower_bound) else "bounds"
+    by = f"mig-opt {found.versions['mig-opt']}"
+    return finding(value, method, by, versions=versions, proof=proof, seconds=found.seconds)

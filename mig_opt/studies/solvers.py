@@ -1,0 +1,193 @@
+"""Solvers of other people: a command or a function is run on an instance, and what it leaves is judged.
+
+Each runs in a process of its own, which may crash, hang, or write anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import runpy
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mig_opt.errors import InputError, MigOptError, Problem
+from mig_opt.files.documents import write_text
+from mig_opt.instances.bundled import InstanceInfo, Library, file_text
+from mig_opt.instances.goals import goal_of
+from mig_opt.method.registry import imported
+from mig_opt.studies.rows import CRASHED, Outcome
+
+VALID, INVALID, GARBAGE, NO_PLAN, LATE, TIMEOUT = "valid", "invalid", "garbage", "no plan", "late", "timeout"
+"""What became of a run: a valid plan, one that breaks rules, a file that is no plan, no file, a file of a solver that
+had to be ended at the limit, and no file of such a one. A solver that ends with an exit code has ``crashed``, unless it
+has written a valid plan before."""
+
+_GRACE = 1.0
+"""Seconds after the limit until a solver is ended: a program that keeps to the limit takes a while to end, too."""
+
+_LONGEST_REASON = 300
+
+
+def judged_text(library: Library, info: InstanceInfo, text: str, source: str) -> tuple[str, float | None, str]:
+    """Return the status of a plan, its value, and what is wrong with it."""
+    problem, goal = library.load(info.name), goal_of(info)
+    try:
+        plan = goal.read(problem, text, source)
+    except InputError as error:
+        return GARBAGE, None, str(error)
+    try:
+        judged = goal.judge(problem, plan, info.question)
+    except MigOptError as error:
+        return INVALID, None, str(error)
+    more = f" and {len(judged.violations) - 1} more" if len(judged.violations) > 1 else ""
+    reason = f"{judged.violations[0]}{more}" if judged.violations else ""
+    return VALID if judged.valid else INVALID, judged.value, reason
+
+
+@dataclass(frozen=True)
+class SolverRun:
+    """Run of a solver on an instance.
+
+    The solver is a command with placeholders, a function (``module:name`` or ``file.py:name``), or our own method.
+    """
+
+    solver: str
+    how: str  # command, function or method
+    what: str
+    instance: str
+    folder: str
+    time_limit: float
+    plan: str  # the file in which a valid plan is kept
+
+    @property
+    def key(self) -> str:
+        """All that decides the run."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @property
+    def batch_key(self) -> str:
+        """Name of the instance."""
+        return self.instance
+
+    @property
+    def label(self) -> str:
+        """Name of the run in messages."""
+        return f"{self.solver} on {self.instance}"
+
+
+def perform(run: SolverRun) -> Outcome:
+    """Run a solver in a process of its own, which is ended when its time is over, and judge what it leaves."""
+    library = Library(Path(run.folder))
+    info = library.info(run.instance)
+    with tempfile.TemporaryDirectory(prefix="mig-opt-score-") as folder:
+        instance, plan = Path(folder, f"{info.name}.json"), Path(folder, "plan.json")
+        write_text(instance, file_text(info.kind, library.load(info.name)))
+        begin = time.perf_counter()
+        ended, said = _ended(_arguments(run, info, instance, plan), run.time_limit + _GRACE, Path(folder, "output"))
+        seconds = time.perf_counter() - begin
+        text = _text_of(plan)
+        if text is None:
+            status, value, reason = NO_PLAN, None, said
+        else:
+            status, value, reason = judged_text(library, info, text, "plan.json")
+    if ended is None:
+        status, reason = (TIMEOUT if text is None else LATE), f"had to be ended after {run.time_limit:g} s"
+    elif ended != 0 and status != VALID:
+        status, reason = CRASHED, f"exit code {ended}: {said}" if ended > 0 else f"signal {-ended}: {said}"
+    if status == VALID and text is not None:
+        write_text(run.plan, text)
+    return Outcome(status, seconds, makespan=value if status == VALID else None, error=reason[:_LONGEST_REASON])
+
+
+def _text_of(plan: Path) -> str | None:
+    """Return what is in a plan, None if there is no file; bytes that are no text are kept for the message."""
+    try:
+        return plan.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -> list[str]:
+    """Return the command line of a solver."""
+    values = {
+        "instance": str(instance),
+        "plan": str(plan),
+        "seconds": f"{run.time_limit:g}",
+        "name": info.name,
+        "goal": info.goal,
+        "question": json.dumps(dict(info.question)),
+    }
+    if run.how != "command":
+        given = json.dumps([run.how, run.what, info.name, run.folder, run.time_limit, str(plan)])
+        return [sys.executable, "-c", "from mig_opt.studies.solvers import call_solver; call_solver()", given]
+    words = []
+    for word in shlex.split(run.what):
+        for key, value in values.items():
+            word = word.replace(f"{{{key}}}", value)  # noqa: PLW2901  # braces of other kinds stay as they are
+        words.append(word)
+    return words
+
+
+def _ended(arguments: list[str], limit: float, output: Path) -> tuple[int | None, str]:
+    """Return the exit code of a program, None if it had to be ended, and the last line that it printed."""
+    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    environment = {**os.environ, "PYTHONPATH": paths} if arguments[0] == sys.executable else None
+    with output.open("wb") as printed:
+        try:
+            process = subprocess.Popen(  # noqa: S603  # the user's own command
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            return 127, f"{arguments[0]} cannot be run: {error.strerror}"
+        try:
+            code: int | None = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:  # also after Ctrl-C, and what it has begun itself
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    lines = output.read_bytes()[-10_000:].decode("utf-8", "replace").strip().splitlines()
+    return code, lines[-1].strip() if lines else "it printed nothing"
+
+
+def call_solver() -> None:
+    """Call a function or a method of our own, as the only argument of the process says, and write the plan."""
+    how, what, name, folder, limit, path = json.loads(sys.argv[1])
+    library = Library(Path(folder))
+    info = library.info(name)
+    goal, problem = goal_of(info), library.load(name)
+    if how == "method":
+        plan = goal.attempt(problem, info.question, limit, 1, what).plan
+    else:
+        place, function = what.rsplit(":", 1)
+        found = runpy.run_path(place, run_name="__mp_main__")[function] if place.endswith(".py") else imported(what)
+        plan = found(problem, limit)
+    if plan is not None:
+        write_text(path, goal.text(plan))
+
+
+def place_of(function: object) -> str:
+    """Return where a process can find a function; refuse one that only this process has."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    place = main if module == "__main__" and main and main.endswith(".py") else module
+    if not callable(function) or "<" in name or place in (None, "__main__"):
+        raise InputError(
+            [Problem("solver", "must be a function at the top of a file, so that other processes find it")]
+        )
+    return f"{place}:{name}"

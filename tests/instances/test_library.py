@@ -1,0 +1,285 @@
+"""The library of instances: every entry is right, a changed digit anywhere is noticed, only what is better is taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mig_opt.api.prove import certify
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch
+from mig_opt.errors import InputError
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.certificates import CERTIFICATE
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.instances.bundled import (
+    DATA,
+    FILE_KINDS,
+    InstanceInfo,
+    Library,
+    content_digest,
+    instance_names,
+    library,
+    load,
+)
+from mig_opt.instances.fleet.states import generate_state
+from mig_opt.instances.goals import GOALS, goal_of
+from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, verify
+from mig_opt.instances.serving import generate_demand
+from mig_opt.studies.renewal import missing_runs, renew
+
+NAMES = tuple(library().infos)
+SMALL = "far-1xa100-008-mixed-1"
+
+
+def changed(text: str) -> str:
+    """The text with its last digit changed."""
+    *_, last = re.finditer(r"\d", text)
+    return f"{text[: last.start()]}{(int(last[0]) + 1) % 10}{text[last.end() :]}"
+
+
+class Forged(Library):
+    """The library with other texts of plans or certificates."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__()
+        self._part = part
+
+    def text(self, part: Any, name: str) -> str | None:
+        text = super().text(part, name)
+        return changed(text) if text is not None and part == self._part else text
+
+
+# ------------------------------------------------------------------------------------------------------ every entry
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_entry_is_right(name: str) -> None:
+    info = library().info(name)
+    assert verify(library(), info).problems == ()
+    assert (info.kind, info.goal) in GOALS
+    assert info.evidence in PROOFS
+    assert info.difficulty
+    assert info.best is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_digit_is_noticed(name: str) -> None:
+    """In the plan, the certificate, the value, the bound and the spec, even if the entry is sealed anew."""
+    info = library().info(name)
+    assert info.best is not None
+    assert info.lower_bound is not None
+    higher = dataclasses.replace(info.best, value=info.best.value * 1.001)
+    crossed = dataclasses.replace(info.lower_bound, value=info.best.value * 1.001)
+    moved = dataclasses.replace(info.lower_bound, value=info.lower_bound.value * 0.999)
+    assert wrong(Forged("plans"), info)
+    assert wrong(library(), dataclasses.replace(info, lower_bound=moved)).startswith("seal")
+    assert wrong(library(), sealed(info, best=higher))
+    assert wrong(library(), sealed(info, lower_bound=crossed))
+    if info.certified:
+        assert wrong(library(), sealed(info, certified=info.certified * 0.999))
+    if info.certificate_sha256:
+        assert wrong(Forged("certificates"), info)
+    if info.spec is not None:
+        seed = sealed(info, spec={**info.spec, "seed": info.spec["seed"] + 1000})
+        there = Library()
+        there.infos = {name: seed}  # type: ignore[misc]
+        assert wrong(there, seed).startswith("sha256")
+
+
+def wrong(there: Library, info: InstanceInfo) -> str:
+    """What is seen first of what is wrong."""
+    return next(problems_of(there, info))
+
+
+def test_seals_cover_every_attribute() -> None:
+    info = library().info(SMALL)
+    for field in dataclasses.fields(info):
+        if field.name != "seal":
+            other = dataclasses.replace(info, **{field.name: "x"})
+            assert other.computed_seal() != info.seal
+
+
+def test_the_library_has_what_it_says() -> None:
+    infos = library().infos.values()
+    assert {info.kind for info in infos} == set(FILE_KINDS)
+    assert {(info.kind, info.goal) for info in infos} == set(GOALS)
+    assert len(NAMES) == len(set(NAMES)) == len(json.loads((DATA / "index.json").read_text())["instances"])
+    files = [path for path in DATA.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files if path.suffix == ".xz") < 700_000
+
+
+# ---------------------------------------------------------------------------------------------------- drawn instances
+
+
+def test_specs_draw_the_same_instances() -> None:
+    for name in (SMALL, "services-012-1", "fleet-008xa100-1"):
+        info = library().info(name)
+        assert content_digest(info.kind, Library().load(name)) == info.sha256
+    batch = load(SMALL)
+    assert isinstance(batch, Batch)
+    assert (
+        content_digest("batch", batch.replace(operations=batch.cost_free().operations)) != library().info(SMALL).sha256
+    )
+
+
+def test_figures_that_make_no_instance() -> None:
+    with pytest.raises(InputError, match="must be at least 1"):
+        generate_demand(0)
+    with pytest.raises(InputError, match="were measured on A100-80GB"):
+        generate_demand(3, gpu="H100")
+    with pytest.raises(InputError, match="gpus"):
+        generate_state(0)
+    state = generate_state(6, gpu="H100", share=0.4, seed=5)
+    assert sum(len(state.gpu.placement(one.profile, one.start).footprint) for one in state.instances) <= 0.4 * 6 * 8
+
+
+def test_names_by_kind() -> None:
+    assert instance_names() == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
+    assert set(instance_names(drawn=True)) > set(instance_names())
+    assert instance_names("state") == ()
+    assert sum(len(instance_names(kind, drawn=True)) for kind in FILE_KINDS) == len(NAMES)
+
+
+# ---------------------------------------------------------------------------------------------------------- submitting
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Library:
+    """A library of one instance, of which only a schedule of FAR is known."""
+    info = library().info(SMALL)
+    schedule = solve(load(SMALL), "far").schedule
+    assert schedule is not None
+    (tmp_path / "index.json").write_text(json.dumps({"instances": []}))
+    bare = dataclasses.replace(
+        info, best=None, lower_bound=None, certified=None, evidence="", plan_sha256="", certificate_sha256=""
+    )
+    (tmp_path / "index.json").write_text(
+        json.dumps({"instances": [dataclasses.asdict(sealed(bare, difficulty="open"))]})
+    )
+    path = tmp_path / "far.json"
+    SCHEDULE.write(schedule, path)
+    submit(Library(tmp_path), SMALL, path, by="FAR", certificate=None)
+    return Library(tmp_path)
+
+
+def test_a_better_plan_is_taken_and_nothing_else(own: Library, tmp_path: Path) -> None:
+    batch = load(SMALL)
+    before = own.info(SMALL)
+    assert before.best is not None
+    assert verify(own, before).problems == ()
+    result = solve(batch)
+    assert result.schedule is not None
+    path, proof = tmp_path / "best.json", tmp_path / "proof.json"
+    SCHEDULE.write(result.schedule, path)
+    CERTIFICATE.write(certify(batch, result.schedule, seconds=2.0), proof)
+    found = submit(own, SMALL, path, by="Ada", method="pencil", certificate=proof)
+    assert found.improved == ("best", "lower_bound")
+    after = Library(tmp_path).info(SMALL)
+    assert after.best is not None
+    assert after.lower_bound is not None
+    assert after.best.value < before.best.value
+    assert (after.best.found_by, after.best.method, after.evidence) == ("Ada", "pencil", "recomputed")
+    assert verify(Library(tmp_path), after).problems == ()
+    again = submit(Library(tmp_path), SMALL, path, by="Bob", certificate=proof)
+    assert again.improved == ()
+    assert len(again.reasons) == 2
+    assert Library(tmp_path).info(SMALL) == after
+
+
+def test_a_plan_that_is_not_valid_or_no_plan_is_not_taken(own: Library, tmp_path: Path) -> None:
+    text = (tmp_path / "far.json").read_text()
+    broken = tmp_path / "broken.json"
+    broken.write_text(text.replace('"t001"', '"t002"'))
+    found = submit(own, SMALL, broken, by="Ada")
+    assert not found.improved
+    assert found.judgement.violations
+    broken.write_text("{}")
+    with pytest.raises(InputError, match="schema"):
+        submit(own, SMALL, broken, by="Ada")
+    with pytest.raises(InputError, match="must be the name"):
+        submit(own, SMALL, tmp_path / "far.json", by=" ")
+    with pytest.raises(InputError, match="no bundled instance"):
+        submit(own, "nothing", tmp_path / "far.json", by="Ada")
+    assert Library(tmp_path).info(SMALL) == own.info(SMALL)
+
+
+def test_a_plan_below_the_bound_is_a_defect_of_the_library(own: Library, tmp_path: Path) -> None:
+    info = own.info(SMALL)
+    assert info.best is not None
+    wrong = sealed(info, lower_bound=dataclasses.replace(info.best, value=info.best.value * 1.1))
+    own.infos = {SMALL: wrong}  # type: ignore[misc]
+    with pytest.raises(InputError, match="please report it"):
+        submit(own, SMALL, tmp_path / "far.json", by="Ada")
+
+
+# ------------------------------------------------------------------------------------------------- export and renewal
+
+
+def test_exported_instances_can_be_read(tmp_path: Path) -> None:
+    infos = [library().info(name) for name in (SMALL, "services-012-1", "fleet-008xa100-1")]
+    export(library(), tmp_path / "out", infos)
+    assert BATCH.read(tmp_path / "out" / f"{SMALL}.json") == load(SMALL)
+    index = json.loads((tmp_path / "out" / "index.json").read_text())["instances"]
+    assert [entry["name"] for entry in index] == [info.name for info in infos]
+
+
+def test_a_renewal_goes_on_where_it_was(tmp_path: Path) -> None:
+    names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "reject-normal-25-1xa100-060-1")
+    entries = [
+        {key: getattr(library().info(name), key) for key in ("name", "kind", "title", "goal", "spec", "source", "url")}
+        | {"n": 0, "gpu": "", "licence": "MIT", "derivation": "", "question": dict(library().info(name).question)}
+        for name in names
+    ]
+    (tmp_path / "index.json").write_text(json.dumps({"instances": entries}))
+    here = Library(tmp_path)
+    assert len(missing_runs(here.infos.values(), 1)) == len(names)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        renew(here, limit=1, workers=1, told=interrupt)
+    assert len(missing_runs(Library(tmp_path).infos.values(), 1)) == len(names) - 1
+    there = renew(Library(tmp_path), limit=1, workers=1)
+    assert missing_runs(there.infos.values(), 1) == []
+    for info in there.infos.values():
+        assert verify(there, info).problems == ()
+        assert info.sha256 == library().info(info.name).sha256
+        assert info.best is not None
+        best = library().info(info.name).best
+        assert best is not None
+        assert info.best.value >= best.value * (1 - 1e-6)
+    with pytest.raises(InputError, match="at least 1 s"):
+        renew(there, limit=0.5)
+
+
+def test_migrations_that_are_none() -> None:
+    name = "fleet-008xa100-1"
+    goal, state = goal_of(library().info(name)), load(name)
+    for text, path in (('{"steps": 3}', "steps"), ('{"steps": [{"gpu": "0"}]}', r"steps\[0\].gpu"), ("[]", "object")):
+        with pytest.raises(InputError, match=path):
+            goal.read(state, text, "plan.json")
+    far = goal.read(state, '{"steps": [{"gpu": 0, "profile": "7g.40gb", "start": 0, "to_gpu": 1, "to_start": 0}]}', "")
+    assert not goal.judge(state, far, library().info(name).question).valid
+
+
+def test_files_that_are_damaged(tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path / "data")
+    here = Library(tmp_path / "data")
+    here.packed("plans", SMALL).write_bytes(b"no xz")
+    assert verify(here, here.info(SMALL)).problems
+    here.packed("plans", SMALL).write_bytes(lzma.compress(b"{"))
+    assert verify(here, here.info(SMALL)).problems
+    here.packed("plans", SMALL).unlink()
+    assert verify(here, here.info(SMALL)).problems
+    (tmp_path / "data" / "index.json").write_text('{"instances": [{"name": "a", "size": 3}]}')
+    with pytest.raises(InputError, match="cannot be read"):
+        _ = Library(tmp_path / "data").infos

@@ -1,0 +1,184 @@
+"""Scores: whatever a solver does is told as what it is, and the next instance follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mig_opt.api.solve import solve
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.errors import InputError
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.instances.bundled import DATA, Library, library, load
+from mig_opt.instances.library import sealed
+from mig_opt.studies.scores import FACTORS, Score, Scores, chosen, score
+
+EASY = "far-1xa30-006-mixed-2"
+TWO = (EASY, "far-1xa100-008-mixed-1")
+
+SOLVER = """
+import sys, time
+from mig_opt import Batch, read, solve, write
+instance, plan, how = sys.argv[1:4]
+batch = read(Batch, instance)
+schedule = solve(batch, "far").schedule
+if how == "crash":
+    print("out of ideas", file=sys.stderr)
+    sys.exit(3)
+if how == "kill":
+    import os
+    os.kill(os.getpid(), 9)
+if how == "hang":
+    time.sleep(60)
+if how == "garbage":
+    open(plan, "wb").write(b"\\xff\\xfe no plan")
+elif how == "other":
+    open(plan, "w").write('{"schema": "mig-opt/batch/1"}')
+elif how == "invalid":
+    write(schedule.replace(runs=schedule.runs[1:]), plan)
+elif how != "nothing":
+    write(schedule, plan)
+if how == "late":
+    time.sleep(60)
+if how == "sloppy":
+    sys.exit(1)
+"""
+
+
+def far(batch: Batch, seconds: float) -> Schedule | None:
+    """A solver that is a function."""
+    assert seconds == 5
+    return solve(batch, "far").schedule
+
+
+def failing(_: Batch, __: float) -> Schedule:
+    raise RuntimeError("no idea")
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> str:
+    path = tmp_path / "mine.py"
+    path.write_text(textwrap.dedent(SOLVER))
+    return f"{sys.executable} {path} {{instance}} {{plan}}"
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "reason"),
+    [
+        ("far", "valid", ""),
+        ("sloppy", "valid", ""),
+        ("crash", "crashed", "exit code 3: out of ideas"),
+        ("kill", "crashed", "signal 9"),
+        ("hang", "timeout", "had to be ended after 3 s"),
+        ("late", "late", "had to be ended after 3 s"),
+        ("garbage", "garbage", "not valid JSON"),
+        ("other", "garbage", "this is a batch"),
+        ("invalid", "invalid", "has no run (missing-task)"),
+        ("nothing", "no plan", "it printed nothing"),
+    ],
+)
+def test_what_solvers_do(command: str, how: str, status: str, reason: str, tmp_path: Path) -> None:
+    found = score(f"{command} {how}", names=[EASY], time_limit=3, output=tmp_path / "plans")
+    (one,) = found.scores
+    assert (one.status, one.valid, one.new_best) == (status, status == "valid", False)
+    assert reason in one.reason
+    assert (one.value is None) == (status != "valid")
+    assert (tmp_path / "plans" / f"{EASY}.json").exists() == (status == "valid")
+    assert one.seconds is not None
+    assert one.seconds < 10
+
+
+def test_a_command_that_cannot_be_run(tmp_path: Path) -> None:
+    (one,) = score("no-such-program {instance} {plan}", names=[EASY]).scores
+    assert one.status == "crashed"
+    assert "cannot be run" in one.reason
+    with pytest.raises(InputError, match=r"with \{instance\} and \{plan\}"):
+        score("mine {instance}")
+    with pytest.raises(InputError, match="time_limit"):
+        score("mine {instance} {plan}", time_limit=0)
+    with pytest.raises(InputError, match="no instance is of that kind and class"):
+        score("mine {instance} {plan}", kind="nix")
+    with pytest.raises(InputError, match="no plan that is called like an instance"):
+        score(tmp_path)
+
+
+def test_a_function_beside_methods_of_our_own(tmp_path: Path) -> None:
+    found = score(far, names=TWO, time_limit=5, methods=["auto"], output=tmp_path, jobs=2)
+    assert not found.interrupted
+    mine, auto = (next(line for line in found.lines if line.solver == name) for name in ("far", "mig-opt auto"))
+    assert (mine.runs, mine.valid, auto.valid, auto.best) == (2, 2, 2, 2)
+    assert mine.mean_ratio is not None
+    assert auto.mean_ratio == pytest.approx(1)
+    assert mine.mean_ratio > 1
+    assert len(auto.profile) == len(FACTORS)
+    assert auto.profile == (1.0,) * len(FACTORS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{name}{end}.json" for name in TWO for end in ("", ".auto")
+    )
+    again = score(tmp_path)
+    assert {one.instance: one.value for one in again.scores} == {
+        one.instance: one.value for one in found.scores if one.solver == "far"
+    }
+
+
+def test_functions_that_fail_or_cannot_be_found() -> None:
+    (one,) = score(failing, names=[EASY], time_limit=5).scores
+    assert one.status == "crashed"
+    assert "RuntimeError: no idea" in one.reason
+    with pytest.raises(InputError, match="at the top of a file"):
+        score(lambda batch, seconds: None, names=[EASY])  # type: ignore[arg-type, return-value]
+
+
+def test_a_new_best_is_told_and_kept(tmp_path: Path, command: str) -> None:
+    """In a library whose best is worse than what FAR finds."""
+    shutil.copytree(DATA, tmp_path / "data")
+    entries: dict[str, Any] = json.loads((tmp_path / "data" / "index.json").read_text())
+    info = library().info(EASY)
+    assert info.best is not None
+    worse = sealed(info, best=dataclasses.replace(info.best, value=info.best.value * 2))
+    entries["instances"] = [dataclasses.asdict(worse)]
+    (tmp_path / "data" / "index.json").write_text(json.dumps(entries))
+    found = score(f"{command} far", names=[EASY], time_limit=20, output=tmp_path / "plans", library=tmp_path / "data")
+    (one,) = found.scores
+    assert one.new_best
+    assert found.lines[0].new_best == 1
+    kept = SCHEDULE.read(tmp_path / "plans" / f"{EASY}.json")
+    assert kept.makespan == pytest.approx(one.value)
+    (again,) = score(EASY, tmp_path / "plans" / f"{EASY}.json").scores
+    assert not again.new_best
+    assert again.value == one.value
+
+
+def test_figures_of_a_score() -> None:
+    def made(value: float | None, best: float) -> Score:
+        return Score("a", value is not None, value, 9.0, None, best, False)
+
+    assert made(11.0, 10.0).ratio == pytest.approx(1.1)
+    assert made(0.0, 0.0).ratio == 1
+    assert made(None, 10.0).ratio > 1e9
+    (line,) = Scores((made(11.0, 10.0), made(10.0, 10.0), dataclasses.replace(made(None, 10.0), status="late"))).lines
+    assert line.mean_ratio == pytest.approx(1.1**0.5)
+    assert line.failed == {"late": 1}
+    assert line.profile[FACTORS.index(1.0)] == pytest.approx(1 / 3)
+    assert line.profile[FACTORS.index(1.1)] == pytest.approx(2 / 3)
+
+
+def test_other_kinds_of_plans(tmp_path: Path) -> None:
+    """The best plan of each kind is valid, and no new best."""
+    for kind in ("batch", "demand", "trace", "state"):
+        info = chosen(library(), kind=kind)[0]
+        text = Library().text("plans", info.name)
+        assert text is not None
+        (tmp_path / f"{info.name}.json").write_text(text)
+    found = score(tmp_path)
+    assert len(found.scores) == 4
+    assert all(one.valid and one.ratio == 1 for one in found.scores)
+    assert load(EASY).name == EASY
