@@ -5,13 +5,16 @@ placement: a small model without order in time. Dual prices of their own (:mod:`
 rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
 of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
 bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
-(:mod:`mig_opt.batch.loads.layout_bounds`) are close enough.
+(:mod:`mig_opt.batch.loads.layout_bounds`) and then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) are
+close enough, and leave few placements to each task.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -23,8 +26,10 @@ from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, num
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
+from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
+from mig_opt.models.solvers.highs import Highs
 
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
@@ -43,8 +48,11 @@ _LONGEST_STEP = 5e-4
 _PRICING_SHARE = 0.25
 """Share of the time that is left for one of these, at most."""
 
-_SECONDS_PER_MODEL = 0.01
-"""Seconds to build the model of a layout."""
+_SECONDS_PER_MODEL, _SECONDS_PER_RELAXATION = 0.01, 0.005
+"""Seconds to build the model of a layout, and to relax it."""
+
+_AT_A_TIME = 32
+"""Layouts of a thread that are relaxed, or bounded by their relaxation, before the time is asked for."""
 
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
@@ -78,6 +86,11 @@ class _LayoutSearch:
         self._priced = 0  # ticks of schedules up to which no more prices are sought
         self._least = search.upper  # the least bound of the layouts that are solved
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
+        self._relaxed: dict[BoundedLayout, LayoutRelaxation] = {}
+        self._bounded_by_relaxation: set[BoundedLayout] = set()
+        self._relaxes = not Highs().missing()
+        self._all_used = branches_of(search.problem).tell_all
+        self._ticks = task_ticks(search.problem, search.problem.places)
 
     @property
     def _left(self) -> float:
@@ -108,7 +121,9 @@ class _LayoutSearch:
                 self._price(self._bounded, layouts)
             else:
                 layout = min(within or layouts, key=self._rank)
-                if self._work_on(layout):
+                if self._relaxes and layout not in self._bounded_by_relaxation:
+                    self._relax(layouts if self._bounded is None else within or [layout], layout)
+                elif self._work_on(layout):
                     layouts.remove(layout)
 
     def _layouts(self) -> list[BoundedLayout] | None:
@@ -147,12 +162,39 @@ class _LayoutSearch:
             bounded.rule_out(layouts, at_most, grains, rounds, _PRICING_SHARE)
         self._priced = at_most + 1
 
+    def _relax(self, layouts: Sequence[BoundedLayout], first: BoundedLayout) -> None:
+        """Relax the next ones of some layouts; if that is done for the first one, bound them by their relaxations."""
+        at_most, control = self._search.upper - 1, self._control
+        begun = first in self._relaxed
+
+        def relax(layout: BoundedLayout) -> None:
+            if begun:
+                layout.lower = max(layout.lower, self._relaxed[layout].bound(control, at_most))
+                self._bounded_by_relaxation.add(layout)
+            else:
+                relaxed = LayoutRelaxation(layout.tree, self._ticks, all_used=self._all_used)
+                layout.lower = max(layout.lower, min(relaxed.lower, at_most + 1))
+                self._relaxed[layout] = relaxed
+
+        open_ones = [
+            layout
+            for layout in layouts
+            if layout not in self._bounded_by_relaxation and (layout in self._relaxed) == begun
+        ]
+        some = heapq.nsmallest(_AT_A_TIME * control.workers, open_ones, key=self._rank)
+        with ThreadPoolExecutor(control.workers) as pool:
+            list(pool.map(relax, some))
+        control.spend(0.0 if begun else _SECONDS_PER_RELAXATION * len(some) / control.workers)
+
     def _work_on(self, layout: BoundedLayout) -> bool:
         """Look for schedules of a layout for some seconds; return True if its best ones are known."""
         search, control = self._search, self._control
         seconds = 2 * self._seconds.get(layout, _FIRST_SECONDS / 2)
         layout.lower = max(layout.lower, search.lower)
-        model = LayoutModel(search.problem, layout.tree, layout.lower, search.upper - 1)
+        at_most = search.upper - 1
+        relaxed = self._relaxed.get(layout)
+        left = None if relaxed is None else relaxed.places_left(at_most)
+        model = LayoutModel(search.problem, layout.tree, layout.lower, at_most, left)
         control.spend(_SECONDS_PER_MODEL)
 
         def keep(values: Sequence[int]) -> None:
@@ -172,9 +214,19 @@ class _LayoutSearch:
 
 
 class LayoutModel:
-    """Model of the assignments of tasks to the placements of a layout: the ticks of the longest path are minimised."""
+    """Model of the assignments of tasks to the placements of a layout: the ticks of the longest path are minimised.
 
-    def __init__(self, problem: IntegerBatch, tree: LayoutTree, at_least: int, at_most: int) -> None:
+    ``left`` has for each task the places that are left to it, with its ticks there; by default all of them.
+    """
+
+    def __init__(
+        self,
+        problem: IntegerBatch,
+        tree: LayoutTree,
+        at_least: int,
+        at_most: int,
+        left: Sequence[Mapping[int, int]] | None = None,
+    ) -> None:
         self.model = model = cp_model.CpModel()
         longest = model.new_int_var(min(at_least, at_most), at_most, "longest path")
         stacks = [node for node in tree.nodes if node.kind == "stack"]
@@ -183,7 +235,8 @@ class LayoutModel:
         for task in range(len(problem.batch.tasks)):
             choices = []
             for stack in stacks:
-                ticks = problem.places[stack.place].durations.get(task)
+                durations = problem.places[stack.place].durations
+                ticks = durations.get(task) if left is None else left[task].get(stack.place)
                 if ticks is not None and ticks <= at_most:
                     here = model.new_bool_var(f"{task} in {stack.place}")
                     choices.append((stack.place, here))

@@ -85,7 +85,7 @@ def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytes
 
 def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_search, "_IDLE_SECONDS", -1.0)
-    batch = generate_batch(20, seed=2)
+    batch = generate_batch(20, gpu="A30", seed=2)
     control = Control[Schedule](RunOptions(time_limit=8.0, deterministic=True))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
