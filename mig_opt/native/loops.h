@@ -143,6 +143,11 @@ typedef struct {
     OF(segments, open) FloatRows ends;
     OF(segments, open) IntegerRows open;
     OF(segments) Integers turns;
+    OF(segments) Floats looks;
+    OF(segments, formed) IntegerRows formed;
+    OF(segments, formed) FloatRows since;
+    OF(segments) Integers formed_batches, formed_requests, growing;
+    OF(segments) Floats slot, looked;
 } Segments;
 
 typedef struct {

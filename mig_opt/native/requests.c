@@ -20,9 +20,53 @@ static double *first_free(const Segments *segments, int64_t segment)
     return first;
 }
 
+/* Whether a batch may be formed ahead, or may grow: while two for each process wait, none may. */
+static bool has_slot(const Segments *segments, int64_t segment)
+{
+    return segments->formed_batches.at[segment] < 2 * segments->processes.at[segment];
+}
+
+/* When the next thing happens at a segment that forms batches ahead, if no further request comes: the first of its formed
+   batches begins, another one is formed, or the last one, which is not full, takes what has come since. */
+static double next_step(const Segments *segments, int64_t segment, int64_t *what)
+{
+    enum { BEGIN, FORM, GROW };
+    int64_t formed = segments->formed_batches.at[segment], waiting = segments->formed_requests.at[segment];
+    int64_t left = segments->lengths.at[segment] - waiting, enough = segments->enough.at[segment];
+    int64_t first = segments->heads.at[segment] + waiting, room = segments->rings.columns;
+    const double *ring = segments->rings.at + segment * room;
+    double soonest = INFINITY, moment;
+    if (formed > 0) {
+        soonest = longest(segments->since.at[segment * segments->since.columns], *first_free(segments, segment));
+        *what = BEGIN;
+    }
+    if (left == 0 || !has_slot(segments, segment))
+        return soonest;
+    if (segments->growing.at[segment]) {
+        moment = longest(segments->looked.at[segment] + segments->looks.at[segment], ring[first & (room - 1)]);
+        if (moment < soonest) {
+            soonest = moment;
+            *what = GROW;
+        }
+    } else {
+        moment = ring[first & (room - 1)] + segments->waits.at[segment];
+        if (left >= enough)
+            moment = shortest(moment, ring[(first + enough - 1) & (room - 1)]);
+        moment = longest(moment, segments->slot.at[segment]);
+        if (moment < soonest) {
+            soonest = moment;
+            *what = FORM;
+        }
+    }
+    return soonest;
+}
+
 /* When the next batch of a segment begins if no further request comes. */
 static double next_start(const Segments *segments, int64_t segment)
 {
+    int64_t what;
+    if (segments->looks.at[segment] > 0.0)
+        return next_step(segments, segment, &what);
     int64_t length = segments->lengths.at[segment], enough = segments->enough.at[segment];
     int64_t head = segments->heads.at[segment], room = segments->rings.columns;
     const double *ring = segments->rings.at + segment * room;
@@ -86,12 +130,82 @@ static void note_open(Segments *segments, int64_t segment, int64_t count, double
     segments->open.at[segment * places + place] = count;
 }
 
+/* Let the last batch that is formed take what has come since. Triton looks at it again when as many wait as it lacked
+   before, unless their delay is over: "growing" is 1 more than that number. */
+static void grow(Segments *segments, int64_t segment, double now)
+{
+    int64_t last = segment * segments->formed.columns + segments->formed_batches.at[segment] - 1;
+    int64_t waiting = segments->formed_requests.at[segment], left = segments->lengths.at[segment] - waiting;
+    int64_t room = segments->rings.columns, lacking = segments->sizes.at[segment] - segments->formed.at[last];
+    segments->looked.at[segment] = now;
+    if (left == 0)
+        return;
+    double oldest = segments->rings.at[segment * room + ((segments->heads.at[segment] + waiting) & (room - 1))];
+    if (now < oldest + segments->waits.at[segment])
+        segments->growing.at[segment] = lacking + 1;
+    segments->formed.at[last] += least(left, lacking);
+    segments->formed_requests.at[segment] += least(left, lacking);
+    if (left >= lacking) {
+        segments->growing.at[segment] = 0;
+        segments->slot.at[segment] = now;
+    }
+}
+
+/* Take the next step of a segment that forms batches ahead; return the requests of the batch that begins, 0 if none does. */
+static int64_t take_step(Segments *segments, int64_t segment)
+{
+    enum { BEGIN, FORM, GROW };
+    int64_t what = BEGIN, *formed = segments->formed.at + segment * segments->formed.columns;
+    double now = next_step(segments, segment, &what), *since = segments->since.at + segment * segments->since.columns;
+    int64_t batches = segments->formed_batches.at[segment], waiting = segments->formed_requests.at[segment];
+    if (what == GROW) {
+        grow(segments, segment, now);
+        return 0;
+    }
+    if (what == FORM) {
+        int64_t room = segments->rings.columns, left = segments->lengths.at[segment] - waiting;
+        double oldest = segments->rings.at[segment * room + ((segments->heads.at[segment] + waiting) & (room - 1))];
+        int64_t count = least(left, segments->sizes.at[segment]);
+        if (now < oldest + segments->waits.at[segment])
+            count = segments->taken.at[segment * segments->taken.columns + count];
+        formed[batches] = count;
+        since[batches] = now;
+        segments->formed_batches.at[segment]++;
+        segments->formed_requests.at[segment] += count;
+        segments->looked.at[segment] = now;
+        if (count == segments->sizes.at[segment])
+            segments->slot.at[segment] = now;
+        else if (segments->waits.at[segment] == 0.0 || oldest + segments->waits.at[segment] <= segments->slot.at[segment])
+            segments->growing.at[segment] = 1;
+        else
+            segments->growing.at[segment] = segments->sizes.at[segment] + 1;
+        return 0;
+    }
+    int64_t count = formed[0];
+    for (int64_t at = 1; at < batches; at++) {
+        formed[at - 1] = formed[at];
+        since[at - 1] = since[at];
+    }
+    segments->formed_batches.at[segment]--;
+    segments->formed_requests.at[segment] -= count;
+    segments->slot.at[segment] = now;
+    if (batches == 1)
+        segments->growing.at[segment] = 0;
+    return count;
+}
+
 static void begin_batch(Segments *segments, int64_t segment, double factor, Counted *counted)
 {
     double begin = segments->starts.at[segment];
     int64_t count = least(segments->lengths.at[segment], segments->sizes.at[segment]);
     double oldest = segments->rings.at[segment * segments->rings.columns + segments->heads.at[segment]];
-    if (begin < oldest + segments->waits.at[segment])
+    if (segments->looks.at[segment] > 0.0) {
+        count = take_step(segments, segment);
+        if (count == 0) {
+            segments->starts.at[segment] = next_start(segments, segment);
+            return;
+        }
+    } else if (begin < oldest + segments->waits.at[segment])
         count = segments->taken.at[segment * segments->taken.columns + count];
     double busy = segments->busy.at[segment * segments->busy.columns + count] * factor;
     double answer = segments->answer.at[segment * segments->answer.columns + count] * factor;
@@ -103,6 +217,8 @@ static void begin_batch(Segments *segments, int64_t segment, double factor, Coun
     counted->busy_seconds.at[segment] += longest(within, 0.0);
     segments->heads.at[segment] = (segments->heads.at[segment] + count) & (segments->rings.columns - 1);
     segments->lengths.at[segment] -= count;
+    if (segments->growing.at[segment])
+        grow(segments, segment, begin);
     segments->starts.at[segment] = next_start(segments, segment);
 }
 
@@ -206,7 +322,10 @@ EXPORT int64_t serve(
             return index;
         segments->rings.at[chosen * room + ((segments->heads.at[chosen] + length) & (room - 1))] = now;
         segments->lengths.at[chosen] = ++length;
-        if (length == 1 || length == segments->enough.at[chosen]) {
+        int64_t left = length - segments->formed_requests.at[chosen];
+        if (segments->growing.at[chosen] && left >= segments->growing.at[chosen] - 1 && has_slot(segments, chosen))
+            grow(segments, chosen, now);
+        if (length == 1 || length == segments->enough.at[chosen] || segments->looks.at[chosen] > 0.0) {
             starts[chosen] = next_start(segments, chosen);
             soonest = shortest(soonest, starts[chosen]);
         }

@@ -35,7 +35,7 @@ CUTS = {
     "serving.request_speed": "--cut",
     "serving.scenarios": "--cut",
 }
-ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "fleet.freeing", "papers.measure"}
+ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "fleet.freeing", "papers.measure", "serving.triton"}
 """Those that tests of their own run, or that need what is not here."""
 
 

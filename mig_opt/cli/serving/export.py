@@ -41,7 +41,7 @@ def services_export(
     given: options.ServicesOptions,
     models: Annotated[Path | None, "DIR", "Model repository; the plan is put over its config.pbtxt files."] = None,
     patience: Annotated[
-        float | None, "P", "Share of its spare time that a request waits for its batch to fill.  [default: 0.5]"
+        float | None, "P", "Share of its spare time that a request waits for its batch to fill.  [default: 0]"
     ] = None,
     delay: Annotated[float | None, "S", "Seconds that it waits, in place of the patience."] = None,
     running: Annotated[
@@ -71,7 +71,7 @@ def services_export(
     call.attempt(_check_format, form, {**wanted, "--port": port, "--devices": devices, "--image": image})
     problem = given_services(services, given)
     problem.read(call, deployment)
-    batching = call.attempt(Batching, 0.5 if patience is None else patience, delay=delay)
+    batching = call.attempt(Batching, 0.0 if patience is None else patience, delay=delay)
     names = call.attempt(parsed_devices, devices, None)
     old = None if running is None else call.attempt(read_running, running, problem.problem)
     call.finish()

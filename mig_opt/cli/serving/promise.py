@@ -46,8 +46,14 @@ class PromiseOptions:
         share = call.attempt(parsed_promise, self.promise)
         arrivals = call.attempt(Arrivals, self.arrivals or "poisson")
         named = call.attempt(named_server, self.server or "ideal")
+        kind = named[1] if named else Batching()
         batching = call.attempt(
-            Batching, delay=self.delay, separate=bool(named and named[1]), overhead=self.overhead or 0.0
+            Batching,
+            kind.patience,
+            delay=self.delay,
+            separate=kind.separate,
+            overhead=self.overhead or 0.0,
+            look=kind.look,
         )
         return None if named is None or call.errors else Promise(share, arrivals, named[0], batching)
 

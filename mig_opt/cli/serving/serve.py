@@ -23,6 +23,7 @@ from mig_opt.texts import seconds as seconds_text
 if TYPE_CHECKING:
     from mig_opt import Arrivals, Demand
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+    from mig_opt.simulation.serving.requests import Batching
     from mig_opt.simulation.serving.service import Router
 
 ARRIVALS = "Pattern of arrivals: even, poisson or bursty."
@@ -50,7 +51,11 @@ def serve(
     recorded: Annotated[Path | None, "CSV file of recorded requests: columns time and service."] = None,
     server: Annotated[str, "NAME", SERVER] = "ideal",
     router: Annotated[str | None, "NAME", f"{_ROUTERS}  [default: as the servers]"] = None,
-    patience: Annotated[float, "P", "Share of its spare time that a request waits for its batch to fill."] = 0.5,
+    patience: Annotated[
+        float | None,
+        "P",
+        "Share of its spare time that a request waits for its batch to fill.  [default: 0.5, Triton 0]",
+    ] = None,
     delay: Annotated[float | None, "S", DELAY] = None,
     preferred: Annotated[
         list[int] | None, "N", "Batch size with which a batch begins at once; may be repeated."
@@ -96,16 +101,17 @@ def serve(
     plan = call.attempt(read_deployment_for, demand, deployment)
     old = None if running is None else call.attempt(read_running, running, demand)
     named = call.attempt(named_server, server)
-    router = router or (named[0] if named else "least-work")
+    router, kind = router or (named[0] if named else "least-work"), named[1] if named else Batching()
     batching = call.attempt(
         Batching,
-        patience,
+        kind.patience if patience is None else patience,
         partial,
         spread,
-        delay=delay,
-        preferred=tuple(preferred or ()),
-        separate=bool(named and named[1]),
-        overhead=overhead,
+        delay,
+        tuple(preferred or ()),
+        kind.separate,
+        overhead,
+        kind.look,
     )
     with call.step():
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
@@ -139,8 +145,8 @@ def serve(
     return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
 
 
-def named_server(name: str) -> tuple[Router, bool]:
-    """Return the router of a server, and whether its processes have a queue each."""
+def named_server(name: str) -> tuple[Router, Batching]:
+    """Return the router of a server, and how it forms batches."""
     from mig_opt.simulation.serving.capacity import server_named
 
     with options_named({"server": "--server"}):

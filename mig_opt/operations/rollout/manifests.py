@@ -63,8 +63,8 @@ def kubernetes_manifests(
     >>> from mig_opt import deploy, load
     >>> demand = load("parvagpu-s1")
     >>> text = kubernetes_manifests(deploy(demand).deployment, demand)
-    >>> text.count("kind: Deployment"), text.count("kind: Service")
-    (7, 6)
+    >>> text.count("kind: Service"), "nvidia.com/mig-1g.10gb: 1" in text
+    (6, True)
     """
     try:
         import yaml

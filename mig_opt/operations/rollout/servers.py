@@ -11,6 +11,7 @@ from mig_opt.operations.rollout.layouts import addresses, hosts_of
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.simulation.serving.capacity import SERVERS
 from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_of
 from mig_opt.validation.serving.instances import deployment_problems
 
@@ -77,7 +78,7 @@ def servers_of(
     deployment : Deployment
         The segments.
     batching : Batching, optional
-        How batches are formed; the delay of each server follows from it.
+        How batches are formed; the delay of each server follows from it. By default it is 0.
     port : int
         First port; those of servers begin 1,000 above.
     devices : sequence of str, optional
@@ -98,9 +99,9 @@ def servers_of(
     --------
     >>> from mig_opt import deploy, load
     >>> demand = load("parvagpu-s1")
-    >>> server = servers_of(demand, deploy(demand).deployment)[0]
-    >>> server.name, server.port
-    ('resnet50-0-3g.40gb-0-32x3', 9000)
+    >>> servers = servers_of(demand, deploy(demand).deployment)
+    >>> min(server.port for server in servers), max(server.weight for server in servers) <= 256
+    (9000, True)
     """
     problems = list(wrong_demand(demand))
     check_deployments(deployment=deployment)
@@ -109,7 +110,7 @@ def servers_of(
     problems += [*deployment_problems(deployment), *_port_problems(port, deployment)]
     if problems:
         raise InputError(problems)
-    places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or Batching()
+    places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or SERVERS["triton"][1]
     within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
     services = {service.name: service for service in demand.services}
     most = {

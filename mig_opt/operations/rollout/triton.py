@@ -80,15 +80,14 @@ def triton_files(
     >>> from mig_opt import deploy, load
     >>> demand = load("parvagpu-s1")
     >>> files = triton_files(deploy(demand).deployment, demand)
-    >>> print(files["models/resnet50-0-3g.40gb-0-32x3/resnet50/config.pbtxt"].rstrip())
-    name: "resnet50"
-    max_batch_size: 32
+    >>> print(next(text for name, text in files.items() if name.endswith("bert/config.pbtxt")).rstrip())
+    name: "bert"
+    max_batch_size: 128
     instance_group {
       count: 3
     }
     dynamic_batching {
-      preferred_batch_size: 32
-      max_queue_delay_microseconds: 51000
+      preferred_batch_size: 128
     }
     """
     if change is not None and not isinstance(change, ChangePlan):

@@ -45,18 +45,20 @@ _FEW, _APART, _MAX_KINDS_APART = 1 / 8, 8, 4_000_000
 one to the next, and the most of them. With longer times between them seconds are too large to tell latencies."""
 
 
+_TRITON = Batching(patience=0.0, look=0.5)
 SERVERS = {
-    "ideal": (Router.LEAST_WORK, False),
-    "triton": (Router.LEAST_CONNECTIONS, False),
-    "separate": (Router.LEAST_CONNECTIONS, True),
-    "kubernetes": (Router.UNIFORM, False),
+    "ideal": (Router.LEAST_WORK, Batching()),
+    "triton": (Router.LEAST_CONNECTIONS, _TRITON),
+    "separate": (Router.LEAST_CONNECTIONS, Batching(separate=True)),
+    "kubernetes": (Router.UNIFORM, _TRITON),
 }
-"""Servers by name: where requests go, and whether each process has a queue of its own. ``triton`` is behind HAProxy,
-``kubernetes`` the same behind a Service, ``separate`` is a server for each process behind HAProxy."""
+"""Servers by name: where requests go, and how they form batches. ``triton`` is behind HAProxy, ``kubernetes`` the same
+behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: one that
+is formed while no process is free would hardly grow any more."""
 
 
-def server_named(name: str) -> tuple[Router, bool]:
-    """Return the router of a server, and whether its processes have a queue each; refuse an unknown one."""
+def server_named(name: str) -> tuple[Router, Batching]:
+    """Return the router of a server, and how it forms batches; refuse an unknown one."""
     if name not in SERVERS:
         raise InputError([Problem("server", f"unknown server {name!r}; {nearest(name, SERVERS)}")])
     return SERVERS[name]
@@ -112,10 +114,12 @@ class Promise:
     @property
     def server(self) -> str:
         """The server for which it is made: its name and what else is assumed of it."""
-        batching, kind = self.batching, (Router(self.router), self.batching.separate)
+        batching = self.batching
+        kind = Router(self.router), Batching(batching.patience, separate=batching.separate, look=batching.look)
         named = next((name for name, one in SERVERS.items() if one == kind), None)
-        plain = f"{self.router}{', to each process by itself' if batching.separate else ''}"
-        facts = [named or plain]
+        plain = [str(self.router), *(["a queue for each process"] if batching.separate else [])]
+        plain += [f"patience {batching.patience:g}", *([f"look {batching.look:g} s"] if batching.look else [])]
+        facts = [named] if named else plain
         facts += [] if batching.delay is None else [f"delay {batching.delay:g} s"]
         facts += [f"overhead {batching.overhead:g} s"] if batching.overhead else []
         return ", ".join(facts)

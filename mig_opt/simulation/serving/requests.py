@@ -60,6 +60,11 @@ class Batching:
         True if each process of a segment is a server of its own, with its own queue; False for one queue of all.
     overhead : float
         Seconds that each answer takes longer: network, proxy, server.
+    look : float
+        As Triton does it, above 0 (there 0.5): a batch is formed when its time has come although no process is free, up
+        to two for each process. One that is not full takes what has come since only when a batch begins, when as many
+        wait as would fill one, or after these seconds; without a delay at once. 0: a batch takes what is there when it
+        begins.
 
     Raises
     ------
@@ -74,6 +79,7 @@ class Batching:
     preferred: tuple[Count, ...] = ()
     separate: bool = False
     overhead: Wait = 0.0
+    look: Wait = 0.0
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -81,7 +87,7 @@ class Batching:
     def scaled(self, factor: float) -> Batching:
         """Return the same rule where every second is ``factor`` seconds."""
         delay = None if self.delay is None else self.delay * factor
-        return dataclasses.replace(self, delay=delay, overhead=self.overhead * factor)
+        return dataclasses.replace(self, delay=delay, overhead=self.overhead * factor, look=self.look * factor)
 
 
 def simulate_requests(
@@ -312,7 +318,7 @@ def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point]
         answer[-1] += batching.overhead
     wait = max(slo - answer[-1], 0.0) * batching.patience if batching.delay is None else batching.delay
     preferred = tuple(sorted({size for size in batching.preferred if size < point.batch}))
-    return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait, preferred)
+    return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait, preferred, batching.look)
 
 
 def separated(worker: Worker, batching: Batching) -> list[Worker]:

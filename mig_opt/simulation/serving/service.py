@@ -46,6 +46,7 @@ class Worker:
     answer: tuple[float, ...]
     wait: float  # seconds that a request waits at most for its batch to fill while a process is free
     preferred: tuple[int, ...] = ()  # sizes, below a full batch, with which a batch begins at once
+    look: float = 0.0  # seconds after which a batch that is formed ahead takes what has come; 0 if none is
 
     @property
     def throughput(self) -> float:
@@ -83,6 +84,7 @@ class ServedRequests:
         self._turns, self._before = np.zeros(count, dtype=np.int64), 0
         opens, closes = np.array([ALWAYS] * count if times is None else times, dtype=float).T.copy()
         self._moments = np.unique([moment for moment in (*opens, *closes) if 0 < moment < math.inf])
+        formed = 2 * max(worker.processes for worker in workers)
         open_batches = max(map(_open_batches, workers)) if router == Router.LEAST_CONNECTIONS else 0
         self._segments = Segments(
             sizes=np.array([worker.batch for worker in workers], dtype=np.int64),
@@ -103,6 +105,12 @@ class ServedRequests:
             ends=np.zeros((count, open_batches)),
             open=np.zeros((count, open_batches), dtype=np.int64),
             turns=np.zeros(count, dtype=np.int64),
+            looks=np.array([worker.look for worker in workers], dtype=float),
+            formed=np.zeros((count, formed), dtype=np.int64),
+            since=np.zeros((count, formed)),
+            **{name: np.zeros(count, dtype=np.int64) for name in ("formed_batches", "formed_requests", "growing")},
+            slot=np.zeros(count),
+            looked=np.zeros(count),
         )
         for index, worker in enumerate(workers):
             self._segments.busy[index, 1 : worker.batch + 1] = worker.busy

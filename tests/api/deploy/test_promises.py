@@ -192,15 +192,14 @@ def test_the_scenarios_keep_their_promise_on_other_seeds(name, kind):
 
 
 def worst_at(server: str, deployment: Deployment, demand: Demand) -> float:
-    router, separate = SERVERS[server]
-    batching = Batching(separate=separate)
+    router, batching = SERVERS[server]
     return simulate_requests(demand, deployment, router=router, batching=batching, seconds=600, seed=5).worst.late_share
 
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_promise_says_for_which_servers_it_is(server):
-    router, separate = SERVERS[server]
-    found = deploy_with_promise(load("parvagpu-s1"), Promise(0.99, router=router, batching=Batching(separate=separate)))
+    router, batching = SERVERS[server]
+    found = deploy_with_promise(load("parvagpu-s1"), Promise(0.99, router=router, batching=batching))
     assert found.promise.server == server
     assert ("server", server) in found.facts()
     assert worst_at(server, found.deployment, load("parvagpu-s1")) <= 0.01
@@ -211,7 +210,8 @@ def test_a_promise_for_one_queue_is_broken_by_servers_with_a_queue_for_each_proc
     demand = load("parvagpu-s5")
     shared = deploy_with_promise(demand, 0.99)
     assert worst_at("separate", shared.deployment, demand) > 0.02
-    separate = Promise(0.99, router=SERVERS["separate"][0], batching=Batching(separate=True))
+    router, batching = SERVERS["separate"]
+    separate = Promise(0.99, router=router, batching=batching)
     found = deploy_with_promise(demand, separate, "parvagpu")
     assert worst_at("separate", found.deployment, demand) <= 0.01
 

@@ -237,3 +237,39 @@ def test_round_robin_goes_on_evenly_when_a_segment_joins():
     )
     served.run([np.arange(3000) / 100])
     assert served.counted.batches[:, 1].tolist() == [2500, 500]
+
+
+def test_a_batch_that_is_formed_ahead_takes_no_more_until_it_is_looked_at():
+    """As Triton does it: the delay of a batch ends while the only process is busy, and later requests wait."""
+    segment = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, processes=1, throughput=40.0)])
+    moments = (1.0, 1.001, 1.002, 1.003, 1.02, 1.06, 1.09)  # a full batch until 1.103; then 1.02 may wait until 1.03
+
+    def ends(batching: Batching) -> list[float]:
+        arrivals = Arrivals(recorded={"chat": moments})
+        found = simulate_requests(DEMAND, segment, arrivals=arrivals, batching=batching, warm_up=0)
+        return [found.services[0].batches, pytest.approx(found.services[0].mean_s * 7 + sum(moments))]
+
+    first = 4 * 1.103
+    assert ends(Batching(delay=0.01)) == [2, first + 3 * 1.203]
+    assert ends(Batching(delay=0.01, look=0.5)) == [3, first + 1.203 + 2 * 1.303]
+    # It is looked at 0.04 s after 1.03: one more is in time for it.
+    assert ends(Batching(delay=0.01, look=0.04)) == [3, first + 2 * 1.203 + 1.303]
+    # Without a delay each request is looked at: the first is alone, four fill the next batch.
+    assert ends(Batching(delay=0.0, look=0.5)) == [3, pytest.approx(1.1 + 4 * 1.2 + 2 * 1.3)]
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from([*Router]),
+    st.sampled_from([0.0, 0.01, 0.1]),
+    st.sampled_from([(), (2,)]),
+    st.floats(0.001, 1.0),
+    st.floats(10, 300),
+)
+def test_none_is_lost_where_batches_are_formed_ahead(router, delay, preferred, look, rate):
+    batching = Batching(delay=delay, preferred=preferred, look=look)
+    found = simulate_requests(at_rate(rate), DEPLOYMENT, router=router, batching=batching, seconds=10, warm_up=0)
+    assert found.requests == sum(count for _, count in found.services[0].bins)
+    assert found.requests == pytest.approx(10 * rate, abs=5 + 8 * (10 * rate) ** 0.5)
+    assert all(0 <= segment.filling <= 1 for segment in found.segments)
+    assert found.services[0].batches >= found.requests / 4
