@@ -36,7 +36,7 @@ from .errors import UnknownGpuError as UnknownGpuError
 from .errors import UnknownMethodError as UnknownMethodError
 from .files.schema import schema as schema
 from .fleet.declared_times import declare_times as declare_times
-from .fleet.state import DefragmentationResult as DefragmentationResult
+from .fleet.migration_plan import DefragmentationResult as DefragmentationResult
 from .fleet.state import FleetState as FleetState
 from .fleet.state import HeldInstance as HeldInstance
 from .fleet.state import Migration as Migration

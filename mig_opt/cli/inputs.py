@@ -228,10 +228,13 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
     if batch is None:
         return batch
     if batch.gpu != state.gpu:
-        kinds = f"the state is of {state.gpu.name}, and the batch of {batch.kind_names}"
+        kinds = f"the state is of {' and '.join(dict.fromkeys(state.names))}, and the batch of {batch.kind_names}"
         refuse("gpu", f"{kinds}; give one of them", source)
+    if state.kinds and state.names != tuple(batch.kind(gpu).name for gpu in range(batch.gpus)):
+        refuse("kinds", f"the GPUs of the state are {', '.join(state.names)}; give pools in that order", source)
     with options_named({"initial": "--from"}):
-        return batch.replace(gpus=state.gpus, initial=initial, devices=state.devices)
+        counts = {} if state.kinds else {"gpus": state.gpus}
+        return batch.replace(**counts, initial=initial, devices=state.devices)
 
 
 def kind_of(name: str, document: bytes | None = None) -> str | None:
@@ -259,7 +262,7 @@ def running_in_state(demand: Demand | None, path: Path) -> Deployment:
 
     state = STATE.read(path)
     if demand is None:
-        return Deployment((state.gpu.name,) * state.gpus, (), state.devices)
+        return Deployment(state.names, (), state.devices)
     try:
         return deployment_in(state, demand)
     except InputError as error:

@@ -377,7 +377,7 @@ def with_models(document: Raw) -> Raw:
 def _with_gpus(raw: Raw, below: str, changed: Callable[[Any, str], Any]) -> Raw:
     """Return an object with something in place of whatever stands for a GPU in it; that is given with its path."""
     found = dict(raw)
-    for key in [key for key in ("gpu", "gpus", "pools", "profiles") if key in raw]:
+    for key in [key for key in ("gpu", "gpus", "kinds", "pools", "profiles") if key in raw]:
         value, where = found[key], f"{below}{key}"
         if key == "gpu":
             found[key] = changed(value, where)

@@ -42,7 +42,7 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
             continue
         point = _point(state, held, service, demand)
         if point is None:
-            message = f"there are no figures of {service.model} on {held.profile} of {state.gpu.name}"
+            message = f"there are no figures of {service.model} on {held.profile} of {state.kind(held.gpu).name}"
             problems.append(Problem(f"instances[{index}]", message))
             continue
         segments.append(
@@ -53,14 +53,15 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
         )
     if problems:
         raise InputError(problems)
-    return Deployment((state.gpu.name,) * state.gpus, tuple(segments), state.devices)
+    return Deployment(state.names, tuple(segments), state.devices)
 
 
 def _point(state: FleetState, held: HeldInstance, service: Service, demand: Demand) -> Point | None:
     """Return what a service does on an instance."""
-    size = state.gpu.profile(held.profile).compute_slices
-    for table in demand.tables:
-        if table.model == service.model and table.gpu == state.gpu.name:
+    kind = state.kind(held.gpu)
+    size = kind.profile(held.profile).compute_slices
+    for table in demand.measured:
+        if table.model == service.model and table.gpu == kind.name:
             points = front(table, size, demand.max_processes)
             within = [point for point in points if demand.rule.serves(point, service)]
             return max(within, key=lambda point: point.throughput) if within else next(iter(points), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +14,9 @@ from mig_opt.batch.problems import instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
-from mig_opt.gpu.model import Placement
-from mig_opt.method.report import Facts
-from mig_opt.method.result import Result
+from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Text, Whole
-from mig_opt.texts import plural
-
-_GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -98,12 +94,12 @@ class Migration:
 
 @dataclass(frozen=True)
 class FleetState:
-    """Identical MIG GPUs and the instances on them at one moment.
+    """MIG GPUs and the instances on them at one moment.
 
     Attributes
     ----------
-    gpu : GpuModel
-        The kind of GPU.
+    gpu : GpuModel or None
+        The kind of GPU; None if there are several.
     gpus : int
         Number of GPUs.
     instances : tuple of HeldInstance
@@ -121,6 +117,8 @@ class FleetState:
         driver), ``hami``, ``device-plugin`` or ``slurm``. Empty if there is none.
     budgets : mapping of str to int
         Disruption budgets: how many instances of an owner may migrate at a time; with 0 they stay.
+    kinds : tuple of GpuModel
+        In place of ``gpu`` and ``gpus``: the kind of each GPU, where they are not all of one.
 
     Raises
     ------
@@ -136,7 +134,7 @@ class FleetState:
     [(1, '1g.5gb', 6), (1, '4g.20gb', 0)]
     """
 
-    gpu: Gpu
+    gpu: Gpu | None
     gpus: GpuCount
     instances: tuple[HeldInstance, ...]
     name: str = field(default="", compare=False)
@@ -145,11 +143,21 @@ class FleetState:
     manager: Annotated[str, Text("the name of a program")] = ""
     budgets: Mapping[str, Annotated[int, Whole(0, MOST_WEIGHT)]] = field(default_factory=dict, hash=False)
     indices: tuple[Annotated[int, Whole(0, MOST_GPUS - 1)], ...] = ()
+    kinds: tuple[Gpu, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.kinds:
+            object.__setattr__(self, "gpus", len(self.kinds))
         check_values(self)
+        if self.gpu is None and not self.kinds:
+            raise InputError([Problem("gpu", 'is missing; give the kind of GPU, or "kinds" with that of each GPU')])
+        if len(set(self.kinds)) == 1:
+            object.__setattr__(self, "gpu", self.kinds[0])
+            object.__setattr__(self, "kinds", ())
 
     def _problems(self) -> Iterator[Problem]:
+        if self.gpu is not None and self.kinds:
+            yield Problem("kinds", "say what each GPU is, and so does gpu; leave out one of the two")
         lists = {"nodes": self.nodes, "indices": self.indices, "uuids": self.uuids}
         for name, entries in lists.items():
             if self.gpus and entries and len(entries) != self.gpus:
@@ -161,6 +169,58 @@ class FleetState:
             yield from repeated_devices(self.devices, lambda position, key: f"{paths[key]}[{position}]")
         if self.gpu:
             yield from instance_problems({self.gpu: range(self.gpus or MOST_GPUS)}, "instances", self.instances or ())
+        elif self.kinds and None not in self.kinds:
+            for kind in dict.fromkeys(self.kinds):
+                # Those on GPUs that there are not are told once, with the first kind.
+                own = [
+                    held if held and self._kind_or_first(held.gpu) == kind else None for held in self.instances or ()
+                ]
+                yield from instance_problems({kind: range(len(self.kinds))}, "instances", own)
+
+    def _kind_or_first(self, gpu: int | None) -> GpuModel:
+        return self.kinds[gpu if gpu is not None and 0 <= gpu < len(self.kinds) else 0]
+
+    def kind(self, gpu: int) -> GpuModel:
+        """Return the kind of a GPU."""
+        return self.gpu or self.kinds[gpu]
+
+    def placement(self, gpu: int, profile: str, start: int) -> Placement:
+        """Return a placement on a GPU.
+
+        Raises
+        ------
+        InputError
+            If the GPU has no such placement.
+        """
+        return self.kind(gpu).placement(profile, start)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the kind of each GPU."""
+        return tuple(self.kind(gpu).name for gpu in range(self.gpus))
+
+    @property
+    def fleet(self) -> str:
+        """Number and kind of the GPUs in words."""
+        return " + ".join(f"{count} x {name}" for name, count in Counter(self.names).items())
+
+    def parts(self) -> tuple[tuple[FleetState, tuple[int, ...]], ...]:
+        """Return a state for each kind of GPU, with the numbers that its GPUs have in this one."""
+        found = []
+        for kind in dict.fromkeys(map(self.kind, range(self.gpus))):
+            gpus = tuple(gpu for gpu in range(self.gpus) if self.kind(gpu) == kind)
+            number = {gpu: at for at, gpu in enumerate(gpus)}
+            held = (dataclasses.replace(one, gpu=number[one.gpu]) for one in self.instances if one.gpu in number)
+            part = FleetState(
+                *(kind, len(gpus), tuple(held), self.name),
+                nodes=tuple(self.nodes[gpu] for gpu in gpus if self.nodes),
+                uuids=tuple(self.uuids[gpu] for gpu in gpus if self.uuids),
+                manager=self.manager,
+                budgets=self.budgets,
+                indices=tuple(self.devices[gpu].index for gpu in gpus if self.devices),
+            )
+            found.append((part, gpus))
+        return tuple(found)
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -206,10 +266,10 @@ class FleetState:
         """
         needed: dict[int, list[Placement]] = {}
         for gpu, profile, start in (*((m.to_gpu, m.profile, m.to_start) for m in migrations), *room):
-            needed.setdefault(gpu, []).append(self.gpu.placement(profile, start))
+            needed.setdefault(gpu, []).append(self.placement(gpu, profile, start))
 
         def stays(held: HeldInstance) -> bool:
-            there = self.gpu.placement(held.profile, held.start)
+            there = self.placement(held.gpu, held.profile, held.start)
             return not held.idle or not any(there == one or there.excludes(one) for one in needed.get(held.gpu, ()))
 
         return dataclasses.replace(self, instances=tuple(filter(stays, self.instances)))
@@ -277,126 +337,3 @@ class FleetState:
             instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
             where[migration.to_gpu, migration.profile, migration.to_start] = index
         return dataclasses.replace(self, instances=tuple(instances))
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPlan:
-    """Migrations of instances, and the state that they lead to.
-
-    Attributes
-    ----------
-    migrations : tuple of Migration
-        In an order in which each can be done.
-    fragmentation : float
-        Mean fragmentation of the GPUs at the end, from 0 to 1.
-    room : tuple of (int, str, int)
-        GPU, profile and start slice of the instances for which room was asked: where they can all be created at the
-        end.
-    rounds : tuple of int
-        Round of each migration, from 1. Those of a round can be done together, within the limits of their owners.
-    weight : int
-        Weight of the migrations: their number unless some count more.
-    free : tuple of int or str
-        GPUs, or nodes by their names, that are empty at the end, if that is the goal.
-    """
-
-    migrations: tuple[Migration, ...]
-    fragmentation: float
-    room: tuple[tuple[int, str, int], ...] = ()
-    rounds: tuple[int, ...] = ()
-    weight: int = 0
-    free: tuple[int | str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefragmentationResult(Result[MigrationPlan]):
-    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`mig_opt.fleet.state.MigrationPlan`.
-
-    The status is ``optimal`` if no plan is better in any goal. The lower bound is a weight of migrations, which is
-    their number unless instances have weights: no plan that ends with as little fragmentation, with the room that was
-    asked for, or with as many GPUs or nodes free, has less. The trajectory is about the first goal, which is the mean
-    fragmentation unless there is another. ``proven`` has some of ``fragmentation``, ``free`` and ``migrations``.
-    Fragmentation is the mean over the GPUs of the fragmentation cost (the fragmentation-aware paper, section IV-B).
-
-    Attributes
-    ----------
-    state : FleetState
-        State before the migrations.
-    fragmentation_before : float
-        Its mean fragmentation, from 0 to 1.
-    least_fragmentation : float
-        No allowed plan ends with less fragmentation; 0 where that was not asked for.
-    freeing : str
-        ``gpus`` or ``nodes`` if these are to be free, else empty.
-    free_before : tuple of int or str
-        Those that are free before, if that is the goal.
-    most_free : int
-        No allowed plan ends with more of them free; 0 where that was not asked for.
-    """
-
-    lower_bound: int
-    state: FleetState
-    fragmentation_before: float
-    least_fragmentation: float
-    freeing: str = ""
-    free_before: tuple[int | str, ...] = ()
-    most_free: int = 0
-
-    @property
-    def migrations(self) -> tuple[Migration, ...] | None:
-        """Migrations in an order in which each can be done; None if no plan was found."""
-        return None if self.plan is None else self.plan.migrations
-
-    @property
-    def objective(self) -> int | None:
-        """Weight of the migrations, which is their number unless instances have weights; None without a plan."""
-        return None if self.plan is None else self.plan.weight
-
-    @property
-    def fragmentation(self) -> float | None:
-        """Mean fragmentation at the end, from 0 to 1; None without a plan."""
-        return None if self.plan is None else self.plan.fragmentation
-
-    @property
-    def room(self) -> tuple[tuple[int, str, int], ...]:
-        """Places where the instances for which room was asked can be created: GPU, profile and start slice."""
-        return () if self.plan is None else self.plan.room
-
-    @property
-    def free(self) -> tuple[int | str, ...]:
-        """GPUs, or nodes by their names, that are free at the end, if that is the goal."""
-        return () if self.plan is None else self.plan.free
-
-    @property
-    def rounds(self) -> tuple[tuple[Migration, ...], ...]:
-        """Migrations of each round: those of one can be done together, within the limits of their owners."""
-        if self.plan is None:
-            return ()
-        numbered = list(zip(self.plan.rounds, self.plan.migrations, strict=True))
-        last = max(self.plan.rounds, default=0)
-        return tuple(tuple(step for number, step in numbered if number == at) for at in range(1, last + 1))
-
-    @property
-    def after(self) -> FleetState | None:
-        """State after the migrations; None without a plan."""
-        return None if self.plan is None else self.state.after(self.plan.migrations)
-
-    def figures(self) -> Facts:
-        """Return migrations with their bound, what they achieve, and what is proven."""
-        state, plan, facts = self.state, self.plan, list[tuple[str, str | None]]()
-        if plan is not None:
-            weighed = plan.weight != len(plan.migrations)
-            bound = f"a weight of {self.lower_bound}" if weighed else plural(self.lower_bound, "migration")
-            of = len(set(state.nodes)) if self.freeing == "nodes" else state.gpus
-            free = f"{len(self.free_before)} before, {len(self.free)} after, at most {self.most_free} of {of}"
-            room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in plan.room)
-            facts = [
-                ("migrations", str(len(plan.migrations))),
-                ("weight", str(plan.weight) if weighed else None),
-                ("lower bound", bound),
-                ("rounds", str(len(self.rounds)) if len(self.rounds) > 1 else None),
-                (f"free {self.freeing}", free if self.freeing else None),
-                ("fragmentation", f"{self.fragmentation_before:.4f} before, {plan.fragmentation:.4f} after"),
-                ("room for", ", ".join(room) or None),
-            ]
-        return [*facts, ("proven", ", then ".join(_GOALS[goal] for goal in self.proven) or None)]

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack
 
+from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, joined_room, planned_apart
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
 from mig_opt.errors import InputError, Problem, problems_of
-from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
+from mig_opt.fleet.migration_plan import DefragmentationResult, MigrationPlan
+from mig_opt.fleet.state import FleetState
 from mig_opt.method.control import Control, run
-from mig_opt.method.options import RunKeywords, run_options
+from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.validation.fleet.migrations import limit_problems, validate_migrations
@@ -56,6 +58,9 @@ def defragment(
 
     Where instances have weights, the sum of these is least, not the number of migrations; weights do not count if
     instances stay on their GPUs.
+
+    GPUs of several kinds are planned apart: an instance stays on GPUs of its kind. A goal that they have in common,
+    such as room for a profile that several kinds have, is shared among them in the best way.
 
     Parameters
     ----------
@@ -110,6 +115,8 @@ def defragment(
     problems = defragment_problems(state, room, free=free, **limits)
     settings = run_options(also=problems, time_limit=time_limit, **options)
     state = state.busy()
+    if state.gpu is None:
+        return _of_kinds(state, Counter(room or ()), free, limits, settings)
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     wanted = Counter(() if room is None else room)
     plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
@@ -167,6 +174,78 @@ def defragment(
         optimal=lambda: "migrations" in planner.proven,
         same=lambda bound, value: bound - value <= _ROUNDING,
         make_result=make_result,
+    )
+
+
+def _of_kinds(
+    state: FleetState,
+    room: Counter[str],
+    free: Literal["gpus", "nodes"] | None,
+    limits: dict[str, Any],
+    settings: RunOptions,
+) -> DefragmentationResult:
+    """Return the outcome for GPUs of several kinds."""
+    parts, gpus = zip(*state.parts(), strict=True)
+    units = len(set(state.nodes)) if free == "nodes" else state.gpus
+    least = not room and limits["fragmentation"] is None
+    goal = KindsGoal(room, limits["fragmentation"], limits["most_migrations"], state.gpus)
+    control = Control[MigrationPlan](
+        settings, judge=lambda plan: (units - len(plan.free) if free else plan.fragmentation * least, plan.weight)
+    )
+    found = KindsPlan((), exact=False)
+    same = {key: limits[key] for key in ("within_gpus", "per_owner")}
+
+    def plan_part(
+        part: FleetState, room: Counter[str] | None = None, most_migrations: int | None = None
+    ) -> DefragmentationResult:
+        names = list(room.elements()) if room else None
+        one = {**same, "most_migrations": most_migrations, "free": None if names else free}
+        return defragment(part, names, **one, **control.inner()).uninterrupted()
+
+    def work() -> None:
+        nonlocal found
+        found = planned_apart(parts, goal, plan_part, freeing=free is not None)
+        if found.infeasible:
+            control.report_infeasible(found.infeasible)
+        if found.results:
+            migrations = tuple(joined_migrations(found.results, gpus))
+            after = state.after(migrations)
+            each = (result.plan.fragmentation * result.state.gpus for result in found.results if result.plan)
+            control.report_plan(
+                MigrationPlan(
+                    migrations,
+                    math.fsum(each) / state.gpus,
+                    joined_room(found.results, gpus),
+                    rounds_of(state, migrations, limits["per_owner"]),
+                    sum(result.objective or 0 for result in found.results),
+                    after.free(free) if free else (),
+                )
+            )
+
+    def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+        exact = plan is not None and found.exact
+        goals = (*["free" if free else "fragmentation"] * least, "migrations")
+        known |= {"lower_bound": plan.weight if plan and exact else 0, "proven": goals if exact else ()}
+        before = (FleetMasks.of(part) for part in parts)
+        return DefragmentationResult(
+            plan=plan,
+            reason="" if plan else reason,
+            state=state,
+            fragmentation_before=math.fsum(one.mean(one.cost(one.masks)) * len(one.masks) for one in before)
+            / state.gpus,
+            least_fragmentation=found.least_fragmentation if least and not free else 0.0,
+            freeing=free or "",
+            free_before=state.free(free) if free else (),
+            most_free=sum(result.most_free for result in found.results),
+            **known,
+        )
+
+    def violations(plan: MigrationPlan) -> Sequence[object]:
+        validation = validate_migrations(state, plan.migrations, room=plan.room, rounds=plan.rounds, **limits)
+        return [*validation.violations, *_wrong_statements(state, plan, 0, room, free)]
+
+    return run(
+        control, state, _METHOD, work, violations=violations, optimal=lambda: found.exact, make_result=make_result
     )
 
 
@@ -228,9 +307,17 @@ def defragment_problems(
         problems.append(Problem("free", "is a goal of its own; give no room and no fragmentation"))
     elif free == "nodes" and isinstance(state, FleetState) and not state.nodes:
         problems.append(Problem("free", "the state does not say which GPUs are on which node; add its nodes"))
+    elif free == "nodes" and isinstance(state, FleetState) and (mixed := _mixed_node(state)):
+        problems.append(Problem("free", f"node {mixed} has GPUs of several kinds; free GPUs, or plan for one kind"))
     elif limits.get("within_gpus") is True:
         problems.append(Problem("within_gpus", f"leaves no way to free {free}; leave one of the two out"))
     return problems
+
+
+def _mixed_node(state: FleetState) -> str:
+    """Return a node that has GPUs of several kinds; empty if there is none."""
+    pairs = dict.fromkeys(zip(state.nodes, state.names, strict=True))
+    return next((node for node, count in Counter(node for node, _ in pairs).items() if count > 1), "")
 
 
 def _room_problems(state: object, room: object) -> Iterator[Problem]:
@@ -242,5 +329,8 @@ def _room_problems(state: object, room: object) -> Iterator[Problem]:
     if not names:
         yield Problem("room", "names no profile; leave it out for least fragmentation")
     if isinstance(state, FleetState):
+        kinds = tuple(dict.fromkeys(map(state.kind, range(state.gpus))))
         for index, name in enumerate(names):
-            yield from (Problem(f"room[{index}]", wrong.message) for wrong in problems_of(state.gpu.profile, name))
+            wrong = [problems_of(kind.profile, name) for kind in kinds]
+            if all(wrong):
+                yield Problem(f"room[{index}]", "; ".join(problem.message for own in wrong for problem in own))

@@ -67,12 +67,13 @@ class FleetMasks:
 
     @classmethod
     def of(cls, state: FleetState, *, all_profiles: bool = False, by_node: bool = False) -> FleetMasks:
-        """Return a state in numbers, without idle instances.
+        """Return a state of one kind of GPU in numbers, without idle instances.
 
         Variants of profiles count if there are some, or if that is wanted. Instances of owners whose disruption budget
         is 0 are pinned.
         """
         state = state.busy()
+        assert state.gpu is not None
         plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
         variants = all_profiles or any(held.profile not in plain for held in state.instances)
         profiles: ProfileSet = "all" if variants else "double-memory"

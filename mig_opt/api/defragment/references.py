@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter, defaultdict
 from functools import lru_cache
@@ -37,6 +38,13 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     """
     if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
         raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
+    if state.gpu is None:
+        found = [(greedy_migrations(part, threshold), gpus) for part, gpus in state.parts()]
+        return tuple(
+            dataclasses.replace(step, gpu=gpus[step.gpu], to_gpu=gpus[step.to_gpu])
+            for steps, gpus in found
+            for step in steps
+        )
     fleet = FleetMasks.of(state)
     return fleet.migrations(state, greedy_moves(fleet, threshold))
 
@@ -101,6 +109,8 @@ def least_fragmentation(state: FleetState) -> float:
     """
     if not isinstance(state, FleetState):
         raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
+    if state.gpu is None:
+        return sum(least_fragmentation(part) * part.gpus for part, _ in state.parts()) / state.gpus
     fleet = FleetMasks.of(state)
     groups = tuple(sorted(Counter(fleet.pinned).items()))
     return fleet.mean(_least_cost(state.gpu, fleet.profiles, groups, fleet.totals))

@@ -30,7 +30,8 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
     made: dict[tuple[int, str, int], int] = {}  # the round in which an instance was created
     left: defaultdict[int, list[tuple[Placement, int]]] = defaultdict(list)  # the places that a GPU lost, with rounds
     for step in migrations:
-        place, source = (state.gpu.placement(step.profile, start) for start in (step.to_start, step.start))
+        place = state.placement(step.to_gpu, step.profile, step.to_start)
+        source = state.placement(step.gpu, step.profile, step.start)
         waits = [number for other, number in left[step.to_gpu] if place.excludes(other)]
         number = 1 + max(waits, default=0)
         number = max(number, 1 + made.get((step.gpu, step.profile, step.start), 0))
@@ -66,15 +67,17 @@ def seconds_of(
     >>> seconds_of(state, [[step] for step in steps], get_costs("nvidia-smi", "A100"))
     4.0
     """
-    costs, now = operations or state.gpu.operation_costs, 0.0
+    now = 0.0
     for migrations in rounds:
         free: dict[int, float] = {}
         made = []
         for step in migrations:
-            create = costs.of("create", state.gpu.profile(step.profile))
+            kind = state.kind(step.gpu)
+            costs, profile = operations or kind.operation_costs, kind.profile(step.profile)
+            create = costs.of("create", profile)
             free[step.to_gpu] = free.get(step.to_gpu, now) + create
-            made.append((free[step.to_gpu], step))
-        for ready, step in made:
-            free[step.gpu] = max(free.get(step.gpu, now), ready) + costs.of("destroy", state.gpu.profile(step.profile))
+            made.append((free[step.to_gpu], step.gpu, costs.of("destroy", profile)))
+        for ready, gpu, destroy in made:
+            free[gpu] = max(free.get(gpu, now), ready) + destroy
         now = max(free.values(), default=now)
     return now

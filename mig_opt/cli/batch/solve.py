@@ -54,7 +54,7 @@ def solve(
     share = call.attempt(parsed_share, "--gap", gap)
     state = None if start is None else call.attempt(load_state, start)
     if state is not None and is_table(batch):
-        given = dataclasses.replace(given, gpu=given.gpu or state.gpu.name)
+        given = dataclasses.replace(given, gpu=given.gpu or (state.gpu.name if state.gpu else None))
     problem = call.attempt(load_batch, batch, given)
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     if state is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-from mig_opt import DefragmentationResult, FleetState, HeldInstance, Migration, Status
+from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
 from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
 from mig_opt.cli.checks import options_named, refuse
@@ -85,7 +85,9 @@ def defragment(
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
-    seconds = None if costs is None or found is None else call.attempt(load_costs, costs, found.gpu)
+    one = found is None or found.gpu is not None
+    call.require(costs is None or one, "--costs", "is for GPUs of one kind; name it with --gpu when the state is made")
+    seconds = call.attempt(load_costs, costs, found.gpu) if costs and found and found.gpu else None
     if slurm is not None:
         call.require(not slurm.is_file(), str(slurm), "is a file; --slurm names a folder")
         call.require(slurm.absolute().parent.is_dir(), str(slurm), "its folder does not exist; make it first")
@@ -199,7 +201,7 @@ def _report(
     lasting: dict[str, object] = {}
     facts = [
         ("state", f"{result.state.name} ({plural(len(result.state.instances), 'instance')})"),
-        ("fleet", f"{state.gpus} x {state.gpu.name}"),
+        ("fleet", state.fleet),
         *result.facts(),
     ]
     if costs is not None and result.migrations is not None:
@@ -217,7 +219,7 @@ def _maps(result: DefragmentationResult) -> Table:
     before, after = result.state, result.after
     assert after is not None
     maps = [
-        [gpu_name(before.devices, gpu), gpu_map(before, held), gpu_map(after, later)]
+        [gpu_name(before.devices, gpu), gpu_map(before.kind(gpu), held), gpu_map(before.kind(gpu), later)]
         for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
     ]
     changed = [row for row in maps if row[1] != row[2]]
@@ -236,21 +238,20 @@ def _by_gpu(state: FleetState) -> list[list[HeldInstance]]:
     return found
 
 
-def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
+def gpu_map(kind: GpuModel, instances: Sequence[HeldInstance]) -> str:
     """Return the instances of a GPU as a line, with three characters for each memory slice.
 
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> from mig_opt.fleet.state import FleetState, HeldInstance
+    >>> from mig_opt.fleet.state import HeldInstance
     >>> instances = HeldInstance(0, "2g.10gb", 2, pinned=True), HeldInstance(0, "1g.5gb", 6)
-    >>> state = FleetState(get_gpu("A100"), 1, instances)
-    >>> gpu_map(state, state.instances)
+    >>> gpu_map(get_gpu("A100"), instances)
     '|..|..|2g*  |..|..|1g|..|'
     """
-    cells = [".."] * state.gpu.memory_slices
+    cells = [".."] * kind.memory_slices
     for held in instances:
-        profile = state.gpu.profile(held.profile)
+        profile = kind.profile(held.profile)
         label = f"{profile.compute_slices}g"
         mark = "~" if held.idle else "*" if held.pinned else ""
         if mark:

@@ -82,7 +82,7 @@ def _report(found: StateImport) -> Report:
     idle = f", {len(state.idle)} of them idle" if state.idle else ""
     facts = [
         ("format", found.format),
-        ("fleet", f"{state.gpus} x {state.gpu.name}{nodes}"),
+        ("fleet", f"{state.fleet}{nodes}"),
         ("instances", f"{len(state.instances)}{idle}"),
         ("owned by", state.manager or None),
         ("budgets", ", ".join(f"{owner} {most}" for owner, most in state.budgets.items()) or None),
@@ -98,7 +98,8 @@ def _gpus(state: FleetState) -> Table:
         users = ", ".join(dict.fromkeys(one.owner or one.name for one in held if one.owner or one.name))
         node = [state.nodes[index]] if state.nodes else []
         number = state.devices[index].index if state.devices else index
-        rows.append([str(number), *node, gpu_map(state, held), users])
-    columns = [">GPU", *(["node"] if state.nodes else []), "slices", "/in use by"]
+        kind = [state.names[index]] if state.kinds else []
+        rows.append([str(number), *node, *kind, gpu_map(state.kind(index), held), users])
+    columns = [">GPU", *["node"] * bool(state.nodes), *["kind"] * bool(state.kinds), "slices", "/in use by"]
     meaning = "One column for each memory slice, .. is free" + (", ~ is idle." if state.idle else ".")
     return Table(columns, rows, joined([*first_of(state.gpus, "GPUs"), meaning]))

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from mig_opt.files.batch.batches import INSTANCE
-from mig_opt.files.kinds import FileKind, Table, fleet_document
+from mig_opt.files.kinds import FileKind, Table
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, read_rows
 from mig_opt.files.values import Findings
-from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
+from mig_opt.fleet.migration_plan import DefragmentationResult
+from mig_opt.fleet.state import FleetState, HeldInstance
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 
@@ -24,14 +25,22 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
     return Table({"gpus": most, "instances": entries}, "instances", [line for line, _ in rows])
 
 
+def _finished(state: FleetState, document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document without the number of GPUs where it follows from their kinds."""
+    if state.kinds:
+        del document["gpus"]
+    return document
+
+
 STATE: FileKind[FleetState] = FileKind(
     "state",
     FleetState,
     {FleetState: {"gpu": "A100-40GB", "instances": [INSTANCE]}, HeldInstance: INSTANCE},
-    ("gpu", "gpus", "instances", "nodes", "indices", "uuids", "manager", "budgets"),
-    defaults={"gpus": 1},
+    ("gpu", "gpus", "kinds", "instances", "nodes", "indices", "uuids", "manager", "budgets"),
+    defaults={"gpu": None, "gpus": 1},
+    whole={"anyOf": [{"required": ["gpu"]}, {"required": ["kinds"]}]},
     options=("gpu", "gpus"),
-    finish=fleet_document,
+    finish=_finished,
     table=_table,
     named=True,
 )

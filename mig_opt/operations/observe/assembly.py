@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 
 from mig_opt.batch.problems import instance_problems
 from mig_opt.files.documents import shown
@@ -15,110 +14,11 @@ from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.operations.observe.arrangements import Layout, arrangements, fewest_gpus, too_many
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
 from mig_opt.operations.observe.places import add_gpus, take_places
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.texts import plural
-
-_MOST_WORK = 20_000
-"""Layouts that a search tries before it takes a matter for open."""
-
-Layout = tuple[Placement, ...]
-
-
-def arrangements(
-    gpu: GpuModel, wanted: Counter[Profile], fixed: Sequence[Layout], most: int = 2
-) -> list[tuple[Layout, ...]]:
-    """Return ways to place instances on GPUs that hold others already, up to a number of ways.
-
-    GPUs that hold nothing are interchangeable. A search that becomes too long is given up: what was found till then may
-    be returned twice over, so that nobody takes it for the only way.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> a100 = get_gpu("A100")
-    >>> wanted = Counter([a100.profile("4g.20gb"), a100.profile("2g.10gb"), a100.profile("1g.5gb")])
-    >>> [[list(map(str, layout)) for layout in way] for way in arrangements(a100, wanted, [()])]
-    [[['4g.20gb@0', '2g.10gb@4', '1g.5gb@6']]]
-    >>> len(arrangements(a100, Counter([a100.profile("2g.10gb")]), [()]))
-    2
-    """
-    search = _Search(gpu, tuple(fixed))
-    for way in search.ways(0, wanted, None):
-        search.found.append(way)
-        if len(search.found) == most:
-            break
-    if search.work > _MOST_WORK and search.found:
-        return search.found * most
-    return search.found
-
-
-class _Search:
-    def __init__(self, gpu: GpuModel, fixed: tuple[Layout, ...]) -> None:
-        self._gpu, self._fixed = gpu, fixed
-        self.found: list[tuple[Layout, ...]] = []
-        self.work = 0
-
-    def ways(self, index: int, left: Counter[Profile], before: Layout | None) -> Iterator[tuple[Layout, ...]]:
-        """Yield the ways for the GPUs from one on; of alike ones the layouts come in order."""
-        if index == len(self._fixed):
-            if not left.total():
-                yield ()
-            return
-        fixed, gpus = self._fixed[index], len(self._fixed) - index
-        kinds = tuple(sorted((profile for profile in left if left[profile]), key=lambda profile: profile.id))
-        for layout in _layouts(fixed, kinds):
-            self.work += 1
-            if self.work > _MOST_WORK:
-                return
-            if before is not None and not fixed and not self._fixed[index - 1] and _order(layout) < _order(before):
-                continue
-            counts = Counter(placement.profile for placement in layout)
-            if any(counts[profile] > left[profile] for profile in counts):
-                continue
-            rest = left - counts
-            if too_many(self._gpu, rest, gpus - 1):
-                continue
-            for more in self.ways(index + 1, rest, layout):
-                yield (layout, *more)
-
-
-def too_many(gpu: GpuModel, wanted: Counter[Profile], gpus: int) -> bool:
-    """Return True if instances have more slices than a number of GPUs."""
-    compute = sum(profile.compute_slices * number for profile, number in wanted.items())
-    memory = sum(profile.memory_slices * number for profile, number in wanted.items())
-    return compute > gpus * gpu.compute_slices or memory > gpus * gpu.memory_slices
-
-
-def _order(layout: Layout) -> list[tuple[int, int]]:
-    return [(placement.start, placement.profile.id) for placement in layout]
-
-
-@cache
-def _layouts(fixed: Layout, kinds: tuple[Profile, ...]) -> tuple[Layout, ...]:
-    """Return the sets of placements of some profiles that fit beside fixed ones, those with most slices first."""
-    placements = [Placement(profile, start) for profile in kinds for start in profile.starts]
-    placements.sort(key=lambda placement: (placement.start, -placement.profile.memory_slices))
-    found: list[Layout] = []
-
-    def extend(chosen: Layout, index: int) -> None:
-        found.append(chosen)
-        for at in range(index, len(placements)):
-            if placements[at].fits_beside((*fixed, *chosen)):
-                extend((*chosen, placements[at]), at + 1)
-
-    extend((), 0)
-    return tuple(sorted(found, key=lambda layout: -sum(placement.profile.memory_slices for placement in layout)))
-
-
-def fewest_gpus(gpu: GpuModel, wanted: Counter[Profile]) -> int:
-    """Return the fewest empty GPUs on which instances have room."""
-    gpus = 1
-    while not arrangements(gpu, wanted, [()] * gpus, 1):
-        gpus += 1
-    return gpus
-
 
 _MOST_SHOWN = 4
 
@@ -126,7 +26,7 @@ _MOST_SHOWN = 4
 def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name: str) -> FleetState:
     """Return the state that was seen.
 
-    ``gpu`` is the kind of GPU that the state is for, by default the only one that was seen.
+    ``gpu`` is the kind of GPU that the state is for, by default all that were seen.
 
     Raises
     ------
@@ -139,27 +39,36 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
     _check_uuids(seen)
     for held in seen.instances:
         on = None if held.home is None else seen.gpus.get(held.home)
-        held.product = (on.product if on else "") or held.product
+        held.product = (on.product if on else "") or held.product or _product_of(seen, held.node)
     if gpu is not None:
         _name_the_unknown(seen, gpu)
     _leave_out(seen, chosen=gpu is not None)
-    model = gpu or _kind(seen)
-    _leave_out_others(seen, model)
-    if not seen.gpus and not seen.instances and not seen.findings.problems:
-        seen.wrong("", _nothing(seen, f"{model.name} with MIG"))
-    _find_profiles(seen, seen.instances, model)
-    if there is not None:
-        own = [held for held in there.instances if held.home in seen.gpus]
-        _find_profiles(seen, own, model)
-        seen.findings.check()
-        take_places(seen, own, assume=assume_places)
+    parts = {gpu: seen} if gpu is not None else _by_kind(seen)
+    if gpu is not None:
+        _leave_out_others(seen, gpu)
+        if not seen.gpus and not seen.instances and not seen.findings.problems:
+            seen.wrong("", _nothing(seen, f"{gpu.name} with MIG"))
+    for model, part in parts.items():
+        _find_profiles(part, part.instances, model)
+        if there is not None:
+            own = [held for held in there.instances if held.home in part.gpus]
+            _find_profiles(part, own, model)
+            part.findings.check()
+            take_places(part, own, assume=assume_places)
     seen.findings.check()
-    homes = _homes(seen, model)
+    homes = {model: _homes(part, model) for model, part in parts.items()}
     seen.findings.check()
-    _place(seen, homes, model, assume_places=assume_places)
+    for model, part in parts.items():
+        _place(part, homes[model], model, assume_places=assume_places)
     seen.findings.check()
     seen.notes[:0] = seen.what_is_left_out()
-    return _state(seen, homes, model, name)
+    return _state(seen, parts, homes, name)
+
+
+def _product_of(seen: Sightings, node: str) -> str:
+    """Return the product of the GPUs of a node, if they have the same."""
+    found = {gpu.product for home, gpu in seen.gpus.items() if home[0] == node and gpu.mig is not False}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _check_uuids(seen: Sightings) -> None:
@@ -236,11 +145,46 @@ def _drop(seen: Sightings, instances: Iterable[SeenInstance], reason: str) -> No
     seen.instances = [held for held in seen.instances if id(held) not in gone]
 
 
+def _products(seen: Sightings) -> set[str]:
+    """Return the names of the products that are told."""
+    return ({gpu.product for gpu in seen.gpus.values()} | {held.product for held in seen.instances}) - {""}
+
+
+def _by_kind(seen: Sightings) -> dict[GpuModel, Sightings]:
+    """Return what was seen of each kind of GPU; InputError if the kind of some is not told."""
+    products = _products(seen)
+    together = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
+    if len(products) < 2 or any(all(_profile(gpu, held) for held in seen.instances) for gpu in together):
+        return {_kind(seen): seen}
+    kinds: dict[str, GpuModel] = {}
+    for product in sorted(products):
+        fitting = list(_fitting(seen, product))
+        if len(fitting) == 1:
+            kinds[product] = fitting[0]
+        elif fitting:
+            may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
+            seen.wrong("gpu", f"the text does not tell whether {product} is {may_be}; name the only one with --gpu")
+        else:
+            own = [held for held in seen.instances if held.product == product]
+            _find_profiles(seen, own, kinds_of(product)[0])
+    ones: tuple[SeenGpu | SeenInstance, ...] = (*seen.gpus.values(), *seen.instances)
+    for one in ones:
+        if not one.product:
+            seen.wrong(
+                one.where, "is on a GPU whose kind is not told, and there are several; name the only one with --gpu"
+            )
+    seen.findings.check()
+    found: dict[GpuModel, Sightings] = {}
+    for model in dict.fromkeys(kinds.values()):
+        own = [held for held in seen.instances if kinds[held.product] == model]
+        gpus = {home: gpu for home, gpu in seen.gpus.items() if kinds[gpu.product] == model}
+        found[model] = replace(seen, gpus=gpus, instances=own)
+    return found
+
+
 def _kind(seen: Sightings) -> GpuModel:
-    """Return the kind of the GPUs; InputError if there is none, or more than one."""
-    counted = Counter(gpu.product for gpu in seen.gpus.values() if gpu.product)
-    elsewhere = Counter(held.product for held in seen.instances if held.product and held.product not in counted)
-    products = sorted({*counted, *elsewhere})
+    """Return the kind of the GPUs, which have at most one product name; InputError if there is none."""
+    products = _products(seen)
     kinds = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
     fitting = [gpu for gpu in kinds if all(_profile(gpu, held) for held in seen.instances)]
     if len(fitting) == 1:
@@ -248,16 +192,6 @@ def _kind(seen: Sightings) -> GpuModel:
     seen.findings.check()  # what is missing now may be what could not be read
     if not seen.gpus and not seen.instances:
         seen.wrong("", _nothing(seen, "GPU with MIG"))
-    elif not kinds:
-        several = [
-            f"{counted[product]} x {product}"
-            if product in counted
-            else f"{plural(elsewhere[product], 'instance')} on {product}"
-            for product in products
-        ]
-        names = dict.fromkeys(f"--gpu {gpu.name}" for product in products for gpu in _fitting(seen, product))
-        message = f"a state is of GPUs of one kind, and there are {', '.join(several)}"
-        seen.wrong("gpu", f"{message}; choose one with {' or '.join(names)}")
     elif not fitting:
         # Told instance by instance, for the kind that has most of them.
         best = max(kinds, key=lambda gpu: sum(_profile(gpu, held) is not None for held in seen.instances))
@@ -388,10 +322,16 @@ def _put(group: list[SeenInstance], way: dict[Home, Layout]) -> None:
             held.uuid = ""  # which of them is where is not known
 
 
-def _state(seen: Sightings, homes: list[Home], model: GpuModel, name: str) -> FleetState:
+def _state(
+    seen: Sightings, parts: Mapping[GpuModel, Sightings], homes_of: Mapping[GpuModel, list[Home]], name: str
+) -> FleetState:
     """Return the state; InputError if instances overlap."""
+    kinds = {home: model for model, own in homes_of.items() for home in own}
+    gpus = {home: gpu for part in parts.values() for home, gpu in part.gpus.items()}
+    homes = sorted(kinds, key=lambda home: (natural_order(home[0]), home[1]))
     numbers: dict[Home | None, int] = {home: number for number, home in enumerate(homes)}
-    found = sorted(seen.instances, key=lambda held: (numbers[held.home], held.start or 0))
+    every = (held for part in parts.values() for held in part.instances)
+    found = sorted(every, key=lambda held: (numbers[held.home], held.start or 0))
     instances = tuple(
         HeldInstance(
             *(numbers[held.home], held.known.name if held.known else "", held.start or 0, held.name),
@@ -401,14 +341,17 @@ def _state(seen: Sightings, homes: list[Home], model: GpuModel, name: str) -> Fl
         )
         for held in found
     )
-    for problem in instance_problems({model: range(len(homes))}, "instances", instances):
-        index = re.match(r"instances\[(\d+)\]", problem.path)
-        message = with_places(problem.message, "instances", [held.where for held in found])
-        seen.wrong(found[int(index[1])].where if index else "", message)
+    for model in parts:
+        own = [one if kinds[homes[one.gpu]] == model else None for one in instances]
+        for problem in instance_problems({model: range(len(homes))}, "instances", own):
+            index = re.match(r"instances\[(\d+)\]", problem.path)
+            message = with_places(problem.message, "instances", [held.where for held in found])
+            seen.wrong(found[int(index[1])].where if index else "", message)
     seen.findings.check()
     nodes, indices = (tuple(each) for each in zip(*homes, strict=True))
-    uuids = tuple(seen.gpus[home].uuid for home in homes)
-    state = FleetState(model, len(homes), instances, name, manager=seen.manager, budgets=seen.budgets)
+    uuids = tuple(gpus[home].uuid for home in homes)
+    several = tuple(kinds[home] for home in homes)
+    state = FleetState(None, len(homes), instances, name, kinds=several, manager=seen.manager, budgets=seen.budgets)
     state = replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
     usual = tuple(device.index for device in devices_of(nodes, (), ()))
     return state if indices == usual else replace(state, indices=indices)

@@ -85,7 +85,7 @@ def import_state(
     format : str, optional
         Form; by default it is guessed.
     gpu : str, optional
-        Name or alias of the GPU: the others are left out. By default there must be one kind.
+        Name or alias of the GPU: the others are left out. By default the state has all kinds that there are.
     assume_places : bool
         Whether instances whose places the source does not tell may be put anywhere. By default that is refused, unless
         there is only one way.

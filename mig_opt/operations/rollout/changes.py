@@ -200,21 +200,22 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
         name = held.name or f"{held.profile}@{held.start} of GPU {gpu_name(state.devices, held.gpu)}"
         segment = _segment(name, held.gpu, held.profile, held.start)
         there[segment.place] = segment
-    costs, steps, now, moved = state.gpu.operation_costs, list[ChangeStep](), 0.0, set[Segment]()
+    steps, now, moved = list[ChangeStep](), 0.0, set[Segment]()
     for migration in wanted:
         old = there.pop((migration.gpu, migration.profile, migration.start))
         new = there[migration.to_gpu, migration.profile, migration.to_start] = _segment(
             old.service, migration.to_gpu, migration.profile, migration.to_start
         )
         moved.add(new)
-        profile = state.gpu.profile(migration.profile)
+        kind = state.kind(migration.gpu)
+        costs, profile = kind.operation_costs, kind.profile(migration.profile)
         ready = now + costs.of("create", profile)
         done = ready + costs.of("destroy", profile)
         steps.append(ChangeStep("create", new.gpu, new.profile, new.start, now, ready, begins=new))
         steps.append(ChangeStep("destroy", old.gpu, old.profile, old.start, ready, done, ends=old))
         now = done
     kept = tuple(segment for segment in there.values() if segment not in moved)
-    return ChangePlan((state.gpu.name,) * state.gpus, kept, tuple(steps), (), now, devices=state.devices)
+    return ChangePlan(state.names, kept, tuple(steps), (), now, devices=state.devices)
 
 
 def _segment(name: str, gpu: int, profile: str, start: int) -> Segment:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
-from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
 from mig_opt.operations.rollout.layouts import Address, creation_order
 from mig_opt.operations.rollout.shell import check_line, comment, functions_of, head, place, script
@@ -100,7 +100,7 @@ def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
     """Return the placements on each GPU, in the order in which they are created."""
     found: dict[int, list[Placement]] = {gpu: [] for gpu in range(state.gpus)}
     for held in instances:
-        found[held.gpu].append(state.gpu.placement(held.profile, held.start))
+        found[held.gpu].append(state.placement(held.gpu, held.profile, held.start))
     return {
         gpu: tuple(sorted(layout, key=lambda one: (*creation_order(one.profile), one.start)))
         for gpu, layout in found.items()
@@ -114,7 +114,7 @@ def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layo
     lines += [
         "# Of each node PROFILE:AS-AUTODETECT-CALLS-IT:BEFORE:AFTER, and the GPUs that are left without instances.",
         "declare -A COUNTS=(",
-        *(f"  [{node}]='{' '.join(_counts(state.gpu, gpus, old, new))}'" for node, gpus in nodes.items()),
+        *(f"  [{node}]='{' '.join(_counts(state, gpus, old, new))}'" for node, gpus in nodes.items()),
         ")",
         "declare -A EMPTY=(",
         *(f"  [{node}]='{', '.join(gpus)}'" for node, gpus in empty.items()),
@@ -123,10 +123,10 @@ def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layo
     return "\n".join([*lines, "", *functions_of("slurm.sh"), 'main "$@"', ""])
 
 
-def _counts(gpu: GpuModel, gpus: Sequence[int], old: Layouts, new: Layouts) -> Iterator[str]:
+def _counts(state: FleetState, gpus: Sequence[int], old: Layouts, new: Layouts) -> Iterator[str]:
     """Yield how many of each profile a node has before and after."""
     before, after = (Counter(each.profile for at in gpus for each in layouts[at]) for layouts in (old, new))
-    for profile in gpu.profiles:
+    for profile in dict.fromkeys(profile for gpu in gpus for profile in state.kind(gpu).profiles):
         if before[profile] or after[profile]:
             yield f"{profile.name}:{_detected(profile)}:{before[profile]}:{after[profile]}"
 
@@ -166,5 +166,5 @@ def _after_reboot(state: FleetState, gpus: Sequence[int], new: Layouts) -> objec
         for at, gpu in enumerate(gpus)
         for each in new[gpu]
     ]
-    deployment = Deployment((state.gpu.name,) * len(gpus), tuple(segments))
+    deployment = Deployment(tuple(state.names[gpu] for gpu in gpus), tuple(segments))
     return mig_parted_config(deployment, devices=[str(state.devices[gpu].index) for gpu in gpus])

@@ -216,7 +216,9 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     if not isinstance(state, FleetState):
         raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
     if state.gpu != trace.gpu:
-        problems.append(Problem("state", f"is of {state.gpu.name}, and the trace of {trace.gpu.name}"))
+        problems.append(
+            Problem("state", f"is of {' and '.join(dict.fromkeys(state.names))}, and the trace of {trace.gpu.name}")
+        )
     busy, idle = state.busy().instances, state.idle
     if busy and busy_until is None:
         message = f"say after how many seconds the {len(busy)} instances in use are free"
@@ -229,7 +231,7 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     jobs = []
     passed: dict[int, float] = {}
     for held in (*idle, *busy):
-        profile = state.gpu.profile(held.profile)
+        profile = state.kind(held.gpu).profile(held.profile)
         passed[held.gpu] = passed.get(held.gpu, 0.0) + trace.operations.of("create", profile)
         if not held.idle:
             seconds = max((busy_until or 0.0) - passed[held.gpu], 1e-3)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Integral
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import Placement
 from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.texts import plural
 from mig_opt.validation.violations import MigrationViolationCode as Code
@@ -202,10 +203,10 @@ class _Held:
     """The instances on the GPUs, each with True if it is pinned."""
 
     def __init__(self, state: FleetState) -> None:
-        self._gpu: GpuModel = state.gpu
+        self._state = state
         self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
         for held in state.instances:
-            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = state.stays(held)
+            self._there[held.gpu][state.placement(held.gpu, held.profile, held.start)] = state.stays(held)
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
         """Apply a migration if that is possible; yield what prevents it."""
@@ -219,6 +220,11 @@ class _Held:
             return
         # The replica is created while the old instance exists.
         problems = list(self.create(path, step.to_gpu, step.profile, step.to_start))
+        if not problems and self._state.kind(step.gpu) != self._state.kind(step.to_gpu):
+            self._there[step.to_gpu].popitem()
+            kinds = " to ".join(f"{self._state.kind(gpu).name} (GPU {gpu})" for gpu in (step.gpu, step.to_gpu))
+            message = f"leads from {kinds}; an instance stays on GPUs of its kind"
+            problems = [Violation(Code.OTHER_KIND, f"{path}.to_gpu", message)]
         yield from problems
         if not problems:
             del self._there[step.gpu][source]
@@ -237,7 +243,7 @@ class _Held:
             return
         placement = self._place(gpu, profile, start)
         if placement is None:
-            message = f"{self._gpu.name} has no placement {profile}@{start}"
+            message = f"{self._state.kind(gpu).name} has no placement {profile}@{start}"
             yield Violation(Code.UNKNOWN_PLACEMENT, path, message)
             return
         there = self._there[gpu]
@@ -253,15 +259,15 @@ class _Held:
 
     def fragmentation(self) -> float:
         """Return the mean fragmentation cost of the GPUs (the fragmentation-aware paper, equations 3 to 5)."""
-        tables = geometry_of(self._gpu, "all")
-        costs = (
-            tables.usage(tables.mask(tables.index(place.profile.name, place.start) for place in there)).cost
-            for there in self._there
-        )
-        return sum(costs) / tables.unit / len(self._there)
+        total = Fraction(0)
+        for gpu, there in enumerate(self._there):
+            tables = geometry_of(self._state.kind(gpu), "all")
+            mask = tables.mask(tables.index(place.profile.name, place.start) for place in there)
+            total += Fraction(tables.usage(mask).cost, tables.unit)
+        return float(total / len(self._there))
 
     def _place(self, gpu: int, profile: str, start: int) -> Placement | None:
         try:
-            return self._gpu.placement(profile, start) if 0 <= gpu < len(self._there) else None
+            return self._state.placement(gpu, profile, start) if 0 <= gpu < len(self._there) else None
         except InputError:
             return None

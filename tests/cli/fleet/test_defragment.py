@@ -11,7 +11,7 @@ from command_line import Command, called
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.files.fleet.states import STATE as STATE_FILE
-from mig_opt.fleet.state import DefragmentationResult
+from mig_opt.fleet.migration_plan import DefragmentationResult
 from mig_opt.method.result import Status
 
 A100 = get_gpu("A100")

@@ -146,16 +146,14 @@ def test_gpus_that_are_not_partitioned_are_left_out_with_a_note() -> None:
     assert "left out 1 GPU (MIG is off): GPU 0 of node-2" in found.notes
 
 
-def test_several_kinds_of_gpus_need_a_choice() -> None:
+def test_several_kinds_of_gpus_are_told_or_one_is_chosen() -> None:
     text = TEXTS["nvidia-smi-list-550.txt"] + (
         "node-3: GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-9)\nnode-3:   MIG 7g.80gb     Device  0: (UUID: MIG-9)\n"
         "node-3: GPU 1: Tesla T4 (UUID: GPU-8)\n"
     )
-    (found,) = complaints(text)
-    assert found == (
-        "gpu: a state is of GPUs of one kind, and there are 3 x NVIDIA A100-SXM4-40GB, 1 x NVIDIA H100 80GB HBM3; "
-        "choose one with --gpu A100-40GB or --gpu H100-80GB"
-    )
+    found = state_from_text(text).state
+    assert (found.gpu, found.names) == (None, ("A100-40GB",) * 3 + ("H100-80GB",))
+    assert places(found)[-1] == (3, "7g.80gb", 0)
     chosen = state_from_text(text, gpu="H100")
     assert places(chosen.state) == [(0, "7g.80gb", 0)]
     assert "left out 1 GPU (no GPU of the catalogue): GPU 1 of node-3" in chosen.notes

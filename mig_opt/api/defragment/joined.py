@@ -1,0 +1,165 @@
+"""Defragmentation of a fleet with several kinds of GPUs: each is planned apart, and the plans are joined.
+
+No migration leads from one kind to another, so kinds have nothing in common but the goal. Where that is the same
+anywhere - room for a profile that several kinds have, a number of migrations, a mean fragmentation - each kind is
+planned for every part of it that it may get, and the best parts that make up the whole are taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mig_opt.fleet.migration_plan import DefragmentationResult
+from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.model import GpuModel
+from mig_opt.method.result import Status
+
+_MOST_CHOICES = 20_000
+"""Ways to share a goal among the kinds beyond which not all are tried."""
+_MOST_PARTS = 24
+"""Parts of a goal for which a kind is planned; with more only the first ones and the whole are."""
+
+Plan = Callable[..., DefragmentationResult]
+"""Plans the defragmentation of GPUs of one kind, for some room and within a number of migrations."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindsPlan:
+    """Plans of all kinds, in the order of the parts of their state."""
+
+    results: tuple[DefragmentationResult, ...]  # empty if there are none
+    exact: bool  # true if nothing is better, given what each of them proves
+    infeasible: str = ""  # why there is no plan, if that is proven
+    least_fragmentation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class KindsGoal:
+    """What is to be reached by all kinds together."""
+
+    room: Counter[str]
+    fragmentation: float | None
+    most_migrations: int | None
+    gpus: int  # of all kinds
+
+    def cost(self, result: DefragmentationResult, freed: bool) -> float:
+        """Return what a plan of one kind adds to the cost of the whole."""
+        assert result.plan is not None
+        if freed:
+            return -float(len(result.free))
+        return result.plan.fragmentation * result.state.gpus / self.gpus
+
+
+def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, *, freeing: bool) -> KindsPlan:
+    """Return the best plans of the parts of a state, each of one kind of GPU.
+
+    ``plan`` takes a state and the keywords ``room`` and ``most_migrations``; without room it plans for the least cost.
+    """
+    if goal.room:
+        return _with_room(parts, goal, plan)
+    limit = goal.most_migrations
+    whole = [plan(part, most_migrations=limit) for part in parts]
+    if any(result.plan is None for result in whole):
+        return KindsPlan((), exact=False)
+    least = math.fsum(result.least_fragmentation * result.state.gpus for result in whole) / goal.gpus
+    exact = all(result.status is Status.OPTIMAL for result in whole)
+    if goal.fragmentation is None and (limit is None or _moves(whole) <= limit):
+        return KindsPlan(tuple(whole), exact, least_fragmentation=least)
+    if goal.fragmentation is not None and least > goal.fragmentation + 1e-9:
+        reason = "no arrangement of these instances on GPUs of their kinds has as little fragmentation"
+        return KindsPlan((), exact=exact, infeasible=reason if exact else "")
+    choices = [_fewer(part, result, plan) for part, result in zip(parts, whole, strict=True)]
+    best: tuple[tuple[float, ...], tuple[DefragmentationResult, ...]] | None = None
+    for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
+        cost = math.fsum(goal.cost(result, freeing) for result in chosen)
+        if limit is not None and _moves(chosen) > limit:
+            continue
+        if goal.fragmentation is not None and cost > goal.fragmentation + 1e-9:
+            continue
+        weight = float(sum(result.objective or 0 for result in chosen))
+        rank = (weight, cost) if goal.fragmentation is not None else (cost, weight)
+        if best is None or rank < best[0]:
+            best = rank, chosen
+    tried = all(_moves([result]) < _MOST_PARTS for result in whole) and math.prod(map(len, choices)) <= _MOST_CHOICES
+    plain = all(held.weight == 1 for part in parts for held in part.instances)
+    exact &= tried and (plain or goal.fragmentation is None)
+    exact &= all(result.status is Status.OPTIMAL for own in choices for result in own)
+    if best is None:
+        reason = f"no {limit} migrations within the kinds are enough"
+        return KindsPlan((), exact=exact, infeasible=reason if exact else "")
+    return KindsPlan(best[1], exact, least_fragmentation=least)
+
+
+def _fewer(part: FleetState, whole: DefragmentationResult, plan: Plan) -> list[DefragmentationResult]:
+    """Return the best plans of a kind with 0, 1, ... migrations, up to those of the best one."""
+    numbers = range(min(_moves([whole]), _MOST_PARTS))
+    found = (plan(part, most_migrations=number) for number in numbers)
+    return [*(result for result in found if result.plan is not None), whole]
+
+
+def _moves(results: Sequence[DefragmentationResult]) -> int:
+    return sum(len(result.migrations or ()) for result in results)
+
+
+def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
+    """Return plans with which there is room for all instances, shared among the kinds in the best way."""
+    offers: list[list[tuple[Counter[str], DefragmentationResult | None]]] = []
+    exact, tried = True, True
+    for part in parts:
+        assert part.gpu is not None
+        own: list[tuple[Counter[str], DefragmentationResult | None]] = []
+        for share in itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS):
+            result = plan(part, room=share, most_migrations=goal.most_migrations) if share else None
+            if result is None or result.plan is not None:
+                own.append((share, result))
+            exact &= result is None or result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        tried &= len(list(itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS + 1))) <= _MOST_PARTS
+        offers.append(own)
+    best: tuple[int, tuple[DefragmentationResult | None, ...]] | None = None
+    for chosen in itertools.islice(itertools.product(*offers), _MOST_CHOICES):
+        results = tuple(result for _, result in chosen)
+        moves, limit = _moves([result for result in results if result]), goal.most_migrations
+        if sum((share for share, _ in chosen), Counter[str]()) != goal.room or (limit is not None and moves > limit):
+            continue
+        weight = sum(result.objective or 0 for result in results if result)
+        if best is None or weight < best[0]:
+            best = weight, results
+    exact &= tried and math.prod(map(len, offers)) <= _MOST_CHOICES
+    if best is None:
+        reason = "no arrangement of these instances on GPUs of their kinds has that room"
+        return KindsPlan((), exact, infeasible=reason if exact else "")
+    # A kind without a share stays as it is.
+    found = (result or plan(part, most_migrations=0) for part, result in zip(parts, best[1], strict=True))
+    return KindsPlan(tuple(found), exact)
+
+
+def _shares(room: Counter[str], gpu: GpuModel) -> Iterator[Counter[str]]:
+    """Yield the parts of the room that a kind of GPU may get, the largest first."""
+    names = {profile.name for profile in gpu.profiles}
+    counts = [range(number if name in names else 0, -1, -1) for name, number in room.items()]
+    for numbers in itertools.product(*counts):
+        yield Counter({name: number for name, number in zip(room, numbers, strict=True) if number})
+
+
+def joined_migrations(results: Sequence[DefragmentationResult], gpus: Sequence[Sequence[int]]) -> list[Migration]:
+    """Return the migrations of all kinds, with the numbers that GPUs have in the whole state."""
+    return [
+        dataclasses.replace(step, gpu=own[step.gpu], to_gpu=own[step.to_gpu])
+        for result, own in zip(results, gpus, strict=True)
+        for step in result.migrations or ()
+    ]
+
+
+def joined_room(results: Sequence[DefragmentationResult], gpus: Sequence[Sequence[int]]) -> tuple[Any, ...]:
+    """Return the places of all kinds where there is room, likewise."""
+    return tuple(
+        (own[gpu], profile, start)
+        for result, own in zip(results, gpus, strict=True)
+        for gpu, profile, start in result.room
+    )

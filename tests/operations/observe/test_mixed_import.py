@@ -1,0 +1,205 @@
+"""States of clusters with three kinds of GPUs, one node with MIG off, from every source, and plans for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Command
+from nvml_machine import Machine
+from state_forms import state_from_text
+
+from mig_opt import FleetState, InputError, Status, defragment, get_gpu, read, write
+from mig_opt.fleet.state import HeldInstance, Migration
+from mig_opt.operations.observe.state_import import import_state
+from mig_opt.validation.fleet.migrations import validate_migrations
+
+KINDS = ("A30-24GB", "A100-40GB", "H100-80GB")
+PLACES = [(0, "1g.6gb", 1), (1, "1g.5gb", 1), (1, "2g.10gb", 4), (2, "3g.40gb", 4)]
+
+LIST = """\
+a: GPU 0: NVIDIA A30 (UUID: GPU-a0)
+a:   MIG 1g.6gb      Device  0: (UUID: MIG-a0)
+b: GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-b0)
+b:   MIG 2g.10gb     Device  0: (UUID: MIG-b0)
+b:   MIG 1g.5gb      Device  1: (UUID: MIG-b1)
+c: GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-c0)
+c:   MIG 3g.40gb     Device  0: (UUID: MIG-c0)
+d: GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-d0)
+"""
+LGI = """\
+a: | GPU instances:                                     |
+a: |   0  MIG 1g.6gb         14        3          1:1     |
+b: | GPU instances:                                     |
+b: |   0  MIG 2g.10gb        14        3          4:2     |
+b: |   0  MIG 1g.5gb         19        8          1:1     |
+c: | GPU instances:                                     |
+c: |   0  MIG 3g.40gb         9        2          4:4     |
+"""
+
+
+def places(state: FleetState) -> list[tuple[int, str, int]]:
+    return sorted((held.gpu, held.profile, held.start) for held in state.instances)
+
+
+def node(name: str, product: str, counts: dict[str, int], *, state: str = "true") -> dict[str, Any]:
+    """A node of Kubernetes whose instances the device plugin hands out."""
+    labels = {"gpu.product": product, "gpu.count": "1", "mig.strategy": "mixed", "mig.capable": state}
+    labels |= {f"mig-{profile}.count": str(number) for profile, number in counts.items()}
+    keyed = {f"nvidia.com/{key}": value for key, value in labels.items()}
+    return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": keyed}}
+
+
+def test_from_nvidia_smi() -> None:
+    found = state_from_text(LIST + LGI)
+    state = found.state
+    assert (state.names, state.nodes, state.uuids) == (KINDS, ("a", "b", "c"), ("GPU-a0", "GPU-b0", "GPU-c0"))
+    assert places(state) == PLACES
+    assert any("GPU 0 of d" in note for note in found.notes)
+
+
+def test_from_nvml(tmp_path: Path) -> None:
+    pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
+    with Machine(tmp_path, "A30", "A100", "H100", "A100").loaded() as machine:
+        machine.add(0, "1g.6gb", 1)
+        machine.add(1, "2g.10gb", 4)
+        machine.add(1, "1g.5gb", 1)
+        machine.add(2, "3g.40gb", 4)
+        machine.mode(3, 0)
+        found = import_state(format="nvml")
+    assert (found.state.names, places(found.state)) == (KINDS, PLACES)
+    assert "left out 1 GPU (MIG is off): GPU 3" in found.notes
+
+
+def test_from_kubernetes() -> None:
+    nodes = (
+        node("a", "NVIDIA-A30", {"1g.6gb": 1}),
+        node("b", "NVIDIA-A100-SXM4-40GB", {"2g.10gb": 1, "1g.5gb": 1}),
+        node("c", "NVIDIA-H100-80GB-HBM3", {"3g.40gb": 1}),
+        node("d", "NVIDIA-A100-SXM4-40GB", {}, state="false"),
+    )
+    state = state_from_text(json.dumps({"kind": "List", "items": nodes}), "device-plugin", assume_places=True).state
+    assert (state.names, state.nodes) == (KINDS, ("a", "b", "c"))
+    assert [profile for _, profile, _ in places(state)] == [profile for _, profile, _ in PLACES]
+
+
+def test_from_slurm() -> None:
+    gres = {"a": "gpu:a30_1g.6gb:1", "b": "gpu:a100_2g.10gb:1,gpu:a100_1g.5gb:1", "c": "gpu:h100_3g.40gb:1"}
+    text = "".join(f"NodeName={name} Arch=x86_64\n   Gres={types}\n" for name, types in gres.items())
+    text += "NodeName=d Arch=x86_64\n   Gres=gpu:a100:1\n"
+    state = state_from_text(text, "slurm", assume_places=True).state
+    assert (state.names, state.nodes, state.manager) == (KINDS, ("a", "b", "c"), "slurm")
+    assert [profile for _, profile, _ in places(state)] == [profile for _, profile, _ in PLACES]
+
+
+def test_a_kind_that_is_not_told_among_several() -> None:
+    nodes = node("a", "NVIDIA-A30", {"1g.6gb": 1}), node("b", "A100", {"1g.10gb": 1})
+    with pytest.raises(InputError, match="does not tell whether A100 is A100-40GB or A100-80GB"):
+        state_from_text(json.dumps({"kind": "List", "items": nodes}), "device-plugin", assume_places=True)
+
+
+def test_the_state_is_written_read_and_defragmented(run: Command, tmp_path: Path) -> None:
+    source, out, after = tmp_path / "seen.txt", tmp_path / "fleet.json", tmp_path / "after.json"
+    source.write_text(LIST + LGI, encoding="utf-8")
+    ended = run("state", "import", str(source), "-o", str(out))
+    assert (ended.code, "1 x A30-24GB + 1 x A100-40GB + 1 x H100-80GB on 3 nodes" in ended.out) == (0, True)
+    assert json.loads(out.read_text())["kinds"] == list(KINDS)
+    ended = run("defragment", str(out), "-o", str(after), "--script", str(tmp_path / "moves.sh"))
+    assert ended.code == 0
+    assert "A100-40GB" in ended.out
+    moved = read(FleetState, after)
+    assert (moved.names, len(moved.instances)) == (KINDS, 4)
+    write(moved, out)
+    assert read(FleetState, out) == moved
+
+
+# Plans for several kinds
+
+
+def mixed(*held: tuple[int, str, int], kinds: str = "A100 A30 A100 H100 A30") -> FleetState:
+    instances = tuple(HeldInstance(*entry, name=f"job {at}") for at, entry in enumerate(held))
+    return FleetState(None, 1, instances, kinds=tuple(map(get_gpu, kinds.split())))
+
+
+FLEET = mixed((0, "1g.5gb", 0), (1, "1g.6gb", 1), (2, "2g.10gb", 4), (2, "1g.5gb", 0), (3, "1g.10gb", 2),
+              (3, "3g.40gb", 4), (4, "2g.12gb", 2), (0, "1g.5gb", 5))  # fmt: skip
+
+
+def test_kinds_are_planned_apart() -> None:
+    """As each kind by itself, with the numbers of the whole fleet."""
+    result = defragment(FLEET)
+    assert result.status is Status.OPTIMAL
+    assert result.proven == ("fragmentation", "migrations")
+    apart = [defragment(part) for part, _ in FLEET.parts()]
+    assert len(result.migrations or ()) == sum(len(one.migrations or ()) for one in apart)
+    means = [(one.fragmentation or 0.0) * one.state.gpus for one in apart]
+    assert result.fragmentation == pytest.approx(sum(means) / FLEET.gpus)
+    assert all(FLEET.kind(step.gpu) == FLEET.kind(step.to_gpu) for step in result.migrations or ())
+
+
+def test_a_limit_of_migrations_goes_where_it_helps_most() -> None:
+    """Brute force over all shares of the limit."""
+    for limit in range(4):
+        result = defragment(FLEET, most_migrations=limit)
+        assert len(result.migrations or ()) <= limit
+        sums = []
+        for first in range(limit + 1):
+            for second in range(limit + 1 - first):
+                shares = (first, second, limit - first - second)
+                costs = [
+                    (defragment(part, most_migrations=share).fragmentation or 0.0) * part.gpus
+                    for (part, _), share in zip(FLEET.parts(), shares, strict=True)
+                ]
+                sums.append(sum(costs) / FLEET.gpus)
+        assert result.fragmentation == pytest.approx(min(sums))
+
+
+def test_room_for_a_profile_that_several_kinds_have() -> None:
+    """A100-80GB and H100-80GB both have 3g.40gb: the room is made where it takes fewer migrations."""
+    held = ((0, "1g.10gb", 0), (0, "1g.10gb", 4), (1, "1g.10gb", 1), (1, "2g.20gb", 2))
+    fleet = mixed(*held, kinds="A100-80GB H100-80GB")
+    assert defragment(fleet, ["3g.40gb"]).migrations == ()
+    two = defragment(fleet, ["3g.40gb"] * 2)
+    assert two.status is Status.OPTIMAL
+    assert len(two.migrations or ()) == 1
+    assert len(two.room) == 2
+    assert defragment(fleet, ["7g.80gb"]).status is Status.INFEASIBLE
+    with pytest.raises(InputError, match="A100-80GB has no profile 'nix'"):
+        defragment(fleet, ["nix"])
+
+
+def test_free_gpus_of_several_kinds() -> None:
+    result = defragment(FLEET, free="gpus")
+    assert result.status is Status.OPTIMAL
+    assert result.free == (0, 1)
+    with pytest.raises(InputError, match="node n has GPUs of several kinds"):
+        defragment(FleetState(None, 1, (), kinds=FLEET.kinds, nodes=("n",) * 5), free="nodes")
+
+
+def test_a_migration_to_another_kind_is_a_violation() -> None:
+    fleet = mixed((0, "1g.10gb", 0), kinds="A100-80GB H100-80GB")
+    (violation,) = validate_migrations(fleet, [Migration(0, "1g.10gb", 0, 1, 0)]).violations
+    assert (violation.code, violation.path) == ("other-kind", "migrations[0].to_gpu")
+    assert "A100-80GB (GPU 0) to H100-80GB (GPU 1)" in violation.message
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"gpu": "A30"}, "kinds: say what each GPU is, and so does gpu; leave out one of the two"),
+        ({"kinds": ["A30", "nix"]}, "kinds[1]: unknown GPU 'nix'"),
+        ({"kinds": None}, "gpu: is missing; give the kind of GPU"),
+        ({"instances": [{"gpu": 0, "profile": "1g.5gb", "start": 0}]}, "instances[0]"),
+        ({"instances": [{"gpu": 2, "profile": "1g.6gb", "start": 0}]}, "instances[0].gpu: must be from 0 to 1, is 2"),
+        ({"nodes": ["n"]}, "nodes: has 1 entries for 2 GPUs"),
+    ],
+)
+def test_bad_kinds(change: dict[str, Any], problem: str, run: Command, tmp_path: Path) -> None:
+    document = {"schema": "mig-opt/state/1", "kinds": ["A30", "A100-40GB"], "instances": []} | change
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
+    ended = run("defragment", str(path))
+    assert ended.code == 2
+    assert problem in ended.err
