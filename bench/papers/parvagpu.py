@@ -129,7 +129,7 @@ def threshold(cut: bool) -> Group:
     """Return the GPUs for other thresholds of the last stage (section III-E2)."""
 
     def used(limit: int, number: int) -> int:
-        control = Control[Deployment](judge=Deployment.goals)
+        control = Control[Deployment](judge=lambda found: (found.used_gpus, found.compute_slices))
 
         def planner(gpus: FilledGpus, needs: Sequence[Need]) -> None:
             relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])

@@ -134,7 +134,7 @@ def program(cut: bool) -> Group:
 
 def _anywhere(number: int, processes: int) -> int:
     """Return the GPUs of segment relocation alone if 3g may start at slot 0 as well."""
-    control = Control[Deployment](judge=Deployment.goals)
+    control = Control[Deployment](judge=lambda found: (found.used_gpus, found.compute_slices))
 
     def planner(gpus: FilledGpus, needs: Sequence[Need]) -> None:
         segments = [PlannedSegment(need.service, option) for need in needs for option in match(need)]

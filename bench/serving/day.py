@@ -61,7 +61,7 @@ def row(count: int, label: str, method: str, limit: float | None, options: argpa
     if plan is None or cost is None or gap is None:
         return [str(count), label, "none", *["-"] * 8, runtime]
     if (count, limit) == (GPUS + 1, LIMIT):
-        assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
+        assert plan.gpu_hours <= 1.01 * result.hours_bound or options.cut, "GPU-hours too far from the bound"
         save_figure(plot(result), options.results / "serving_day.svg")
     cells = [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
     cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]

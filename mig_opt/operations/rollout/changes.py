@@ -10,7 +10,7 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, layouts_of
+from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, layouts_of, whole_gpu_problems
 from mig_opt.operations.rollout.shell import (
     check_line,
     check_mps_lines,
@@ -73,6 +73,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     problems = [
         *name_problems((f"{path}[{index}].service", segment.service) for path, index, segment in segments),
         *_illegal(change, layouts),
+        *whole_gpu_problems(first.gpus, (segment.gpu for _, _, segment in segments)),
     ]
     if problems:
         raise InputError(problems, "change plan")

@@ -16,7 +16,7 @@ from mig_opt._version import __version__
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_names
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import WITHOUT_MIG, Placement, Profile
 from mig_opt.operations.rollout.layouts import (
     addresses,
     count_layouts,
@@ -41,10 +41,13 @@ class MigPartedEntry:
         Indices of the GPUs on their machine.
     mig_devices : mapping of str to int
         How many instances of each profile.
+    mig : bool
+        False where MIG is off.
     """
 
     devices: tuple[int, ...]
     mig_devices: Mapping[str, int]
+    mig: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class MigPartedConfig:
         for name, entries in self.configs.items():
             lines.append(f'  "{name}":')
             for entry in entries:
-                lines += [f"    - devices: [{', '.join(map(str, entry.devices))}]", "      mig-enabled: true"]
+                mode = "true" if entry.mig else "false"
+                lines += [f"    - devices: [{', '.join(map(str, entry.devices))}]", f"      mig-enabled: {mode}"]
                 if entry.mig_devices:
                     lines.append("      mig-devices:")
                     lines += [f'        "{profile}": {count}' for profile, count in entry.mig_devices.items()]
@@ -146,12 +150,16 @@ def mig_parted_config(
     named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
     numbers: dict[str, int] = {}
     for host, gpus in hosts_of(places).items():
-        kinds = {get_gpu(deployment.gpus[gpu]).name.lower() for gpu in gpus}
+        kinds = {deployment.model(gpu).name.removesuffix(WITHOUT_MIG).lower() for gpu in gpus}
         base = f"{name}-{kinds.pop() if len(kinds) == 1 else 'mixed'}"
-        alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        alike: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
         for gpu in gpus:
-            alike.setdefault(tuple(profile_counts(layouts[gpu]).items()), []).append(int(places[gpu].identifier))
-        entries = (MigPartedEntry(tuple(sorted(indices)), dict(counts)) for counts, indices in alike.items())
+            mig = deployment.model(gpu).mig
+            counts = tuple(profile_counts(layouts[gpu]).items()) if mig else ()
+            alike.setdefault((mig, counts), []).append(int(places[gpu].identifier))
+        entries = (
+            MigPartedEntry(tuple(sorted(indices)), dict(counts), mig) for (mig, counts), indices in alike.items()
+        )
         config = base, tuple(entries)
         if config not in named:
             named.append(config)
@@ -192,7 +200,7 @@ def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], kno
 
 
 def resource_name(profile: Profile) -> str:
-    """Return the name of the device plugin for an instance of a profile.
+    """Return the name of the device plugin for an instance of a profile, or for a whole GPU where MIG is off.
 
     Examples
     --------
@@ -201,6 +209,8 @@ def resource_name(profile: Profile) -> str:
     >>> resource_name(a100.profile("3g.40gb")), resource_name(a100.profile("1g.10gb+me"))
     ('nvidia.com/mig-3g.40gb', 'nvidia.com/mig-1g.10gb.me')
     """
+    if profile.gpu.endswith(WITHOUT_MIG):
+        return "nvidia.com/gpu"
     return f"nvidia.com/mig-{profile.name.replace('+', '.')}"
 
 

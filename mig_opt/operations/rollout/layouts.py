@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -87,16 +88,29 @@ def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:
     return hosts
 
 
-def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
-    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together."""
+def layouts_of(deployment: Deployment, *, instances: bool = False) -> tuple[tuple[Placement, ...], ...]:
+    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together.
+
+    With ``instances`` segments on GPUs without MIG are refused, too.
+    """
     check_deployments(deployment=deployment)
     problems = deployment_problems(deployment)
+    if instances and not problems:
+        problems = list(whole_gpu_problems(deployment.gpus, (segment.gpu for segment in deployment.segments)))
     if problems:
         raise InputError(problems)
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]
     for segment in deployment.segments:
         placed[segment.gpu].append(deployment.placement(segment))
     return tuple(tuple(sorted(on_gpu, key=lambda placement: placement.start)) for on_gpu in placed)
+
+
+def whole_gpu_problems(gpus: Sequence[str], used: Iterable[int]) -> Iterator[Problem]:
+    """Yield a problem for each used GPU on which MIG is off: scripts of ``nvidia-smi`` are about instances."""
+    for gpu in sorted(set(used)):
+        if not get_gpu(gpus[gpu]).mig:
+            message = f"has MIG off ({gpus[gpu]}), and a script of nvidia-smi commands is about MIG instances"
+            yield Problem(f"gpus[{gpu}]", f"{message}; export mig-parted or kubernetes, which know whole GPUs")
 
 
 def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:

@@ -81,7 +81,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     segments 0
     segment 9:4 3g.40gb 8 2 chat
     """
-    layouts = layouts_of(deployment)
+    layouts = layouts_of(deployment, instances=True)
     places = addresses(len(layouts), devices, deployment.devices)
     problems = [*name_problems((f"segments[{i}].service", s.service) for i, s in enumerate(deployment.segments))]
     if problems:

@@ -48,12 +48,14 @@ def deployment_problems(deployment: Deployment) -> Iterator[Problem]:
 
 
 def deployment_title(deployment: Deployment, demand: Demand | None) -> str:
-    """Return the title of a picture: the demand, the GPUs, their use and fragmentation."""
+    """Return the title of a picture: the demand, the GPUs with their cost if they have one, use and fragmentation."""
     kinds = Counter(model.name for model in map(get_gpu, deployment.gpus))
     gpus = " + ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "no GPUs"
     idle = len(deployment.gpus) - deployment.used_gpus
     slices = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
     parts = [demand.name if demand else "", f"{gpus}{f' ({idle} without segments)' if idle else ''}"]
+    if demand is not None and not demand.costs.counted:
+        parts.append(f"cost {deployment.cost(demand):.10g}")
     parts.append(f"{deployment.compute_slices} of {slices} compute slices")
     parts.append(f"fragmentation {100 * deployment.external_fragmentation:.3g} %")
     return " · ".join(filter(None, parts))

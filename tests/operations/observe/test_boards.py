@@ -159,7 +159,7 @@ def test_a_cluster_of_two_kinds_names_them() -> None:
     slurm = "".join(
         f"NodeName={n} Arch=x86_64\n  Gres=gpu:{n}_{p}:7\n" for n, p in (("a100", "1g.5gb"), ("a30", "1g.6gb"))
     )
-    assert state_from_text(slurm, assume_places=True).state.names == ("A100-40GB", "A30-24GB", "A30-24GB")
+    assert state_from_text(slurm, assume_places=True).state.names == ("A30-24GB", "A30-24GB", "A100-40GB")
 
 
 # Labels of the device plugin

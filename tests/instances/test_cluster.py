@@ -1,0 +1,64 @@
+"""Fleets shaped like a production cluster, and what is proven of their defragmentation."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+
+import pytest
+from places import SHARED
+
+from mig_opt import InputError, Status, defragment
+from mig_opt.api.defragment import greedy_migrations
+from mig_opt.api.defragment.references import least_fragmentation
+from mig_opt.instances.fleet.cluster import OPENB_NODES, openb_cluster
+from mig_opt.validation.fleet.migrations import validate_migrations
+
+NODES = SHARED / "alibaba_openb" / "openb_node_list_gpu_node.csv"
+
+
+@pytest.mark.skipif(not NODES.is_file(), reason="the published figures are not here")
+def test_the_nodes_are_those_that_were_published() -> None:
+    with NODES.open(encoding="utf-8", newline="") as file:
+        counted = Counter((row["model"], int(row["gpu"])) for row in csv.DictReader(file))
+    assert all(counted[model, gpus] == count for model, gpus, count, _ in OPENB_NODES)
+    assert {model for model, _ in counted} - {model for model, *_ in OPENB_NODES} == {"T4", "P100", "A10"}
+
+
+def test_a_cluster_is_drawn_again_from_its_seed() -> None:
+    state = openb_cluster(40, load=0.6, seed=1)
+    assert state == openb_cluster(40, load=0.6, seed=1) != openb_cluster(40, load=0.6, seed=2)
+    assert len(set(state.nodes)) == 40
+    assert len(set(state.names)) > 1
+    with pytest.raises(InputError) as error:
+        openb_cluster(0, load=2, seed=-1)
+    assert [problem.path for problem in error.value.problems] == ["nodes", "load", "seed"]
+
+
+def check(seed: int) -> None:
+    """No bound is above a valid plan: the proven one, and that of the greedy rules."""
+    state = openb_cluster(3 + seed % 4, load=(0.3, 0.5, 0.7)[seed % 3], seed=seed)
+    result = defragment(state, time_limit=20)
+    assert result.plan is not None
+    least = least_fragmentation(state)
+    assert least <= result.plan.fragmentation + 1e-9
+    assert result.least_fragmentation <= result.plan.fragmentation + 1e-9
+    assert result.lower_bound <= len(result.plan.migrations)
+    greedy = greedy_migrations(state)
+    reached = validate_migrations(state, greedy)
+    assert reached.valid
+    assert least <= reached.fragmentation + 1e-9
+    same = defragment(state, fragmentation=min(1.0, reached.fragmentation), time_limit=20)
+    if same.status is Status.OPTIMAL:
+        assert len(same.migrations or ()) <= len(greedy)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_bound_is_above_a_plan(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3, 40))
+def test_no_bound_is_above_a_plan_at_length(seed: int) -> None:
+    check(seed)
