@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -28,6 +28,10 @@ class RunOutcome(IntEnum):
     """The job needed more memory than its instance has; what it had done is lost."""
     STOPPED = 3
     """The scheduler stopped it; what it had done is lost."""
+    CRASHED = 4
+    """The job crashed and waits again; what it had done is lost."""
+    GPU_LEFT = 5
+    """A GPU that it had, or was to migrate to, left the fleet; what it had done is lost."""
 
 
 KINDS: Final[tuple[OperationKind, ...]] = ("create", "destroy")
@@ -85,6 +89,7 @@ class Log:
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
         self.trace = trace
         self.geometry = geometry
+        self._returns: dict[int, list[tuple[float, int]]] = {}
         self.run_job = array("q")
         self.run_gpu = array("i")
         self.run_placement = array("b")
@@ -116,6 +121,16 @@ class Log:
         self.operation_placement.append(placement)
         self.operation_begin.append(begin)
         self.operation_end.append(end)
+
+    def cut_operations(self, gpu: int, moment: float) -> None:
+        """Forget the last operations of a GPU, those that do not end by some moment."""
+        columns = self.operation_kind, self.operation_gpu, self.operation_placement
+        for index in reversed(range(len(self.operation_gpu))):
+            if self.operation_gpu[index] == gpu:
+                if self.operation_end[index] <= moment:
+                    break
+                for column in (*columns, self.operation_begin, self.operation_end):
+                    del column[index]
 
     def runs(self) -> Iterator[LoggedRun]:
         """Yield the runs by their ends."""
@@ -188,11 +203,20 @@ class Log:
             else:
                 present.remove(index)
 
+    def incarnation(self, gpu: int, moment: float) -> int:
+        """Return the number of a GPU at some moment: one that has left and returned is another GPU from then on."""
+        if not self._returns:
+            for number, outage in enumerate(sorted(self.trace.outages, key=lambda outage: outage.end)):
+                self._returns.setdefault(outage.gpu, []).append((outage.end, self.trace.gpus + number))
+        returns = reversed(self._returns.get(gpu, ()))
+        return next((number for end, number in returns if end <= moment), gpu)
+
     def as_schedule(self) -> tuple[Batch, Schedule]:
         """Return the log as a schedule that :func:`mig_opt.validate` can check.
 
         Each run is a task of its own, named by its number and its job, that takes as long as the run did. Runs that
-        ended in the moment in which they began are left out, since tasks take time.
+        ended in the moment in which they began are left out, since tasks take time. A GPU that left and returned is
+        another one from then on, with a number above those of the trace.
 
         Raises
         ------
@@ -205,6 +229,9 @@ class Log:
                 name = f"{number}:{self.trace.jobs[run.job].name}"
                 profile = run.placement.profile
                 tasks.append(Task(name, {profile.compute_slices: run.end - run.begin}))
-                runs.append(Run(name, run.gpu, profile.name, run.placement.start, run.begin, run.end))
-        batch = Batch(tuple(tasks), self.trace.gpu, self.trace.gpus, self.trace.operations, name=self.trace.name)
-        return batch, Schedule(tuple(runs), tuple(self.operations()))
+                gpu, start = self.incarnation(run.gpu, run.begin), run.placement.start
+                runs.append(Run(name, gpu, profile.name, start, run.begin, run.end))
+        gpus = self.trace.gpus + len(self.trace.outages)
+        batch = Batch(tuple(tasks), self.trace.gpu, gpus, self.trace.operations, name=self.trace.name)
+        operations = (replace(done, gpu=self.incarnation(done.gpu, done.begin)) for done in self.operations())
+        return batch, Schedule(tuple(runs), tuple(operations))

@@ -16,7 +16,19 @@ from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Gigabytes, GpuCount, Moment, Name, NotEmpty, Number, Times, Wanted, Whole
+from mig_opt.rules.vocabulary import (
+    MOST_GPUS,
+    Gigabytes,
+    GpuCount,
+    Index,
+    Moment,
+    Name,
+    NotEmpty,
+    Number,
+    Times,
+    Wanted,
+    Whole,
+)
 from mig_opt.serving.profile_table import smallest_profile
 
 PCIE_LIMIT = 30.08
@@ -25,6 +37,7 @@ PCIE_LIMIT = 30.08
 MOST_SMS = 1_000_000
 """Streaming multiprocessors that a job may fill; more is taken for a slip of the pen."""
 
+CrashShare = Annotated[float, Number(above=0, below=1, words="a share of the work between 0 and 1")]
 WorkShare = Annotated[float, Number(at_least=0, below=1, words="a share of the work from 0 to below 1")]
 
 
@@ -65,6 +78,9 @@ class Job:
     declared : mapping of int to float, optional
         What schedulers are told in place of ``times``, with the same sizes: run times that somebody guessed. By default
         they know the true ones.
+    crashes : tuple of float
+        Shares of its work (between 0 and 1) at which it crashes: its first crash is at the first share, its second one
+        at the second. Each time it starts from zero; schedulers do not know of it before. By default it never crashes.
 
     Raises
     ------
@@ -92,6 +108,7 @@ class Job:
     weight: Annotated[float, Number(above=0)] = 1.0
     due: Annotated[float, Number("seconds", at_least=0, hint=" (or left out)")] | None = None
     declared: Times | None = None
+    crashes: tuple[CrashShare, ...] = ()
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -135,6 +152,35 @@ class Job:
         return self.memory_gb or 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Time in which a GPU is not there: all of its instances are gone, and what ran on them has to start again.
+
+    Attributes
+    ----------
+    gpu : int
+        Index of the GPU.
+    begin, end : float
+        Seconds after the start of the trace at which it leaves, and at which it returns, empty.
+
+    Raises
+    ------
+    InputError
+        If it ends before it begins, or a figure is wrong.
+    """
+
+    gpu: Index
+    begin: Moment
+    end: Moment
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+    def _problems(self) -> Iterator[Problem]:
+        if None not in (self.begin, self.end) and self.end <= self.begin:
+            yield Problem("end", f"must be after begin ({self.begin:g} s), is {self.end:g}")
+
+
 @dataclass(frozen=True)
 class Trace:
     """Jobs that arrive over time at a fleet of identical MIG GPUs.
@@ -153,6 +199,8 @@ class Trace:
         GB/s of each GPU's link.
     name : str
         For display only.
+    outages : tuple of Outage
+        Times in which GPUs are not there, of which schedulers do not know before.
 
     Raises
     ------
@@ -173,6 +221,7 @@ class Trace:
     operations: OperationCosts = OperationCosts({}, {})
     pcie_limit: Annotated[float, Number("GB/s", above=0)] = PCIE_LIMIT
     name: str = dataclasses.field(default="", compare=False)
+    outages: tuple[Outage, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.gpu, GpuModel) and not self.operations.create and not self.operations.destroy:
@@ -192,6 +241,7 @@ class Trace:
             for index, job in enumerate(self.jobs or ()):
                 yield from () if job is None else _job_problems(self.gpu, job, f"jobs[{index}]")
             yield from costs_problems((self.gpu,), self.operations)
+        yield from _outage_problems(self.outages or (), self.gpus or MOST_GPUS)
 
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.
@@ -224,12 +274,12 @@ class Trace:
         return job.sensitivity * job.pcie_gbps / self.pcie_limit
 
     def as_declared(self) -> Trace:
-        """Return the trace that schedulers know: jobs with declared times have these as their times.
+        """Return the trace that schedulers know: jobs have their declared times, nothing crashes, no GPU leaves.
 
         Returns
         -------
         Trace
-            The trace itself if no job has any.
+            The trace itself if that is all the same.
 
         Examples
         --------
@@ -238,13 +288,15 @@ class Trace:
         >>> trace.as_declared().jobs[0].times
         {1: 45.0}
         """
-        if all(job.declared is None for job in self.jobs):
+        if not self.outages and all(job.declared is None and not job.crashes for job in self.jobs):
             return self
         jobs = (
-            job if job.declared is None else dataclasses.replace(job, times=job.declared, declared=None)
+            dataclasses.replace(job, times=job.declared or job.times, declared=None, crashes=())
+            if job.declared or job.crashes
+            else job
             for job in self.jobs
         )
-        return self.replace(jobs=tuple(jobs))
+        return self.replace(jobs=tuple(jobs), outages=())
 
     def replace(self, **changes: object) -> Trace:
         """Return a copy with some attributes changed."""
@@ -260,6 +312,15 @@ def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) 
 def pcie_slowdown(trace: Trace, job: Job, competitors: int) -> float:
     """Return by how much a job is slower than alone where ``competitors``, itself included, share a link."""
     return max(1.0, job.sensitivity * job.pcie_gbps * competitors / trace.pcie_limit)
+
+
+def disturbances(trace: Trace) -> Iterator[Problem]:
+    """Yield what a simulation only can reckon with: crashes of jobs and outages of GPUs."""
+    for index, job in enumerate(trace.jobs):
+        if job.crashes:
+            yield Problem(f"jobs[{index}].crashes", "are for simulations only; leave them out")
+    if trace.outages:
+        yield Problem("outages", "are for simulations only; leave them out")
 
 
 def check_jobs(trace: Trace) -> None:
@@ -285,6 +346,18 @@ def batch_of(trace: Trace) -> Batch:
         memory = job.most_gb if job.profile is None else trace.gpu.profile(job.profile).memory_gb
         tasks.append(Task(job.name, {size: job.times[size] for size in sizes}, memory))
     return Batch(tuple(tasks), trace.gpu, trace.gpus, trace.operations, name=trace.name)
+
+
+def _outage_problems(outages: tuple[Outage, ...], gpus: int) -> Iterator[Problem]:
+    before: dict[int, tuple[float, int]] = {}
+    known = [(outage.begin, outage.end, outage.gpu, index) for index, outage in enumerate(outages) if outage]
+    for begin, end, gpu, index in sorted(entry for entry in known if None not in entry):
+        if gpu >= gpus:
+            yield Problem(f"outages[{index}].gpu", f"there is no GPU {gpu}; they are numbered from 0 to {gpus - 1}")
+        if gpu in before and begin <= before[gpu][0]:
+            message = f"must be after {before[gpu][0]:g} s, when GPU {gpu} has returned from outages[{before[gpu][1]}]"
+            yield Problem(f"outages[{index}].begin", f"{message}, is {begin:g}")
+        before[gpu] = max(before.get(gpu, (end, index)), (end, index))
 
 
 def _job_problems(gpu: GpuModel, job: Job, path: str) -> Iterator[Problem]:

@@ -46,12 +46,14 @@ class GpuState:
 
     __slots__ = ("_options", "busy", "geometry", "idle", "usage")
 
-    def __init__(self, geometry: Geometry, busy: int, idle: int) -> None:
+    def __init__(self, geometry: Geometry, busy: int, idle: int, *, absent: bool = False) -> None:
         self.geometry = geometry
         # masks of placements
         self.busy = busy
         self.idle = idle
-        self.usage: Usage = geometry.usage(busy)  # usage by the busy ones
+        gpu, nothing = geometry.gpu, ((),) * len(geometry.profiles)
+        # usage by the busy ones
+        self.usage = Usage(0, nothing, gpu.compute_slices, gpu.memory_slices, 0) if absent else geometry.usage(busy)
         self._options: dict[int, tuple[Option, ...]] = {}
 
     def options(self, profile: int) -> tuple[Option, ...]:
@@ -108,6 +110,8 @@ class Geometry:
         self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
+        self.absent = GpuState(self, 0, 0, absent=True)
+        """State of a GPU that has left the fleet: nothing runs, and nothing can."""
         self._usages: dict[int, Usage] = {}
         self._states: dict[tuple[int, int], GpuState] = {}
 

@@ -39,7 +39,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "faint bar": {"edgecolor": "none", "alpha": 0.35, "zorder": 2},
 }
 """Looks of the boxes of each role, beside their colour; of others only the words are drawn."""
-_MARKERS = {"circle": "o", "x": "x", "square": "s", "cross": "X"}
+_MARKERS = {"circle": "o", "x": "x", "square": "s", "cross": "X", "triangle": "^", "diamond": "D"}
 
 
 def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:

@@ -56,7 +56,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "faint bar": {"fill_alpha": 0.35},
 }
 """Looks of the boxes of roles that are not just boxes of their colour."""
-_MARKERS = {"circle": "circle", "x": "x", "square": "square", "cross": "x"}
+_MARKERS = {name: name for name in ("circle", "x", "square", "triangle", "diamond")} | {"cross": "x"}
 
 
 def compose_page(scene: Scene) -> str:

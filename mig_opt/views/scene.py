@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mig_opt.views.texts import INK, LONGEST_TITLE, elide, spell_seconds, spell_slices, spell_span
 
 Only = Literal["", "image", "page"]
-Marker = Literal["circle", "x", "square", "cross"]
+Marker = Literal["circle", "x", "square", "cross", "triangle", "diamond"]
 Numbers = Sequence[float] | NDArray[np.float64]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
@@ -9,6 +10,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu
+from mig_opt.fleet.trace import Outage
 from mig_opt.gpu.geometry import geometry_of, members
 from mig_opt.simulation import Cluster, Log, Policy, check_log
 from mig_opt.validation import validate
@@ -67,6 +69,12 @@ class Scripted(Policy):
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         self.heard.append(("gave up", job, cluster.now))
 
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        self.heard.append(("left", gpu, lost, cluster.now))
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        self.heard.append(("returned", gpu, cluster.now))
+
     def woken(self, cluster: Cluster, tag: int) -> None:
         self.steps[tag][1](cluster)
 
@@ -95,6 +103,12 @@ class Chaos(Policy):
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         self.act(cluster)
 
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        self.act(cluster)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        self.act(cluster)
+
     def woken(self, cluster: Cluster, tag: int) -> None:
         self.act(cluster)
         if self.left:
@@ -121,7 +135,8 @@ class Chaos(Policy):
             (gpu, where)
             for gpu, state in enumerate(cluster.states)
             for where, placement in enumerate(cluster.geometry.placements)
-            if placement.profile.compute_slices in sizes and not cluster.geometry.conflicts[where] & state.busy
+            if cluster.present(gpu) and placement.profile.compute_slices in sizes
+            if not cluster.geometry.conflicts[where] & state.busy
         ]
 
     def migrate(self, cluster: Cluster) -> None:
@@ -140,6 +155,8 @@ class Chaos(Policy):
     def create(self, cluster: Cluster) -> None:
         gpu = self.random.randrange(cluster.trace.gpus)
         state, conflicts = cluster.states[gpu], cluster.geometry.conflicts
+        if not cluster.present(gpu):
+            return
         free = [w for w, clash in enumerate(conflicts) if not clash & state.busy and not state.idle >> w & 1]
         if free:
             cluster.create(gpu, self.random.choice(free))
@@ -233,6 +250,24 @@ def traces(draw: st.DrawFn, max_jobs: int = 14, max_gpus: int = 3) -> Trace:
             )
         )
     return Trace(tuple(jobs), A100, draw(st.integers(1, max_gpus)), costs)
+
+
+@st.composite
+def disturbed(draw: st.DrawFn, max_jobs: int = 14, max_gpus: int = 3) -> Trace:
+    """The same, of which some crash and end early or late, on GPUs that leave and return, often in the same moments."""
+    trace = draw(traces(max_jobs, max_gpus))
+    share, moment = st.floats(0.01, 0.99), st.one_of(st.integers(0, 30).map(float), st.floats(0, 40))
+    jobs = []
+    for job in trace.jobs:
+        factor = draw(st.sampled_from([None, None, 0.5, 1.0, 3.0]))
+        declared = None if factor is None else {size: seconds * factor for size, seconds in job.times.items()}
+        crashes = tuple(draw(st.lists(st.one_of(st.just(0.5), share), max_size=2)))
+        jobs.append(dataclasses.replace(job, declared=declared, crashes=crashes))
+    outages = []
+    for gpu in range(trace.gpus):
+        bounds = sorted(draw(st.sets(moment, max_size=4)))
+        outages += [Outage(gpu, begin, end) for begin, end in zip(bounds[::2], bounds[1::2], strict=False)]
+    return trace.replace(jobs=tuple(jobs), outages=tuple(draw(st.permutations(outages))))
 
 
 def columns(log: Log) -> list[bytes]:

@@ -104,6 +104,8 @@ class References:
 
     def tables(self, done: Sequence[Simulation]) -> list[Table]:
         """Return the figures of schedulers and references; with a queue the gaps, too."""
+        from mig_opt.fleet.trace import disturbances
+
         heads, lines, notes = _HEADS[self.reject], list[dict[str, Cell]](), [_MEANINGS[self.reject]]
 
         def spelled(value: float | None) -> str:
@@ -121,6 +123,7 @@ class References:
                     ">frag. %": percent(metrics.fragmentation, 1),
                     ">GPUs": tenths(metrics.active_gpus),
                     ">moves": str(metrics.migrations),
+                    ">lost %": percent(metrics.lost, 1),
                 }
             )
         references = {self._side("bound").replace("_", " "): self.bounds, "on any profile": self.other_bounds}
@@ -138,7 +141,9 @@ class References:
             optimum = "of schedulers that know the future, give jobs what they ask for and do not migrate them."
             notes += ["", f"optimum: {optimum}"]
         waits, gpus = ([], [">GPUs"]) if self.reject else ([">done", ">wait s"], [])
-        columns = ["~policy", *waits, *heads.values(), ">busy %", ">frag. %", *gpus, ">moves"]
+        lost = [">lost %"] if any(disturbances(done[0].trace)) else []
+        columns = ["~policy", *waits, *heads.values(), ">busy %", ">frag. %", *gpus, ">moves", *lost]
+        notes += ["", "lost: share of what jobs had of the compute slices before their runs failed."] if lost else []
         table = Table(columns, [[line.get(column, "") for column in columns] for line in lines], notes)
         return [table] if self.reject else [table, self._gap_table(done)]
 

@@ -16,6 +16,7 @@ from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.checks import options_named
 from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
 from mig_opt.cli.inputs import load_costs, load_state, load_trace
+from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.options import run_options
 from mig_opt.method.report import Report
 from mig_opt.texts import number_in, plural
@@ -23,11 +24,14 @@ from mig_opt.texts import number_in, plural
 if TYPE_CHECKING:
     from mig_opt import Simulation
     from mig_opt.cli.progress import Bar
+    from mig_opt.fleet.disturbances import Disturbances
     from mig_opt.simulation.fleet.cluster import Cluster
     from mig_opt.simulation.fleet.course import Observer
 
 _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 """Policies that run if none are named: those that need no options to do what they are for."""
+
+_DISTURBANCES = ("crashes", "early", "uptime", "downtime", "burst")
 
 _MOST_NAMED = 5
 """Jobs waiting for ever that are named."""
@@ -61,7 +65,13 @@ def simulate(
             "jobs that ask for the same), or one (the same for all)."
         ),
     ] = None,
-    seed: Annotated[int | None, "N", "For --declared.  [default: 0]"] = None,
+    disturb: Annotated[
+        str | None,
+        "SPEC",
+        "Let jobs crash or end early, GPUs leave and return, and jobs arrive in bursts: some of crashes=SHARE, "
+        "early=SHARE, uptime=S, downtime=S, burst=N, with commas.",
+    ] = None,
+    seed: Annotated[int | None, "N", "For --declared and --disturb.  [default: 0]"] = None,
     optimum: Annotated[
         bool,
         (f"Find the best in hindsight too; for up to {MOST_OPTIMAL[False]} jobs, {MOST_OPTIMAL[True]} with --reject."),
@@ -81,6 +91,7 @@ def simulate(
     mig-opt simulate trace.json
     mig-opt simulate trace.json --policy planner:patience=600,first-fit
     mig-opt simulate jobs.csv --gpu A100 --gpus 4 --plot fleet.png
+    mig-opt simulate trace.json --disturb crashes=0.1,uptime=36000,downtime=600
     """
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
@@ -93,6 +104,9 @@ def simulate(
         found = load_trace(trace, gpu, gpus)
         if costs is not None:
             found = found.replace(operations=load_costs(costs, found.gpu))
+        if disturb is not None:
+            with options_named({name: f"--disturb {name}" for name in _DISTURBANCES}):
+                found = _disturbances(disturb).applied_to(found, seed=seed or 0)
         if declared is not None:
             with options_named({"knowledge": "--declared"}):
                 found = declare_times(found, number_in(declared.strip()), seed=seed or 0)
@@ -101,7 +115,8 @@ def simulate(
         most = MOST_OPTIMAL[reject]
         message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
         call.require(not optimum or len(found.jobs) <= most, "--optimum", message)
-    call.require(seed is None or declared is not None, "--seed", "is for --declared; leave it out")
+    drawn = declared is not None or disturb is not None
+    call.require(seed is None or drawn, "--seed", "is for --declared and --disturb; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else call.attempt(load_state, start)
@@ -117,6 +132,23 @@ def simulate(
     files = [File("log", log, done, writer=write_log), chart_of("simulation", chart, done, bounds=references.drawn)]
     code = code_of(good=not any(simulation.unfinished for simulation in done))
     return Answer(_report(done, references), code, files)
+
+
+def _disturbances(text: str) -> Disturbances:
+    """Return what ``crashes=0.1,uptime=3600`` stands for."""
+    from mig_opt.fleet.disturbances import Disturbances
+
+    problems, values = [], dict[str, Any]()
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if name not in _DISTURBANCES:
+            problems.append(Problem("--disturb", f"there is no {name!r:.60}; {nearest(name, _DISTURBANCES)}"))
+        elif not equals or name in values:
+            problems.append(Problem("--disturb", f"must be {name}=VALUE, once, is {part!r:.60}"))
+        values[name] = number_in(value)
+    if problems:
+        raise InputError(problems)
+    return Disturbances(**values)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:

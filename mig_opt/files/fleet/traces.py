@@ -24,7 +24,7 @@ from mig_opt.files.tables import (
     times_in,
 )
 from mig_opt.files.values import Findings, Raw
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Job, Outage, Trace
 from mig_opt.gpu.model import GpuModel
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _times(cells: dict[str, str], sizes: dict[str, str], times: Raw, where: str,
 def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
     """Return the table of the jobs of a trace; it says nothing of the fleet.
 
-    It cannot say how memory grows, nor what is declared for several sizes.
+    It cannot say how memory grows, that jobs crash or GPUs leave, nor what is declared for several sizes.
 
     Examples
     --------
@@ -123,9 +123,14 @@ def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
         if job.memory_growth:
             message = "a CSV file cannot hold how memory grows; write a JSON file"
             problems.append(Problem(f"jobs[{index}].memory_growth", message))
+        if job.crashes:
+            message = "a CSV file cannot hold crashes; write a JSON file"
+            problems.append(Problem(f"jobs[{index}].crashes", message))
         if job.declared is not None and not by_work:
             message = "a CSV file can hold declared times only if all jobs ask for profiles; write a JSON file"
             problems.append(Problem(f"jobs[{index}].declared", message))
+    if trace.outages:
+        problems.append(Problem("outages", "a CSV file cannot hold those of GPUs; write a JSON file"))
     if problems:
         raise InputError(problems)
     figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
@@ -152,8 +157,8 @@ _JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
 TRACE: FileKind[Trace] = FileKind(
     "trace",
     Trace,
-    {Trace: {"gpu": "A100-40GB", "jobs": [_JOB]}, Job: _JOB},
-    ("gpu", "gpus", "jobs", "operations", "pcie_limit"),
+    {Trace: {"gpu": "A100-40GB", "jobs": [_JOB]}, Job: _JOB, Outage: {"gpu": 0, "begin": 60.0, "end": 90.0}},
+    ("gpu", "gpus", "jobs", "operations", "pcie_limit", "outages"),
     OPERATIONS,
     options=("gpu", "gpus"),
     finish=fleet_document,

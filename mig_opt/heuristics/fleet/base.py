@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from mig_opt.gpu.geometry import GpuState
@@ -49,6 +49,17 @@ class QueueScheduler(ConfigurablePolicy):
         """Queue the job again, for as much memory as it needed, and let others have the instance."""
         self.enqueue(cluster, job, needed_gb)
         self.released(cluster, job, gpu, placement)
+        self.serve(cluster)
+
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        """Queue the jobs of the GPU again, and let them have others."""
+        for job, placement in lost:
+            self.enqueue(cluster, job, cluster.known_need(job))
+            self.released(cluster, job, gpu, placement)
+        self.serve(cluster)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Let waiting jobs have the GPU."""
         self.serve(cluster)
 
     def rejected(self, cluster: Cluster, job: int) -> None:

@@ -6,8 +6,10 @@ From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -129,7 +131,7 @@ class MemoryAware(QueueScheduler):
     def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
         """Queue a job for its tight fit; if there is none, it waits for ever."""
         if least_gb:
-            self._known_need[job] = least_gb
+            self._known_need[job] = max(least_gb, self._known_need.get(job, 0.0))
         fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
         if fit is not None:
             self.add(fit, job)
@@ -224,6 +226,23 @@ class MemoryAwareBySize(MemoryAware):
             if job in jobs:
                 jobs.remove(job)
 
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        """End the phase of the GPU, queue its jobs and those that were dealt to it again, and serve."""
+        self._last_fit.pop(gpu, None)
+        if gpu in self._phases:
+            phase = self._phases.pop(gpu)
+            for job in itertools.chain(*phase.dealt.values()):
+                self.add(phase.fit, job)
+        else:
+            self._without_phase.remove(gpu)
+            heapq.heapify(self._without_phase)
+        super().gpu_left(cluster, gpu, lost)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Let the GPU begin a phase."""
+        heapq.heappush(self._without_phase, gpu)
+        self.serve(cluster)
+
     def _sort(self, cluster: Cluster, fit: TightFit) -> None:
         """Sort the jobs that wait for a phase by their memory, after those that were sorted before an earlier one.
 
@@ -239,7 +258,9 @@ class MemoryAwareBySize(MemoryAware):
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Let the instance go on with its next job; the phase ends with the last busy instance."""
         super().released(cluster, job, gpu, placement)
-        phase = self._phases[gpu]
+        phase = self._phases.get(gpu)
+        if phase is None:  # the GPU has left
+            return
         dealt = phase.dealt.pop(placement)
         if dealt or self._may_join(phase):
             phase.dealt[placement] = dealt

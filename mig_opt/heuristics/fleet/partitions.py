@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
 
@@ -81,10 +81,11 @@ def _by_demand(trace: Trace) -> list[tuple[Placement, ...]]:
     return chosen
 
 
-def create_partitions(cluster: Cluster, partition: str | Sequence[str] | None) -> None:
-    """Create the instances of :func:`fleet_partitions` on an empty fleet."""
-    for gpu, placements in enumerate(fleet_partitions(cluster.trace, partition)):
-        for placement in placements:
+def create_partitions(cluster: Cluster, partition: str | Sequence[str] | None, gpus: Iterable[int]) -> None:
+    """Create the instances of :func:`fleet_partitions` on some GPUs, which are empty."""
+    partitions = fleet_partitions(cluster.trace, partition)
+    for gpu in gpus:
+        for placement in partitions[gpu]:
             cluster.create(gpu, cluster.geometry.index(placement.profile.name, placement.start))
 
 

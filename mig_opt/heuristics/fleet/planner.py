@@ -7,6 +7,7 @@ import heapq
 import itertools
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -232,6 +233,15 @@ class Planner(ConfigurablePolicy):
         """Plan anew."""
         self._plan_anew(cluster)
 
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        """Forget the plan, which may have used the GPU, and plan anew."""
+        self._plan = Plan(cluster)
+        self._plan_anew(cluster)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Plan anew."""
+        self._plan_anew(cluster)
+
     def _plan_anew(self, cluster: Cluster, current: Plan | None = None, gpu: int | None = None) -> None:
         """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""
         self._fits = self._stale = False
@@ -243,7 +253,9 @@ class Planner(ConfigurablePolicy):
             effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
         while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._listed)).jobs:
             actions = cluster.actions
-            used = self._gpus_to_use(cluster, choice.jobs)
+            used = list(filter(cluster.present, self._gpus_to_use(cluster, choice.jobs)))
+            if not used:
+                break
             problem = PlanningProblem(cluster, self._placements, choice.jobs, used, self._calibration)
             search = PlanSearch(problem, self._coming(cluster, problem, choice), self._stakes(cluster), effort)
             self._plan, self._list = search.best(self._list, current, self.most)

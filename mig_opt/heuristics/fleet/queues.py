@@ -95,7 +95,7 @@ class QueueingPolicy(QueueScheduler):
         # Instances that there may ever be.
         self._possible = -1
         if not self.dynamic_partitioning:
-            create_partitions(cluster, self.partition)
+            create_partitions(cluster, self.partition, range(cluster.trace.gpus))
             self._possible = reduce(or_, (state.idle for state in cluster.states))
 
     def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
@@ -105,6 +105,12 @@ class QueueingPolicy(QueueScheduler):
         profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
         if profile is not None:
             self._queue.add(cluster.geometry.profile_index(profile), job)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Give the GPU its partition if there is one, and let waiting jobs have it."""
+        if not self.dynamic_partitioning:
+            create_partitions(cluster, self.partition, [gpu])
+        self.serve(cluster)
 
     def dequeue(self, job: int) -> None:
         """Forget a job that waits."""
@@ -188,7 +194,7 @@ class WholeGpu(QueueingPolicy):
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return the same for all without a job."""
-        return None if state.busy else 0
+        return 0 if not state.busy and state.options(profile) else None
 
     def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
         """Return the largest profile on which a job can run, whatever it asks for."""

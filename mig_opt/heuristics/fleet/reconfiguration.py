@@ -161,16 +161,26 @@ class ReconfiguringPolicy(QueueScheduler):
         self._unmarkable: dict[int, int] = {}
         self._views = [GpuView(state, 0, False) for state in cluster.states]
         self._ranking = Ranking(self._views, self._key)
-        if self.partition is not None:
-            create_partitions(cluster, self.partition)
         for gpu in range(gpus):
-            self._create(cluster, gpu, smallest_instances(geometry) if self.partition is None else ())
+            self._partition(cluster, gpu)
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Bring the records of the GPU up to date (stage 1)."""
         self._estimates.remove(gpu, job, cluster.now)
         self._update(cluster, gpu)
         self._gain(gpu)
+
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
+        """Take the mark off the GPU, queue its jobs again, and serve."""
+        for profile in [profile for profile, marked in self._marks.items() if marked == gpu]:
+            self._unmark(cluster, profile)
+        self._update(cluster, gpu)
+        super().gpu_left(cluster, gpu, lost)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Partition the GPU as at the start, and serve."""
+        self._partition(cluster, gpu)
+        self.serve(cluster)
 
     def dequeue(self, job: int) -> None:
         """Forget a job that waits; no GPU is marked for it any more."""
@@ -260,7 +270,7 @@ class ReconfiguringPolicy(QueueScheduler):
         gpu = idle = self._ranking.best((profile, None))
         ends = self._estimates.ends
         if idle is None and profile not in self._marks:
-            able = (gpu for gpu in range(len(ends)) if self._may_have_more(gpu, profile))
+            able = (gpu for gpu in range(len(ends)) if cluster.present(gpu) and self._may_have_more(gpu, profile))
             gpu = min(able, key=ends.__getitem__, default=None)
         if gpu is None:
             return False
@@ -287,7 +297,8 @@ class ReconfiguringPolicy(QueueScheduler):
         profile, unaffected = query
         if unaffected is None:
             existing = (view.state.idle & self._placements_of[profile]).bit_count()
-            return None if view.state.busy or view.marked or existing >= self._most_instances[profile] else 0
+            full = existing >= self._most_instances[profile] or not view.state.usage.available[profile]
+            return None if view.state.busy or view.marked or full else 0
         if view.marked or not view.state.idle & self._placements_of[profile]:
             return None
         return self.order(view, unaffected)
@@ -372,6 +383,12 @@ class ReconfiguringPolicy(QueueScheduler):
             self._gain(gpu)  # It ends later: jobs that were too long for it may be short enough.
 
     # Records
+
+    def _partition(self, cluster: Cluster, gpu: int) -> None:
+        """Give a GPU the instances with which it starts."""
+        if self.partition is not None:
+            create_partitions(cluster, self.partition, [gpu])
+        self._create(cluster, gpu, smallest_instances(cluster.geometry) if self.partition is None else ())
 
     def _create(self, cluster: Cluster, gpu: int, placements: Iterable[int]) -> None:
         """Create instances on a GPU without jobs; idle ones in the way are destroyed."""

@@ -10,7 +10,7 @@ from typing import Unpack, get_args
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance, Admission, AdmissionGoal, admission_weights
-from mig_opt.fleet.trace import Trace, check_jobs
+from mig_opt.fleet.trace import Trace, check_jobs, disturbances
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
@@ -161,7 +161,7 @@ def admission_optimum(
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
     problems += wrong_flag("migration", migration)
-    problems += too_late_jobs(trace)
+    problems += [*too_late_jobs(trace), *disturbances(trace)]
     settings = run_options(also=problems, time_limit=time_limit, **options)
     problem = AdmissionProblem(trace, goal)
     control = Control[Admission](settings, judge=lambda admission: (_turned_away(problem, admission),))

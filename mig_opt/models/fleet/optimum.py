@@ -13,7 +13,7 @@ from mig_opt.batch.integer_batch import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import Problem
 from mig_opt.fleet.bounds import trace_bounds
-from mig_opt.fleet.trace import Trace, batch_of
+from mig_opt.fleet.trace import Trace, batch_of, disturbances
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import Method
@@ -114,7 +114,7 @@ def trace_optimum(
     >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
     (38.39, ('completion',))
     """
-    problems = list(too_late_jobs(trace))
+    problems = [*too_late_jobs(trace), *disturbances(trace)]
     if goal not in get_args(TraceGoal):
         problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
     settings = run_options(also=problems, time_limit=time_limit, **options)

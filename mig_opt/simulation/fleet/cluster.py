@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.fleet.trace import Trace, pcie_slowdown
 from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
-from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
+from mig_opt.simulation.fleet.event_queue import LEAVE, MOVE, RETURN, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
 OVERRUN_SHARE = 0.5
@@ -36,10 +38,24 @@ class Policy(Protocol):
         """Learn that a job is done; its instance is idle."""
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Learn that a job ran out of memory when it needed ``needed_gb``; it waits again, its instance is idle."""
+        """Learn that a job crashed or ran out of memory; it waits again, its instance is idle.
+
+        It is known to need ``needed_gb``: 0 if it has never run out of memory.
+        """
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Learn that a job ran out of memory too often and is given up; its instance is idle."""
+
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:  # noqa: ARG002  # others use it
+        """Learn that a GPU has left with its instances, and that the jobs it had wait again.
+
+        By default they arrive once more. ``lost`` has each of them with the placement that it had.
+        """
+        for job, _ in lost:
+            self.arrived(cluster, job)
+
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Learn that a GPU is there again, without instances."""
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
@@ -90,6 +106,13 @@ class Cluster(FleetInstances):
         self._runs: dict[int, ActiveRun] = {}
         self._places: dict[NumberedPlace, ActiveRun] = {}
         self._tags: dict[int, tuple[int, int]] = {}
+        self._needed_gb: dict[int, float] = {}  # of jobs that ran out of memory
+        self._crashes: Counter[int] = Counter()  # of each job so far
+        self._outages = {
+            self.events.push(moment, kind): outage.gpu
+            for outage in trace.outages
+            for moment, kind in ((outage.begin, LEAVE), (outage.end, RETURN))
+        }
         self._brief = 0
         self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
         self._memory = tuple(placement.profile.memory_gb for placement in geometry.placements)
@@ -147,6 +170,10 @@ class Cluster(FleetInstances):
         if math.isnan(self.log.finished[job]):
             raise PolicyError(f"for how long {self._job_name(job)} runs was asked for, but it is not done")
         return self._seconds(job, placement)
+
+    def known_need(self, job: int) -> float:
+        """Return the most GB that a job needed when it ran out of memory, 0 if it never did."""
+        return self._needed_gb.get(job, 0.0)
 
     def jobs_on(self, gpu: int) -> list[int]:
         """Return the jobs that have a place on a GPU, by placement."""
@@ -231,6 +258,11 @@ class Cluster(FleetInstances):
         return len(self._runs)
 
     @property
+    def awaits_others(self) -> bool:
+        """True if jobs are to arrive, or GPUs to leave or return."""
+        return self.coming < len(self._jobs) or bool(self._outages)
+
+    @property
     def expects_events(self) -> bool:
         """True if jobs are to arrive, or anything else happens without the scheduler."""
         return self.coming < len(self._jobs) or self.events.peek() is not None
@@ -263,9 +295,37 @@ class Cluster(FleetInstances):
         self._release(gpu, placement, self.now)
         return gpu, placement
 
-    def needed(self, run: ActiveRun) -> float:
-        """Return the GB that a run needs where it ends for lack of memory."""
-        return self._jobs[run.job].memory_at(run.limit)
+    def fail(self, run: ActiveRun) -> tuple[RunOutcome, NumberedPlace]:
+        """End a run that comes to its limit before its work is done: return why, and which instance is idle now."""
+        job = self._jobs[run.job]
+        if run.limit == self._crash(run.job) and job.share_within(self._memory[run.placement]) >= run.limit:
+            self._crashes[run.job] += 1
+            return RunOutcome.CRASHED, self.close(run, RunOutcome.CRASHED)
+        self._needed_gb[run.job] = max(self.known_need(run.job), job.memory_at(run.limit))
+        return RunOutcome.OUT_OF_MEMORY, self.close(run, RunOutcome.OUT_OF_MEMORY)
+
+    def leave(self, number: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Let a GPU leave as an event says; return it, and the jobs that had it with their placements."""
+        gpu = self._outages.pop(number)
+        lost = tuple((run, run.place) for run in self._runs.values() if gpu in (run.gpu, run.place[0]))
+        for run, _ in lost:
+            self.close(run, RunOutcome.GPU_LEFT)
+            self.waiting[run.job] = None
+        self._vanish(gpu)
+        return gpu, tuple((run.job, placement) for run, (_, placement) in lost)
+
+    def end(self) -> None:
+        """End the simulation: what drivers still have to do they do only while their GPUs are there."""
+        for outage in self.log.trace.outages:
+            if outage.begin >= self.now:
+                self.log.cut_operations(outage.gpu, outage.begin)
+
+    def come_back(self, number: int) -> int:
+        """Let a GPU return as an event says, and return it."""
+        gpu = self._outages.pop(number)
+        self._driver[gpu] = self.now
+        self._become(gpu, 0, 0)
+        return gpu
 
     def _launch(self, run: ActiveRun) -> None:
         """Let a run have its place, and queue what comes next of it."""
@@ -273,8 +333,13 @@ class Cluster(FleetInstances):
         self.events.launch(run, self.now)
 
     def _limit(self, job: int, placement: int) -> float:
-        """Return the share of a job's work at which its memory is more than a placement has; 1 if it never is."""
-        return self._jobs[job].share_within(self._memory[placement])
+        """Return the share of a job's work at which it crashes, or needs more memory than a placement has; else 1."""
+        return min(self._jobs[job].share_within(self._memory[placement]), self._crash(job))
+
+    def _crash(self, job: int) -> float:
+        """Return the share of its work at which a job crashes next; 1 if it does not."""
+        crashes = self._jobs[job].crashes
+        return crashes[self._crashes[job]] if self._crashes[job] < len(crashes) else 1.0
 
     def _seconds(self, job: int, placement: int) -> float:
         seconds = self._jobs[job].times.get(self._sizes[placement])

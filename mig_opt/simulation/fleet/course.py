@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
-from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
+from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, LEAVE, MOVE, RETURN, WAKE, ActiveRun, Event
 
 Observer = Callable[[Cluster], None]
 
@@ -22,20 +23,16 @@ class Decision(NamedTuple):
     """Moment at which a scheduler may act, and what it learns then.
 
     The event is the method of :class:`~mig_opt.simulation.Policy` that hears of it, with its arguments after the
-    cluster; the first one of those is the job, but for ``begin`` and ``woken``.
+    cluster.
     """
 
-    event: Literal["begin", "arrived", "finished", "failed", "gave_up", "woken", "rejected"]
-    arguments: tuple[float, ...] = ()
-
-    @property
-    def job(self) -> int:
-        """The job that the event is about; -1 if it is about none."""
-        return -1 if self.event in ("begin", "woken") else int(self.arguments[0])
+    event: Literal["begin", "arrived", "finished", "failed", "gave_up", "gpu_left", "gpu_returned", "woken", "rejected"]
+    arguments: tuple[Any, ...] = ()
 
     def tell(self, policy: Policy, cluster: Cluster) -> None:
-        """Let a policy decide."""
-        getattr(policy, self.event)(cluster, *self.arguments)
+        """Let a policy decide; one that has never heard of GPUs that leave does what :class:`Policy` does."""
+        method = getattr(policy, self.event, None) or partial(getattr(Policy, self.event), policy)
+        method(cluster, *self.arguments)
 
 
 @dataclass(slots=True)
@@ -126,6 +123,7 @@ class Course:
                 observer(cluster)
             if cluster.coming == count and not cluster.running and not cluster.waiting:
                 break
+        cluster.end()
 
     def run(self, policy: Policy) -> None:
         """Let a policy decide until nothing more happens."""
@@ -137,26 +135,35 @@ class Course:
         cluster, run = self.cluster, event.run
         if event.kind == WAKE:
             return Decision("woken", (cluster.wake_up(event.number),))
+        if event.kind == LEAVE:
+            return Decision("gpu_left", cluster.leave(event.number))
+        if event.kind == RETURN:
+            return Decision("gpu_returned", (cluster.come_back(event.number),))
         assert run is not None
+        if event.kind == END:
+            return self._end(run)
         if event.kind == MOVE:
             cluster.move(run)
-            return None
-        if event.kind == BEGIN:
+        elif event.kind == BEGIN:
             cluster.events.join(run, cluster.now)
-            return None
-        if event.kind == END and run.limit >= 1:
+        return None
+
+    def _end(self, run: ActiveRun) -> Decision:
+        """End a run where its job is done, or fails."""
+        cluster, job = self.cluster, run.job
+        if run.limit >= 1:
             place = cluster.close(run, RunOutcome.FINISHED)
-            cluster.log.finished[run.job] = cluster.now
-            return Decision("finished", (run.job, *place))
-        place = cluster.close(run, RunOutcome.OUT_OF_MEMORY)
-        self._failures[run.job] += 1
-        if self._failures[run.job] >= self.failure_limit:
-            return Decision("gave_up", (run.job, *place))
-        cluster.waiting[run.job] = None
-        return Decision("failed", (run.job, *place, cluster.needed(run)))
+            cluster.log.finished[job] = cluster.now
+            return Decision("finished", (job, *place))
+        outcome, place = cluster.fail(run)
+        self._failures[job] += outcome is RunOutcome.OUT_OF_MEMORY
+        if self._failures[job] >= self.failure_limit:
+            return Decision("gave_up", (job, *place))
+        cluster.waiting[job] = None
+        return Decision("failed", (job, *place, cluster.known_need(job)))
 
     def _woken(self, *, acted: bool) -> None:
         """End a wake-up, and count those that change nothing where nothing else is to come."""
         self.cluster.wake_over()
-        idle = self.cluster.coming == len(self.cluster.trace.jobs) and not self.cluster.running and not acted
+        idle = not (self.cluster.awaits_others or self.cluster.running or acted)
         self._idle_wakes = self._idle_wakes + 1 if idle else 0

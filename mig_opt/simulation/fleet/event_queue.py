@@ -15,8 +15,10 @@ from mig_opt.gpu.geometry import NumberedPlace
 END: Final = 0
 MOVE: Final = 1
 BEGIN: Final = 2
-ARRIVAL: Final = 3
-WAKE: Final = 4
+LEAVE: Final = 3
+RETURN: Final = 4
+ARRIVAL: Final = 5
+WAKE: Final = 6
 
 
 @dataclass(slots=True, eq=False)

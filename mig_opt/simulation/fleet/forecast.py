@@ -12,10 +12,10 @@ from mig_opt.simulation.fleet.event_queue import MOVE
 class Forecast(Cluster):
     """A fleet as its scheduler expects it to go on: all by declared times, and nothing of what it cannot know.
 
-    Jobs that have a place run on, jobs that wait are there at once, and no others arrive. No job runs out of memory by
-    growth. A job that has run for longer than was declared is expected to run for half as long again. The jobs keep
-    their numbers; log, wake-ups and events of the fleet itself are no part of it. What is done to the forecast is not
-    done to the fleet.
+    Jobs that have a place run on, jobs that wait are there at once, and no others arrive. No job crashes or runs out of
+    memory by growth, and GPUs that have left do not return. A job that has run for longer than was declared is expected
+    to run for half as long again. The jobs keep their numbers; log, wake-ups and events of the fleet itself are no part
+    of it. What is done to the forecast is not done to the fleet.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ class Forecast(Cluster):
         self.now = cluster.now
         self.waiting, self.coming = dict(cluster.waiting), len(self.trace.jobs)
         self.log.scheduled = array("d", cluster.log.scheduled)
+        self._needed_gb = dict(cluster._needed_gb)
         self._driver = list(cluster._driver)
         self._ready = dict(cluster._ready)
-        for gpu, state in enumerate(cluster.states):
-            self._become(gpu, state.busy, state.idle)
+        self.states[:] = cluster.states
         for run in cluster._runs.values():
             seconds, done = cluster._declared_seconds(run), cluster._declared_share(run)
             if done > 1:

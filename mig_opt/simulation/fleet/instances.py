@@ -127,6 +127,10 @@ class GpuStates(ABC):
         self._rankings.append(ranking)
         return ranking
 
+    def present(self, gpu: int) -> bool:
+        """Return True unless a GPU has left the fleet."""
+        return self.states[gpu] is not self.geometry.absent
+
     @abstractmethod
     def job_at(self, gpu: int, placement: int) -> int | None:
         """Return the job that has an instance, or None."""
@@ -141,7 +145,10 @@ class GpuStates(ABC):
 
     def _become(self, gpu: int, busy: int, idle: int) -> None:
         """Give a GPU another state."""
-        self.states[gpu] = self.geometry.state(busy, idle)
+        self._set(gpu, self.geometry.state(busy, idle))
+
+    def _set(self, gpu: int, state: GpuState) -> None:
+        self.states[gpu] = state
         for ranking in self._rankings:
             ranking.changed.add(gpu)
 
@@ -234,14 +241,23 @@ class FleetInstances(GpuStates):
         self.log.add_operation(kind, gpu, placement, begin, end)
         return end
 
+    def _vanish(self, gpu: int) -> None:
+        """Let a GPU leave with its instances, of which none has a job; what its driver has not done is not done."""
+        for placement in members(self.states[gpu].idle):
+            del self._ready[gpu, placement]
+        self.log.cut_operations(gpu, self.now)
+        self._set(gpu, self.geometry.absent)
+
     def _check_place(self, gpu: int, placement: int) -> None:
-        """Refuse a GPU or a placement that does not exist."""
+        """Refuse a GPU or a placement that does not exist, or a GPU that has left."""
         for kind, number, count in (
             ("GPU", gpu, len(self.states)),
             ("placement", placement, len(self.geometry.placements)),
         ):
             if not 0 <= number < count:
                 raise PolicyError(f"there is no {kind} {number}; they are numbered from 0 to {count - 1}")
+        if not self.present(gpu):
+            raise PolicyError(f"{self._name(gpu, placement)} was asked for, but this GPU has left the fleet")
 
     def _name(self, gpu: int, placement: int) -> str:
         return f"{self.geometry.placements[placement]} of GPU {gpu}"

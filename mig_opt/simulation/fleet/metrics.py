@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -89,7 +90,8 @@ class Metrics:
     makespan : float
         Seconds from the start of the trace to the end of the last run.
     utilisation : float
-        Share of all compute slices' time until then in which a job ran (0 to 1).
+        Share of all compute slices' time until then in which a job ran (0 to 1). GPUs count while they are there, here
+        and below.
     memory_utilisation : float
         Share of the fleet's memory that jobs used, mean until then (0 to 1). A job that does not say what it needs uses
         all that its instance has.
@@ -103,6 +105,10 @@ class Metrics:
         Number of GPUs on which jobs ran, mean until the makespan.
     energy : float
         Joules of all GPUs until the makespan, by a :class:`PowerModel`.
+    crashes, evictions : int
+        Runs that crashed, or lost their GPU.
+    lost : float
+        Share of what jobs had of the compute slices that was in vain: their runs ended otherwise than done (0 to 1).
     """
 
     jobs: int
@@ -123,6 +129,9 @@ class Metrics:
     stops: int
     active_gpus: float
     energy: float
+    crashes: int
+    evictions: int
+    lost: float
 
 
 def measure(log: Log, power: PowerModel | None = None) -> Metrics:
@@ -150,8 +159,9 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         sizes[placement] * (end - begin)
         for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True)
     )
-    offered = trace.gpus * trace.gpu.compute_slices * makespan
-    memory = trace.gpus * trace.gpu.memory_gb * makespan
+    absent = math.fsum(max(0.0, min(outage.end, makespan) - outage.begin) for outage in trace.outages)
+    present = trace.gpus * makespan - absent
+    offered, memory = trace.gpu.compute_slices * present, trace.gpu.memory_gb * present
     area, before, level = 0.0, 0.0, 0.0
     active, gpu_seconds = 0, 0.0
     for moment, fragmentation, changed in _usage_changes(log):
@@ -176,9 +186,24 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         migrations=log.count(RunOutcome.MIGRATED),
         failures=log.count(RunOutcome.OUT_OF_MEMORY),
         stops=log.count(RunOutcome.STOPPED),
+        crashes=log.count(RunOutcome.CRASHED),
+        evictions=log.count(RunOutcome.GPU_LEFT),
+        lost=_in_vain(log, sizes) / used if used else 0.0,
         active_gpus=gpu_seconds / makespan if makespan else 0.0,
-        energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share) + _own_energy(log, power),
+        energy=present * (power.idle + (power.full - power.idle) * share) + _own_energy(log, power),
     )
+
+
+def _in_vain(log: Log, sizes: Sequence[int]) -> float:
+    """Return the compute slices times seconds of runs whose work was lost, those before migrations included."""
+    lost, since_start = 0.0, defaultdict[int, float](float)
+    columns = zip(log.run_job, log.run_placement, log.run_begin, log.run_end, log.run_outcome, strict=True)
+    for job, placement, begin, end, outcome in columns:
+        since_start[job] += sizes[placement] * (end - begin)
+        if outcome != RunOutcome.MIGRATED:
+            used = since_start.pop(job)
+            lost += 0.0 if outcome == RunOutcome.FINISHED else used
+    return lost
 
 
 def _gb_seconds(log: Log) -> Iterator[float]:

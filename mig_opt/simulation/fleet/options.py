@@ -23,6 +23,9 @@ class ConfigurablePolicy(Policy):
         With every problem of the options.
     """
 
+    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
+        """Do nothing: a scheduler without records of GPUs uses it when it is asked next."""
+
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Do nothing: most schedulers ask for no wake-up."""
 

@@ -199,10 +199,10 @@ class _RunningJobs(NamedTuple):
         if decision.event == "begin":
             for held in self.idle:
                 cluster.create(held.gpu, cluster.geometry.index(held.profile, held.start))
-        if decision.event != "arrived" or decision.job >= len(self.busy):
+        if decision.event != "arrived" or decision.arguments[0] >= len(self.busy):
             return False
-        held = self.busy[decision.job]
-        cluster.start(decision.job, held.gpu, cluster.geometry.index(held.profile, held.start))
+        (job,) = decision.arguments
+        cluster.start(job, self.busy[job].gpu, cluster.geometry.index(self.busy[job].profile, self.busy[job].start))
         return True
 
 
@@ -238,8 +238,7 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
             name = held.name if held.name and held.name not in names else f"{held.profile}@{held.start} of {held.gpu}"
             names.add(name)
             jobs.append(Job(name, 0.0, {profile.compute_slices: seconds}, held.profile))
-    started = Trace((*jobs, *trace.jobs), trace.gpu, state.gpus, trace.operations, trace.pcie_limit, trace.name)
-    return started, _RunningJobs(busy, idle)
+    return trace.replace(jobs=(*jobs, *trace.jobs), gpus=state.gpus), _RunningJobs(busy, idle)
 
 
 def _check_rejecting(policy: Policy) -> None:

@@ -16,7 +16,8 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
 
     No job runs before it arrives, in two places at once or again after it is done; what goes on elsewhere does so in
     the same moment; and the work that was done, recomputed from the runs alone, is all of it where a job finished,
-    and what its memory allowed where that ran out. Nothing runs once it was turned away.
+    what its memory allowed where that ran out, and the share at which it was to crash where it did. Nothing runs once
+    it was turned away, nor on a GPU that is not there, whose driver does nothing either.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
     runs: dict[int, list[tuple[int, LoggedRun]]] = defaultdict(list)
     for index, run in enumerate(log.runs()):
         runs[run.job].append((index, run))
-    problems: list[Problem] = []
+    problems = list(_outage_problems(log, tolerance))
     for number, job in enumerate(trace.jobs):
         own = sorted(runs[number], key=lambda entry: (entry[1].begin, entry[1].end, entry[0]))
         problems += _order_problems(job, own, tolerance)
@@ -69,14 +70,15 @@ def _order_problems(job: Job, runs: Sequence[tuple[int, LoggedRun]], tolerance: 
 def _work_problems(
     job: Job, runs: Sequence[tuple[int, LoggedRun]], work: Sequence[float], tolerance: float
 ) -> Iterator[Problem]:
-    done = 0.0
+    done, crashes = 0.0, iter(job.crashes)
+    crash = next(crashes, 1.0)
     for index, run in runs:
         done += work[index]
         profile = run.placement.profile
-        allowed = job.share_within(profile.memory_gb)
+        allowed = min(job.share_within(profile.memory_gb), crash)
         close = tolerance * max(1.0, 1 / job.times[profile.compute_slices])
-        exact = run.outcome in {RunOutcome.FINISHED, RunOutcome.OUT_OF_MEMORY}
-        wanted = 1.0 if run.outcome is RunOutcome.FINISHED else allowed
+        exact = run.outcome in {RunOutcome.FINISHED, RunOutcome.OUT_OF_MEMORY, RunOutcome.CRASHED}
+        wanted = {RunOutcome.FINISHED: 1.0, RunOutcome.CRASHED: crash}.get(run.outcome, allowed)
         # A job that migrates to less memory than it uses is over there at once.
         moved_too_far = run.outcome is not RunOutcome.FINISHED and run.end == run.begin and done > allowed
         if done > allowed + close and not moved_too_far:
@@ -87,3 +89,24 @@ def _work_problems(
             )
         if run.outcome is not RunOutcome.MIGRATED:
             done = 0.0
+        if run.outcome is RunOutcome.CRASHED:
+            crash = next(crashes, 1.0)
+
+
+def _outage_problems(log: Log, tolerance: float) -> Iterator[Problem]:
+    """Yield the runs and operations on GPUs that are not there, and the runs that no GPU that left has ended."""
+    outages = log.trace.outages
+    if not outages and not log.count(RunOutcome.GPU_LEFT):
+        return
+
+    def absent(gpu: int, begin: float, end: float) -> bool:
+        return any(o.gpu == gpu and begin < o.end - tolerance and end > o.begin + tolerance for o in outages)
+
+    for index, run in enumerate(log.runs()):
+        if absent(run.gpu, run.begin, run.end):
+            yield Problem(f"runs[{index}]", f"runs from {run.begin} to {run.end}, while GPU {run.gpu} is not there")
+        if run.outcome is RunOutcome.GPU_LEFT and all(run.end != outage.begin for outage in outages):
+            yield Problem(f"runs[{index}]", f"ends at {run.end} since a GPU left, but none leaves then")
+    for index, done in enumerate(log.operations()):
+        if absent(done.gpu, done.begin, done.end):
+            yield Problem(f"operations[{index}]", f"is done at {done.begin}, while GPU {done.gpu} is not there")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.batch.schedule import lifetimes
+from mig_opt.batch.schedule import Lifetime, lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.model import GpuModel
 from mig_opt.simulation.fleet.metrics import fragmentation_series
@@ -133,7 +134,12 @@ _GAP = 0.6  # between two GPUs, in slices
 _USE, _USE_PIXELS = 1.3, 260  # inches and pixels of the use of many GPUs
 _BINS = 600
 _UNKEYED = "#n: the n-th job by arrival"
-_MARKS = {RunOutcome.OUT_OF_MEMORY: "out of memory", RunOutcome.STOPPED: "stopped by the scheduler"}
+_MARKS = {
+    RunOutcome.OUT_OF_MEMORY: "out of memory",
+    RunOutcome.STOPPED: "stopped by the scheduler",
+    RunOutcome.CRASHED: "crashed",
+    RunOutcome.GPU_LEFT: "GPU left",
+}
 _ENDS = {RunOutcome.FINISHED: "done", RunOutcome.MIGRATED: "migrated at the end of this run", **_MARKS}
 
 
@@ -173,23 +179,34 @@ def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone
         runs.append(rows.box(run.gpu, slices, (run.begin, run.end), facts, head=name, label=name, **words))
     end = times.limits[1] if times.limits else 1.0
     instances = []
-    for index, each in enumerate(lifetimes((), tuple(log.operations()))[0]):
+    for index, (each, gone) in enumerate(_lifetimes(log)):
         slices = range(each.start, each.start + gpu.profile(each.profile).memory_slices)
         words = {"gid": f"instance:{number}:{index}", "colour": IDLE, "head": f"{each.profile} without a job"}
-        instances.append(rows.box(each.gpu, slices, (each.begin, min(each.end, end)), **words))
+        instances.append(rows.box(each.gpu, slices, (each.begin, min(each.end, gone, end)), **words))
     marks: list[Mark] = [
         Boxes("jobless", instances, "instance without a job", beneath=True),
         Boxes("job", runs, unkeyed=_UNKEYED if len(jobs) > _MOST_KEYED else ""),
         Boxes("outline", instances, only="page"),
         *_hops(log, number, runs),
     ]
-    markers: dict[RunOutcome, Marker] = {RunOutcome.OUT_OF_MEMORY: "x", RunOutcome.STOPPED: "square"}
-    for outcome, marker in markers.items():
+    markers: tuple[Marker, ...] = ("x", "square", "triangle", "diamond")
+    for outcome, marker in zip(_MARKS, markers, strict=True):
         ended = [box for box, run in zip(runs, log.runs(), strict=True) if run.outcome == outcome]
         if ended:
             x, y = [box.right for box in ended], [box.middle for box in ended]
             marks.append(Dots(f"ended:{number}:{marker}", x, y, BOUND, marker, 4.0, legend=_MARKS[outcome]))
     return Panel(f"fleet {number}", marks, times, rows=rows, heading=heading, joined=True, only=only)
+
+
+def _lifetimes(log: Log) -> Iterator[tuple[Lifetime, float]]:
+    """Yield the lifetimes of the instances, each with the second at which its GPU leaves."""
+    outages = log.trace.outages
+    operations = [replace(done, gpu=log.incarnation(done.gpu, done.begin)) for done in log.operations()]
+    gpus = {log.incarnation(outage.gpu, outage.end): outage.gpu for outage in outages}
+    for each in lifetimes((), operations)[0]:
+        gpu = gpus.get(each.gpu, each.gpu)
+        leaves = (outage.begin for outage in outages if outage.gpu == gpu and outage.begin >= each.begin)
+        yield replace(each, gpu=gpu), min(leaves, default=math.inf)
 
 
 def _hops(log: Log, number: int, runs: Sequence[Box]) -> Iterator[Links]:

@@ -1,0 +1,259 @@
+"""Jobs that crash, end early or late, and GPUs that leave and return: nobody loses a job, and the books balance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import (
+    NO_COSTS,
+    PLAIN_COSTS,
+    Chaos,
+    Scripted,
+    assert_sound,
+    audit,
+    columns,
+    disturbed,
+    job,
+    operations,
+    place,
+    rows,
+    trace,
+)
+
+from mig_opt import InputError, Simulation, Trace, methods, optimum, simulate
+from mig_opt.environments import FleetAgent
+from mig_opt.fleet.trace import Outage
+from mig_opt.heuristics.fleet.queues import FirstFit
+from mig_opt.method.registry import get_policy
+from mig_opt.simulation import Cluster, Policy, RunOutcome, check_log
+from mig_opt.simulation.fleet.course import Course
+from mig_opt.simulation.fleet.forecast import Forecast
+from mig_opt.simulation.fleet.options import policy_options
+
+NAMES = [policy.name for policy in methods("simulate")]
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Without backfilling a job that can run nowhere holds up those behind it, and who these are depends on all.
+    **{name: {"backfill": True} for name in NAMES if "backfill" in policy_options(get_policy(name))},
+    "planner": {"rounds": 20},
+}
+OPTIONS["baskets"]["consolidate_s"] = 2.5
+
+
+def assert_books_balance(done: Simulation) -> None:
+    """Each job is done, turned away or waits; its runs end as often in a crash as it crashes; what is lost adds up."""
+    log, metrics = done.log, done.metrics
+    assert metrics.finished + metrics.rejected + len(done.unfinished) == metrics.jobs == len(done.trace.jobs)
+    crashed = Counter(run.job for run in log.runs() if run.outcome is RunOutcome.CRASHED)
+    for number, wanted in enumerate(done.trace.jobs):
+        assert crashed[number] <= len(wanted.crashes)
+        if not math.isnan(log.finished[number]):
+            assert crashed[number] == len(wanted.crashes)
+    assert metrics.crashes == crashed.total()
+    used, good = 0.0, 0.0
+    chains: dict[int, float] = defaultdict(float)
+    for run in log.runs():
+        area = run.placement.profile.compute_slices * (run.end - run.begin)
+        used += area
+        chains[run.job] += area
+        if run.outcome is RunOutcome.FINISHED:
+            good += chains[run.job]
+        if run.outcome is not RunOutcome.MIGRATED:
+            chains[run.job] = 0.0
+    assert metrics.lost * used == pytest.approx(used - good, abs=1e-6)
+    assert 0 <= metrics.utilisation <= 1 + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(disturbed(), st.integers(0, 10**6), st.booleans())
+def test_anything_that_a_policy_may_do(trace: Trace, seed: int, reject: bool) -> None:
+    class Anything(Chaos):
+        def rejected(self, cluster: Cluster, job: int) -> None:
+            assert cluster.place(job) is None
+
+    done = simulate(trace, Anything(seed), failure_limit=5, observer=audit, reject=reject)
+    assert_sound(done.log)
+    assert_books_balance(done)
+    assert columns(simulate(trace, Anything(seed), failure_limit=5, reject=reject).log) == columns(done.log)
+
+
+@pytest.mark.deep
+@settings(max_examples=15, deadline=None)
+@given(disturbed(), st.booleans())
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scheduler_survives_and_loses_no_job(name: str, trace: Trace, reject: bool) -> None:
+    if reject and name == "planner":
+        return
+    done = simulate(trace, name, observer=audit, reject=reject, **OPTIONS.get(name, {}))
+    assert_sound(done.log)
+    assert_books_balance(done)
+    again = simulate(trace, name, reject=reject, **OPTIONS.get(name, {}))
+    assert columns(again.log) == columns(done.log)
+    # Who can be served without disturbances is served with them.
+    quiet = trace.replace(jobs=tuple(dataclasses.replace(own, crashes=()) for own in trace.jobs), outages=())
+    if not reject:
+        assert set(done.unfinished) == set(simulate(quiet, name, **OPTIONS.get(name, {})).unfinished)
+
+
+@pytest.mark.deep
+@settings(max_examples=15, deadline=None)
+@given(disturbed())
+def test_agents_and_forecasts_survive_as_well(trace: Trace) -> None:
+    class Seer(FirstFit):
+        def serve(self, cluster: Cluster) -> None:
+            super().serve(cluster)
+            forecast = Forecast(cluster)
+            Course(forecast, observer=audit).run(FirstFit())
+            assert not forecast.running
+
+    for policy in (Seer(backfill=True), FleetAgent(lambda _, mask: int(mask.argmax()))):
+        done = simulate(trace, policy, observer=audit)
+        assert_sound(done.log)
+        assert_books_balance(done)
+
+
+def test_a_crash() -> None:
+    """After 4 of 10 s, and once more after 9; the third attempt is whole."""
+    crashing = dataclasses.replace(job("a", 0.0, "7g.40gb", 10.0), crashes=(0.4, 0.9))
+    done = simulate(trace(crashing, job("b", 1.0, "7g.40gb", 5.0), costs=NO_COSTS), "first-fit")
+    assert rows(done.log) == [
+        ("a", 0, "7g.40gb@0", 0.0, 4.0, "CRASHED"),
+        ("b", 0, "7g.40gb@0", 4.0, 9.0, "FINISHED"),
+        ("a", 0, "7g.40gb@0", 9.0, 18.0, "CRASHED"),
+        ("a", 0, "7g.40gb@0", 18.0, 28.0, "FINISHED"),
+    ]
+    assert (done.metrics.crashes, done.metrics.failures, done.metrics.lost) == (2, 0, pytest.approx(13 / 28))
+
+
+def test_a_job_that_is_stopped_crashes_where_it_would_have() -> None:
+    crashing = dataclasses.replace(job("a", 0.0, "7g.40gb", 10.0), crashes=(0.4,))
+
+    def again(cluster: Cluster) -> None:
+        cluster.stop(0)
+        cluster.start(0, 0, place("7g.40gb@0"))
+
+    policy = Scripted({"a": (0, "7g.40gb@0")}, [(2.0, again), (7.0, lambda own: own.start(0, 0, place("7g.40gb@0")))])
+    done = simulate(trace(crashing, costs=NO_COSTS), policy)
+    ends = [(0.0, 2.0, "STOPPED"), (2.0, 6.0, "CRASHED"), (7.0, 17.0, "FINISHED")]
+    assert [row[3:] for row in rows(done.log)] == ends
+    assert policy.heard[0] == ("failed", 0, 0.0, 6.0)
+
+
+def test_an_outage() -> None:
+    """The driver is about to create the instance of b; a has run for 2 of 5 s. Both begin anew on an empty GPU."""
+    world = trace(job("a", 0.0, "4g.20gb", 5.0), job("b", 2.5, "3g.20gb", 5.0), costs=PLAIN_COSTS)
+    done = simulate(world.replace(outages=(Outage(0, 3.0, 10.0),)), "first-fit", observer=audit)
+    assert rows(done.log) == [
+        ("a", 0, "4g.20gb@0", 1.0, 3.0, "GPU_LEFT"),
+        ("a", 0, "4g.20gb@0", 11.0, 16.0, "FINISHED"),
+        ("b", 0, "3g.20gb@4", 12.0, 17.0, "FINISHED"),
+    ]
+    assert operations(done.log) == [
+        ("create", 0, "4g.20gb@0", 0.0, 1.0),
+        ("create", 0, "4g.20gb@0", 10.0, 11.0),
+        ("create", 0, "3g.20gb@4", 11.0, 12.0),
+    ]
+    metrics = done.metrics
+    assert (metrics.evictions, metrics.lost) == (1, pytest.approx(8 / 43))
+    assert metrics.utilisation == pytest.approx(43 / 70)  # 7 of 17 s are not there
+    assert_sound(done.log)
+
+
+def test_a_job_that_ends_as_its_gpu_leaves_is_done() -> None:
+    world = trace(job("a", 0.0, "4g.20gb", 5.0), costs=NO_COSTS).replace(outages=(Outage(0, 5.0, 10.0),))
+    assert rows(simulate(world, "first-fit").log) == [("a", 0, "4g.20gb@0", 0.0, 5.0, "FINISHED")]
+
+
+def test_a_driver_does_not_go_on_when_its_gpu_leaves_after_the_end() -> None:
+    """Nobody waits any more at 1 s, but of the instances of the partition three are to be created still."""
+    world = trace(job("a", 0.0, "7g.40gb", 5.0)).replace(outages=(Outage(0, 2.5, 10.0),))
+    done = simulate(world, "static", partition="2+2+2+1", reject=True)
+    assert done.rejected == ("a",)
+    assert [end for *_, end in operations(done.log)] == [1.0, 2.0]
+    assert_sound(done.log)
+
+
+def test_other_gpus_are_used_meanwhile() -> None:
+    jobs = [job(letter, number, "7g.40gb", 10.0) for number, letter in enumerate("ab")]
+    world = trace(*jobs, gpus=2, costs=NO_COSTS).replace(outages=(Outage(0, 0.5, 100.0),))
+    for name in NAMES:
+        if name not in ("static", "pcie-aware", "pcie-unaware"):  # their partitions are their own
+            done = simulate(world, name)
+            assert [row[1] for row in rows(done.log) if row[5] == "FINISHED"] == [1, 1], name
+
+
+@pytest.mark.parametrize("source", [0, 1])
+def test_a_migrating_job_is_lost_with_either_gpu(source: int) -> None:
+    policy = Scripted({"a": (source, "1g.5gb@0")}, [(3.0, lambda own: own.migrate(0, 1 - source, place("1g.5gb@0")))])
+    world = trace(job("a", 0.0, "1g.5gb", 9.0), gpus=2).replace(outages=(Outage(0, 3.5, 5.0),))
+    done = simulate(world, policy, observer=audit)
+    assert rows(done.log) == [("a", source, "1g.5gb@0", 1.0, 3.5, "GPU_LEFT")]
+    assert policy.heard[0] == ("left", 0, ((0, place("1g.5gb@0")),), 3.5)
+    assert_sound(done.log)
+
+
+def test_a_policy_that_has_never_heard_of_outages_gets_its_jobs_again() -> None:
+    class Old(Policy):
+        def arrived(self, cluster: Cluster, job: int) -> None:
+            for waiting in list(cluster.waiting):
+                for gpu in range(cluster.trace.gpus):
+                    profile = cluster.geometry.profile_index(cluster.trace.profiles(cluster.trace.jobs[waiting])[0])
+                    if places := cluster.state(gpu).usage.available[profile]:
+                        cluster.start(waiting, gpu, places[0])
+                        break
+
+    world = trace(job("a", 0.0, "7g.40gb", 9.0), gpus=2).replace(outages=(Outage(0, 3.5, 5.0),))
+    assert simulate(world, Old()).unfinished == ()
+
+
+def test_nobody_knows_of_them_before() -> None:
+    world = trace(dataclasses.replace(job("a", 0.0, "7g.40gb", 9.0), crashes=(0.5,)))
+    world = world.replace(outages=(Outage(0, 20.0, 25.0),))
+
+    class Curious(FirstFit):
+        def begin(self, cluster: Cluster) -> None:
+            super().begin(cluster)
+            assert cluster.trace.outages == ()
+            assert cluster.trace.jobs[0].crashes == ()
+
+    assert simulate(world, Curious()).unfinished == ()
+
+
+def test_a_log_that_does_not_fit_the_disturbances_is_wrong() -> None:
+    crashing = dataclasses.replace(job("a", 0.0, "7g.40gb", 10.0), crashes=(0.4,))
+    world = trace(crashing, costs=NO_COSTS).replace(outages=(Outage(0, 6.0, 8.0),))
+    log = simulate(world, "first-fit").log
+    assert check_log(log) == []
+    log.trace = world.replace(outages=(Outage(0, 5.0, 8.0),))
+    assert "while GPU 0 is not there" in str(check_log(log)[0])
+    log.trace = world.replace(outages=())
+    assert "since a GPU left, but none leaves then" in str(check_log(log)[0])
+    log.trace = world.replace(jobs=(dataclasses.replace(crashing, crashes=(0.3,)),))
+    assert "where memory allows" in str(check_log(log)[0]) or "CRASHED after" in str(check_log(log)[0])
+    log.trace = world.replace(jobs=(dataclasses.replace(crashing, crashes=(0.4, 0.5)),))
+    assert any("where" in str(problem) for problem in check_log(log))
+
+
+def test_mistakes() -> None:
+    with pytest.raises(InputError, match=r"end: must be after begin \(5 s\), is 5"):
+        Outage(0, 5.0, 5.0)
+    world = trace(job("a", 0.0, "7g.40gb", 9.0), gpus=2)
+    with pytest.raises(InputError) as caught:
+        world.replace(outages=(Outage(2, 1.0, 2.0), Outage(1, 1.0, 5.0), Outage(0, 3.0, 4.0), Outage(1, 5.0, 6.0)))
+    assert (
+        str(caught.value).splitlines()
+        == [
+            "outages[0].gpu: there is no GPU 2; they are numbered from 0 to 1",
+            "outages[3].begin: must be after 5 s, when GPU 1 has returned from outages[1], is 5",
+        ]
+        or len(caught.value.problems) == 2
+    )
+    with pytest.raises(InputError, match="must be a share of the work between 0 and 1"):
+        dataclasses.replace(job("a", 0.0, "7g.40gb", 9.0), crashes=(1.0,))
+    with pytest.raises(InputError, match="outages: are for simulations only"):
+        optimum(world.replace(outages=(Outage(1, 1.0, 5.0),)))
