@@ -126,7 +126,7 @@ def test_the_source_distribution_has_all_that_builds_and_tests(in_source: set[st
 
 def test_sizes(built: Path) -> None:
     sizes = {path.suffix: path.stat().st_size for path in built.iterdir()}
-    assert sizes[".whl"] < 1_500_000
+    assert sizes[".whl"] < 1_800_000  # 300,000 of it are the library of instances
     assert sizes[".gz"] < 5_000_000
 
 

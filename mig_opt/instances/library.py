@@ -186,7 +186,8 @@ def sealed(info: InstanceInfo, **changes: Any) -> InstanceInfo:
 def write_entry(library: Library, info: InstanceInfo, **files: str | None) -> Library:
     """Write an entry of the index, and the texts of its ``plans`` or ``certificates``; return the library as it is now.
 
-    The files come first: after a crash in between the entry says that something is wrong.
+    The files come first: after a crash in between the entry says that something is wrong. The other entries are read
+    again, since somebody else may have written them.
     """
     for part, text in files.items():
         path = library.packed(part, info.name)  # type: ignore[arg-type]
@@ -195,7 +196,7 @@ def write_entry(library: Library, info: InstanceInfo, **files: str | None) -> Li
             write_bytes(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
         else:
             path.unlink(missing_ok=True)
-    entries = [dataclasses.asdict(entry) for entry in {**library.infos, info.name: info}.values()]
+    entries = [dataclasses.asdict(entry) for entry in {**Library(library.folder).infos, info.name: info}.values()]
     write_text(library.folder / "index.json", json.dumps({"instances": entries}, indent=1, ensure_ascii=False) + "\n")
     return Library(library.folder)
 

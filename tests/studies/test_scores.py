@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from study_jobs import cluster_of_two
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
@@ -155,6 +156,15 @@ def test_a_new_best_is_told_and_kept(tmp_path: Path, command: str) -> None:
     (again,) = score(EASY, tmp_path / "plans" / f"{EASY}.json").scores
     assert not again.new_best
     assert again.value == one.value
+
+
+@pytest.mark.deep
+def test_on_a_cluster(command: str, tmp_path: Path) -> None:
+    with cluster_of_two() as scheduler:
+        found = score(f"{command} far", names=TWO, time_limit=30, output=tmp_path / "plans", scheduler=scheduler)
+    assert sorted(one.instance for one in found.scores) == sorted(TWO)
+    assert all(one.valid for one in found.scores)
+    assert len(list((tmp_path / "plans").iterdir())) == 2
 
 
 def test_figures_of_a_score() -> None:
