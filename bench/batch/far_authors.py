@@ -198,7 +198,7 @@ def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in JOINS}
     for *_, drawn, trees in cells(program, count):
         for (first, before), (second, after) in itertools.pairwise(zip(drawn, trees, strict=True)):
-            state = EndState().after(first.gpu, with_operations(first, before))
+            state = EndState().after(first, with_operations(first, before))
             behind = moved(program, before, after)[0]
             assigned = Schedule(tree_runs(second, behind))
             end = max(state.makespan, arranged(second, assigned, state, moved=False).makespan)

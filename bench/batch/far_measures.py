@@ -157,7 +157,7 @@ def joins(cell: Cell) -> Figures:
 
     def gains(first: tuple[Batch, Schedule], second: tuple[Batch, Schedule]) -> Figures:
         batch, plan = second
-        state = EndState().after(first[0].gpu, first[1])
+        state = EndState().after(first[0], first[1])
         # The program begins the second one, with its creations, when the last task of the first one has ended.
         trivial = first[1].makespan + plan.makespan
         ends = {name: arranged(batch, plan, state, moved=name == "moved") for name in ("reversed", "moved")}
@@ -178,7 +178,7 @@ def unrefined_joins(cell: Cell) -> Figures:
     plans = [(batch, schedule(batch, far_unrefined)) for batch in cell.drawn()]
 
     def gains(first: tuple[Batch, Schedule], second: tuple[Batch, Schedule]) -> Figures:
-        state = EndState().after(first[0].gpu, first[1])
+        state = EndState().after(first[0], first[1])
         trivial = first[1].makespan + second[1].makespan
         ends = {name: arranged(*second, state, moved=name == "moved").makespan for name in ("reversed", "moved")}
         return {name: (trivial - max(end, first[1].makespan)) / second[1].makespan * 100 for name, end in ends.items()}
@@ -196,7 +196,7 @@ def stream(cell: Cell) -> Figures:
     bound = sum(area(batch) for batch, _ in plans)
     pairs = 0.0  # each is the end of two batches
     for first, second in itertools.pairwise(plans):
-        state = EndState().after(first[0].gpu, first[1])
+        state = EndState().after(first[0], first[1])
         pairs += max(first[1].makespan, joined(*second, state, "moved").makespan)
     state = EndState()
     for batch, plan in plans:

@@ -170,7 +170,7 @@ def times(cut: bool) -> Group:
         batches = [generate_batch(n, variant="published-program", seed=seed) for seed in range(repeats)]
         plans = [schedule(batch, far) for batch in batches]
         actions = [
-            partial(arranged, batch, plan, EndState().after(batch.gpu, plan), moved=True)
+            partial(arranged, batch, plan, EndState().after(batch, plan), moved=True)
             for batch, plan in zip(batches, plans, strict=True)
         ]
         claims.append(Claim(f"join, {n} tasks, ms", printed, f"{milliseconds(actions):.1f}", Verdict.CANNOT))

@@ -120,21 +120,23 @@ class Task:
         """Return the seconds on an instance of ``profile``, or None if the task cannot run there."""
         if self.memory_gb is not None and self.memory_gb > profile.memory_gb:
             return None
-        return self.profiled(profile)
+        found: float | None = self.times.get(profile.compute_slices)
+        return self._by_kind(profile) if found is None else found
 
     def profiled(self, profile: Profile) -> float | None:
         """Return the seconds on an instance of ``profile`` if its memory is enough; None if they are not known."""
-        times: Mapping[Any, Any] = self.times
-        found: float | None = times.get(profile.compute_slices)
-        if found is None and self.by_kind:
-            own = times.get(profile.gpu) or times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
-            found = own.get(profile.compute_slices)
-        return found
+        found: float | None = self.times.get(profile.compute_slices)
+        return self._by_kind(profile) if found is None else found
 
     def seconds(self, profile: Profile) -> float:
         """Return the seconds on an instance of ``profile``, where the task can run."""
-        found = self.profiled(profile)
-        assert found is not None
+        found: float | None = self.times.get(profile.compute_slices)
+        return self._by_kind(profile) or 0.0 if found is None else found
+
+    def _by_kind(self, profile: Profile) -> float | None:
+        times: Mapping[Any, Any] = self.times
+        own = times.get(profile.gpu) or times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
+        found: float | None = own.get(profile.compute_slices)
         return found
 
     def with_times(self, times: TimesByKind) -> Task:
@@ -309,18 +311,22 @@ class Batch(Shown):
         return " + ".join(kind.name for kind in self.kinds)
 
     def of_kind(self, kind: GpuModel, tasks: Iterable[int]) -> Batch:
-        """Return the batch of some tasks, by index, on the GPUs of one kind, which can run them."""
-        gpus = self.kinds[kind]
-        initial = (dataclasses.replace(live, gpu=live.gpu - gpus.start) for live in self.initial if live.gpu in gpus)
-        return Batch(
+        """Return the batch of some tasks, by index, on the GPUs of one kind that they need; it can run them."""
+        gpus, own = (
+            self.kinds[kind],
             tuple(self.tasks[task].with_times(self.tasks[task].times_on(kind)) for task in tasks),
+        )
+        live = tuple(dataclasses.replace(live, gpu=live.gpu - gpus.start) for live in self.initial if live.gpu in gpus)
+        # There are no more used ones than tasks, besides those on which something is live.
+        needed = max((each.gpu + 1 for each in live), default=0) + len(own)
+        return Batch(
+            own,
             kind,
-            len(gpus),
+            min(len(gpus), needed),
             operations=self.operations.of_kind(kind),
-            initial=tuple(initial),
+            initial=live,
             parallel_operations=self.parallel_operations,
             name=self.name,
-            devices=self.devices[gpus.start : gpus.stop],
         )
 
     def placements(self, gpu: int = 0) -> tuple[Placement, ...]:

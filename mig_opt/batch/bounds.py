@@ -7,14 +7,21 @@ rounding, and not below what it should be because some other time is long.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.batch.integer_batch import Ticks
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Shares = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 _SCALE = 10**6
 """Parts of 1 to which weights of slices are rounded once they are found; any weights give a valid bound."""
@@ -307,21 +314,19 @@ def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
     )
     finite = np.isfinite(durations)
 
-    def load(shares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    def load(shares: Shares) -> float:
         weighted = np.multiply(durations, footprints @ shares, out=np.full_like(durations, np.inf), where=finite)
         return float(weighted.min(axis=1).sum())
 
     best, step = load(shares), 0.25
-    moves = [(one, two) for one in range(len(sizes)) for two in range(len(sizes)) if one != two]
-    while step > 1e-4 and moves:
+    kinds = [[at for at, orbit in enumerate(coverage.orbits) if orbit[0][0] == kind] for kind in batch.kinds]
+
+    def current() -> Shares:
+        return shares
+
+    while step > 1e-4 and len(sizes) > 1:
         improved = False
-        for one, two in moves:
-            amount = min(step, shares[one])
-            if amount <= 0:
-                continue
-            trial = shares.copy()
-            trial[one] -= amount
-            trial[two] += amount
+        for trial in _moved(current, kinds, step):
             value = load(trial)
             if value > best * (1 + 1e-12):
                 shares, best, improved = trial, value, True
@@ -329,6 +334,24 @@ def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
             step /= 2
     weights = tuple(round(_SCALE * share / size) for share, size in zip(shares, sizes, strict=True))
     return weights if any(weights) else tuple(1 for _ in sizes)
+
+
+def _moved(current: Callable[[], Shares], kinds: Sequence[Sequence[int]], step: float) -> Iterator[Shares]:
+    """Yield the current shares after a step from one group of slices to another, or from all of a kind to another."""
+    for one, two in itertools.permutations(range(len(current())), 2):
+        amount = min(step, current()[one])
+        if amount > 0:
+            trial = current().copy()
+            trial[one] -= amount
+            trial[two] += amount
+            yield trial
+    for source, target in itertools.permutations(map(list, kinds), 2):
+        there, known = current()[source].sum(), current()[target].sum()
+        if there > 0:
+            trial, amount = current().copy(), min(step, there)
+            trial[source] -= amount * (trial[source] / there)
+            trial[target] += amount * (trial[target] / known if known else 1 / len(target))
+            yield trial
 
 
 def _computing(kind: GpuModel) -> set[int]:

@@ -88,7 +88,7 @@ def test_small_instances_come_first_after_small_ones() -> None:
 
 
 def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
-    state = EndState.at_start_of(tiny_batch).after(A30, tiny_best)
+    state = EndState.at_start_of(tiny_batch).after(tiny_batch, tiny_best)
     assert state.live == {(0, "1g.6gb", 2): 6.34, (0, "2g.12gb", 0): 5.46}
     assert state.driver_free == {0: 2.46}
     assert state.clear == {(0, position): 2.23 for position in range(4)}
@@ -147,7 +147,7 @@ def test_exact_methods_plan_the_next_batch_from_the_state_that_is_left() -> None
             initial=tuple(LiveInstance(*where, free=max(0.0, free - begin)) for where, free in state.live.items())
         )
         assert schedule.makespan - begin == pytest.approx(solve(initial, "cp").makespan, abs=1e-6)
-        state = state.after(A30, schedule)
+        state = state.after(batch, schedule)
     following, seconds = handover(stream[0], plan.schedules[0], stream[1])
     assert seconds + (solve(following, "cp").makespan or 0.0) == pytest.approx(plan.ends[1], abs=1e-6)
 
@@ -282,7 +282,7 @@ def test_streams_are_valid(stream: list[Batch], join: StreamJoin) -> None:
 @settings(max_examples=50)
 def test_no_join_ends_later_than_the_trivial_one_and_moves_help(stream: list[Batch]) -> None:
     first, second = stream[:2]
-    state = EndState.at_start_of(first).after(first.gpu, schedule_of(first))
+    state = EndState.at_start_of(first).after(first, schedule_of(first))
     plan = schedule_of(second)
     ends = [joined(second, plan, state, join).makespan for join in JOINS]
     assert ends[0] >= ends[1] - EPS
@@ -303,8 +303,8 @@ def test_the_state_is_that_of_the_whole(stream: list[Batch], join: Join) -> None
     plan = plan_stream(stream, join=join)
     state = EndState.at_start_of(stream[0])
     for schedule in plan.schedules:
-        state = state.after(stream[0].gpu, schedule)
-    assert state == EndState.at_start_of(stream[0]).after(stream[0].gpu, plan.schedule)
+        state = state.after(stream[0], schedule)
+    assert state == EndState.at_start_of(stream[0]).after(stream[0], plan.schedule)
 
 
 def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before() -> None:
@@ -343,7 +343,7 @@ def test_with_foresight_no_stream_ends_later(stream: list[Batch]) -> None:
 
 def test_time_limits_hold_while_tasks_are_moved() -> None:
     first, second = (generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2))
-    state = EndState().after(first.gpu, schedule_of(first))
+    state = EndState().after(first, schedule_of(first))
     late = joined(second, schedule_of(second), state, "moved", Control[Schedule](RunOptions(time_limit=1e-9)))
     assert late.makespan == joined(second, schedule_of(second), state, "reversed").makespan
     assert late.makespan > joined(second, schedule_of(second), state, "moved").makespan

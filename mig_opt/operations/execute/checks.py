@@ -73,7 +73,10 @@ def check_machines(
             wanted, initial = (
                 [batch.placement(each) for each in those if each.gpu == index] for those in (made, batch.initial)
             )
-            gpus.append(_check_gpu(machines.driver(), address.identifier, wanted, initial))
+            if batch.has_mig(index):
+                gpus.append(_check_gpu(machines.driver(), address.identifier, wanted, initial))
+            else:
+                gpus.append(_check_whole_gpu(machines.driver(), address.identifier))
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]
         except DriverError as error:
@@ -98,6 +101,16 @@ def _check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initi
             messages.append(f"an instance is in the way, and is left alone: {one}; destroy it, or choose another GPU")
     if messages:
         raise InputError(Problem("", message) for message in dict.fromkeys(messages))
+    return device.uuid
+
+
+def _check_whole_gpu(driver: Nvml, identifier: str) -> str:
+    device = driver.device(identifier)
+    if device.mig:
+        message = (
+            f"MIG mode is on, but the plan takes the whole GPU; turn it off with: nvidia-smi -i {device.uuid} -mig 0"
+        )
+        raise DriverError("mig", message)
     return device.uuid
 
 

@@ -199,7 +199,11 @@ class Executor:
     # Steps
 
     def _there(self, index: int) -> tuple[MigInstance, ...]:
-        return self._driver.instances(self._uuids[self._lanes[index].planned.gpu])
+        lane = self._lanes[index]
+        uuid = self._uuids[lane.planned.gpu]
+        if self._journal.batch.has_mig(lane.planned.gpu):
+            return self._driver.instances(uuid)
+        return (MigInstance.whole(uuid, lane.placement),)
 
     def _try(self, lane: Lane, task: str) -> str:
         """Return the name of the files of the last try at a task."""
@@ -299,6 +303,8 @@ class Executor:
         for gpu, uuid in enumerate(self._uuids):
             made = (each for each in schedule.operations or () if (each.kind, each.gpu) == ("create", gpu))
             wanted = [self._journal.batch.placement(each) for each in made]
+            if not self._journal.batch.has_mig(gpu):
+                continue
             try:
                 there = [one for one in self._driver.instances(uuid) if (gpu, one.number) not in own]
                 if self._driver.check(uuid, wanted) or any(one.overlaps(each) for one in there for each in wanted):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_with_runs
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, Problem
 from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (
     check_line,
@@ -27,6 +27,7 @@ from mig_opt.operations.rollout.shell import (
     shell_word,
 )
 from mig_opt.serving.deployment import Deployment
+from mig_opt.texts import number_ranges
 from mig_opt.validation import validate
 
 _SEGMENT_USAGE = (
@@ -158,6 +159,10 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
     found = validate(batch, schedule)
     problems += [violation.problem() for violation in found.violations]
+    whole = [gpu for gpu in range(batch.gpus) if not batch.has_mig(gpu)]
+    if whole:
+        message = f"MIG is off on GPU {number_ranges(whole)}, and a script runs tasks on instances; use mig-opt run"
+        problems.append(Problem("pools", message))
     if problems:
         raise InputError(problems, "schedule")
     lanes: dict[int, list[Lifetime]] = defaultdict(list)
