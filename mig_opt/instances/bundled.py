@@ -248,7 +248,10 @@ def content_digest(kind: InstanceKind, problem: Any) -> str:
     >>> content_digest("batch", load("rodinia-a30"))[:12] == instance_info("rodinia-a30").sha256[:12]
     True
     """
-    models = [pool.gpu for pool in problem.pools] if kind == "demand" else getattr(problem, "kinds", [problem.gpu])
+    if kind == "demand":
+        models = [pool.gpu for pool in problem.pools]
+    else:  # of states, GPUs have a kind each, if there are several
+        models = list(dict.fromkeys(getattr(problem, "kinds", ()) or [problem.gpu]))
     known = [
         {
             "profiles": [
