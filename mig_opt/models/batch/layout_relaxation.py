@@ -7,7 +7,7 @@ too much more than its best one (fixing by reduced costs).
 *Divided loads.* Close to the bound that leaves one size of instance to nearly all tasks. In a second program only the
 others choose, in whole numbers. Tasks that may run in the same placements are a group, whose load is divided among
 these at will. Of a hundred tasks a dozen have a choice left, so CP-SAT needs some hundredths of a second, and the bound
-is mostly that of whole tasks: with so many, loads can be divided to the tick.
+is mostly that of whole tasks: loads of a hundred tasks can be divided to the tick.
 """
 
 from __future__ import annotations
