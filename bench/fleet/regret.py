@@ -25,7 +25,7 @@ from mig_opt.instances.fleet.registry import trace_families
 
 GOALS = ("makespan", "balanced", "flow")
 KNOWLEDGE: Mapping[float | str, str] = {0.5: "sigma 0.5", 1.0: "sigma 1", 2.0: "sigma 2", "one": "nothing"}
-"""What is known of run times where they are not known: errors by their sigma, or nothing at all."""
+"""Knowledge of run times where they are not known: errors by their sigma, or nothing at all."""
 MEASURES = ("makespan", "mean flow time")
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {

@@ -311,7 +311,20 @@ class Batch(Shown):
         return " + ".join(kind.name for kind in self.kinds)
 
     def of_kind(self, kind: GpuModel, tasks: Iterable[int]) -> Batch:
-        """Return the batch of some tasks, by index, on the GPUs of one kind that they need; it can run them."""
+        """Return the batch of some tasks on the GPUs of one kind that they need.
+
+        Parameters
+        ----------
+        kind : GpuModel
+            The kind.
+        tasks : iterable of int
+            Indices of tasks that the kind can run.
+
+        Returns
+        -------
+        Batch
+            A batch on GPUs that are alike; its GPU 0 is the first one of the kind.
+        """
         gpus, own = (
             self.kinds[kind],
             tuple(self.tasks[task].with_times(self.tasks[task].times_on(kind)) for task in tasks),

@@ -204,7 +204,7 @@ def instances_submit(
 
     Examples
     --------
-    mig-opt instances submit far-4xa100-060-mixed-1 plan.json --by "Ada Lovelace"
+    mig-opt instances submit far-4xa100-060-mixed-1 plan.json --by "A. Day"
     """
     from mig_opt.instances.library import submit
 

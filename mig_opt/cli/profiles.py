@@ -47,8 +47,8 @@ def services_import(
 
     Examples
     --------
-    mig-opt services import metrics-model-inference.csv --gpu A100 --size 2 -o profiles.json
-    mig-opt services import runs/*.json --gpu H100 --names '{profile}-*.json' -o profiles.json
+    mig-opt services import metrics.csv --gpu A100 --size 2 -o profiles.json
+    mig-opt services import *.json --gpu H100 --names '{profile}-*.json' -o p.json
     """
     from mig_opt.files.serving.measurements import import_benchmarks
     from mig_opt.files.serving.profiles import PROFILES

@@ -52,7 +52,7 @@ def score(
     --------
     mig-opt score rodinia-a30 plan.json
     mig-opt score my-plans
-    mig-opt score --command './mine {instance} {plan}' --time-limit 60 --class open
+    mig-opt score --command './mine {instance} {plan}' --time-limit 60
     """
     from mig_opt.studies.scores import score as scored
 

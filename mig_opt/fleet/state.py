@@ -187,6 +187,20 @@ class FleetState:
     def placement(self, gpu: int, profile: str, start: int) -> Placement:
         """Return a placement on a GPU.
 
+        Parameters
+        ----------
+        gpu : int
+            Index of the GPU.
+        profile : str
+            Name of the profile.
+        start : int
+            Start slice, from 0.
+
+        Returns
+        -------
+        Placement
+            The placement.
+
         Raises
         ------
         InputError

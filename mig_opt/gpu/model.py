@@ -196,6 +196,11 @@ class OperationCosts:
             ``create`` or ``destroy``.
         profile : Profile
             The profile of the instance.
+
+        Returns
+        -------
+        float
+            Seconds.
         """
         table: Mapping[Any, Any] = self.create if kind == "create" else self.destroy
         found: float | None = table.get(profile.compute_slices)
@@ -324,6 +329,11 @@ class GpuModel:
             Name of the profile.
         start : int
             Start slice, from 0.
+
+        Returns
+        -------
+        Placement
+            The placement.
 
         Raises
         ------

@@ -53,7 +53,7 @@ class Pool:
 
     @property
     def kind(self) -> GpuModel:
-        """What each GPU can be cut into; without MIG, nothing but its largest instance."""
+        """Model of each GPU; without MIG, one with nothing but the largest instance."""
         return self.gpu if self.mig else without_mig(self.gpu)
 
 

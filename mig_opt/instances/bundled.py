@@ -220,13 +220,13 @@ class InstanceInfo:
 
     @property
     def best_known(self) -> BestKnown | None:
-        """Of a batch, best makespan and lower bound so far; None if nobody has recorded any."""
+        """Best makespan and lower bound of a batch so far; None if nobody has recorded any."""
         recorded = self.kind == "batch" and (self.best or self.lower_bound)
         return BestKnown(self.status, self.best, self.lower_bound) if recorded else None
 
     @property
     def fewest_gpus(self) -> FewestGpus | None:
-        """Of a demand, fewest GPUs and lower bound so far; None if nobody has recorded any."""
+        """Fewest GPUs and lower bound of a demand so far; None if nobody has recorded any."""
         recorded = self.goal == "gpus" and (self.best or self.lower_bound)
         return FewestGpus(self.status, self.best, self.lower_bound) if recorded else None
 
@@ -356,6 +356,11 @@ def instance_names(kind: InstanceKind = "batch", *, drawn: bool = False) -> tupl
         Batches are solved, demands are deployed, traces simulated, states defragmented.
     drawn : bool
         Whether to name those that are drawn at random, too, beside those that were measured.
+
+    Returns
+    -------
+    tuple of str
+        The names.
 
     Examples
     --------

@@ -45,7 +45,7 @@ _MOST_JOBS_EXACTLY = 20
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the validator says of a plan.
+    """Judgement of a plan by the validator.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What our own methods found: a plan with its value, a lower bound, and who found them in which time."""
+    """Result of our own methods: a plan with its value, a lower bound, and who found them in which time."""
 
     plan: Any
     value: float | None

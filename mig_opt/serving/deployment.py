@@ -231,7 +231,20 @@ class Deployment(Shown):
         return demand.costs.total([kinds[pool.kind.name] for pool in demand.pools])
 
     def goals(self, demand: Demand, running: Deployment | None = None) -> tuple[float, int, int, int]:
-        """Return cost, GPUs, compute slices and changes to what is running: the goals in their order."""
+        """Return the goals in their order.
+
+        Parameters
+        ----------
+        demand : Demand
+            The services, and the costs of GPUs.
+        running : Deployment, optional
+            What is running.
+
+        Returns
+        -------
+        tuple of float and three int
+            Cost, GPUs, compute slices, and changes to what is running.
+        """
         changes = 0 if running is None else running.changes_to(self)
         return self.cost(demand), self.used_gpus, self.compute_slices, changes
 

@@ -27,7 +27,7 @@ from mig_opt.method.registry import imported
 from mig_opt.studies.rows import CRASHED, Outcome
 
 VALID, INVALID, GARBAGE, NO_PLAN, LATE, TIMEOUT = "valid", "invalid", "garbage", "no plan", "late", "timeout"
-"""What became of a run: a valid plan, one that breaks rules, a file that is no plan, no file, a file of a solver that
+"""Outcome of a run: a valid plan, one that breaks rules, a file that is no plan, no file, a file of a solver that
 had to be ended at the limit, and no file of such a one. A solver that ends with an exit code has ``crashed``, unless it
 has written a valid plan before."""
 

@@ -1,4 +1,4 @@
-"""What holds for both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
+"""Both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vector_environments(name: str, mode: str) -> None:
-    """Of three environments each ends two episodes with its own schedule, and begins anew by itself."""
+    """Each of three environments ends two episodes with its own schedule, and begins anew by itself."""
     environments = gymnasium.make_vec(name, num_envs=3, vectorization_mode=mode, **SMALL[name])
     try:
         rng, found = np.random.default_rng(2), Counter[int]()

@@ -95,7 +95,7 @@ def test_a_changed_digit_is_noticed(name: str) -> None:
 
 
 def wrong(there: Library, info: InstanceInfo) -> str:
-    """What is seen first of what is wrong."""
+    """Return the problem that is seen first."""
     return next(problems_of(there, info))
 
 

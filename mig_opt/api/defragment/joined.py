@@ -41,7 +41,7 @@ class KindsPlan:
 
 @dataclass(frozen=True, slots=True)
 class KindsGoal:
-    """What is to be reached by all kinds together."""
+    """Goals of all kinds together."""
 
     room: Counter[str]
     fragmentation: float | None

@@ -51,7 +51,7 @@ def profile(
     --------
     mig-opt profile --commands commands.json --gpu A100 -o batch.json
     mig-opt profile --commands commands.json --gpu A30 -o b.json --sizes 1,2
-    mig-opt profile --triton localhost:8001 --gpu A100 --sizes 2 -o profiles.json
+    mig-opt profile --triton localhost:8001 --gpu A100 --sizes 2 -o p.json
     """
     from mig_opt.operations.execute.profiles import ProfilePlan, profile_tasks
 

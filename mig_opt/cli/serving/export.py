@@ -61,9 +61,9 @@ def services_export(
 
     Examples
     --------
-    mig-opt services export services.json fleet.json servers --format triton --models models
+    mig-opt services export s.json fleet.json servers --format triton --models m
     mig-opt services export services.json fleet.json servers --format haproxy
-    mig-opt services export services.json new.json servers --format triton --models models --from fleet.json
+    mig-opt services export s.json new.json to --format triton --from fleet.json
     """
     from mig_opt.simulation.serving.requests import Batching
 

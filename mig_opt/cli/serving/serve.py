@@ -90,8 +90,8 @@ def serve(
     --------
     mig-opt serve fleet.json --services services.json
     mig-opt serve fleet.json --services services.json --rates rates.csv
-    mig-opt serve fleet.json --services services.json --compare metrics.txt --seconds 600
-    mig-opt serve new.json --services services.json --from fleet.json --start-up 20 --server triton
+    mig-opt serve fleet.json --services s.json --compare metrics.txt --seconds 600
+    mig-opt serve new.json --services s.json --from fleet.json --start-up 20
     """
     from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests

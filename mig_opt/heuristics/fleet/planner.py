@@ -311,10 +311,10 @@ class Planner(ConfigurablePolicy):
         return 0.0 if self._arrivals_over(cluster.now) else _FURTHER_SHARE * self._arrived_area
 
     def _stakes(self, cluster: Cluster) -> Stakes:
-        """Return what ends are worth by the goal.
+        """Return the worth of ends by the goal.
 
-        By Little's law the sum of all flow times is the mean number of jobs in the system times the makespan: so many
-        seconds of jobs are the same share of it as one second is of the makespan.
+        By Little's law the sum of all flow times is the mean number of jobs in the system times the makespan: that
+        number of seconds of jobs is the same share of it as one second is of the makespan.
         """
         if self.balance is not None:
             return Stakes(0.0, 0.0, 0.0, self.tardiness, self.balance)

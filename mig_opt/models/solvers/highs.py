@@ -52,6 +52,8 @@ class Highs:
             dual_feasibility_tolerance=self.tolerance,
             # Smaller factors are dropped from their rows; by default those of 1e-9 are.
             small_matrix_value=1e-12,
+            # That of HiGHS 1.14 was seen to lose the best schedule of a batch, and with it the proof.
+            presolve="off",
         )
         solver.createAndConfigureSolver(run.program)
         solver.buildSolverModel(run.program)

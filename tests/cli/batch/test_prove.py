@@ -63,7 +63,7 @@ def test_a_method_that_can_tell_no_more(run: Command, there: Path, monkeypatch: 
     code, out, _ = run("prove", "batch.json", "best.json")
     assert code == 1
     assert (
-        "milp can tell no more: 1.98 s are left. Another --method may, or --within S if so little does not matter."
+        "milp can tell no more: 0.99 s are left. Another --method may, or --within S if so little does not matter."
     ) in " ".join(out.split())
 
 

@@ -32,7 +32,7 @@ _ANY_S = 1e300  # seconds after every end
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is known or expected beside the jobs that are looked at."""
+    """Knowledge and expectations beside the jobs that are looked at."""
 
     horizon: float  # seconds before which what runs and what waits cannot be done
     arrivals: float  # jobs expected to arrive until then
@@ -42,7 +42,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Stakes:
-    """What ends are worth to somebody, in seconds of one job of the mean weight that ends later."""
+    """Worth of ends to somebody, in seconds of one job of the mean weight that ends later."""
 
     last: float  # a second by which the last job of all ends later
     beyond: float  # besides, a second by which it ends after the target

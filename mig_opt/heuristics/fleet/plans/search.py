@@ -139,7 +139,7 @@ class PlanSearch:
 
     @property
     def objective(self) -> Objective:
-        """What the plan is the best for."""
+        """Goal that the plan is the best for."""
         return self._arrays.objective
 
     def _solve(self) -> tuple[Batch, Schedule] | None:
