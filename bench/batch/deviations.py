@@ -75,7 +75,7 @@ class Simulated(Machines):
     """Machine without GPUs and programs, in simulated time."""
 
     def __init__(self, batch: Batch, truth: Mapping[str, Task]) -> None:
-        self._simulated, self._truth, self._gpu = Driver(batch), truth, batch.gpu
+        self._simulated, self._truth, self._gpu = Driver(batch), truth, batch.kind(0)
         self._time = 0.0
         self._ends: list[tuple[float, int, Done]] = []
         self._order = itertools.count()

@@ -101,9 +101,9 @@ def load(folder: Path) -> ModuleType:
 
 def theirs(program: ModuleType, batch: Batch) -> Any:
     """Return the tree that the program makes of a batch for one GPU."""
-    slices = batch.gpu.compute_slices
-    device = batch.gpu.name.split("-")[0]
-    times = [[(at, size, task.times[size]) for size in batch.gpu.sizes] for at, task in enumerate(batch.tasks)]
+    slices = batch.kind(0).compute_slices
+    device = batch.kind(0).name.split("-")[0]
+    times = [[(at, size, task.times[size]) for size in batch.kind(0).sizes] for at, task in enumerate(batch.tasks)]
     tree = program.moldable_scheduler_tree(slices, program.create_allotments_family(times, slices), device)
     program.refinement(tree, device)
     return tree

@@ -65,7 +65,7 @@ class Cell:
 def area(batch: Batch) -> float:
     """Return the least work of all tasks by the slices, in seconds: the paper's baseline."""
     least = (min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks)
-    return sum(least) / (batch.gpu.compute_slices * batch.gpus)
+    return float(sum(least)) / (batch.kind(0).compute_slices * batch.gpus)
 
 
 def schedule(batch: Batch, method: Callable[..., None], **options: object) -> Schedule:
@@ -102,7 +102,7 @@ def rivals_to_far(cell: Cell) -> Figures:
             "miso-opt": schedule(free, miso).makespan,
             "fixpart-best": schedule(free, best).makespan,
             **{
-                f"fixpart {name}": schedule(free, fixpart, partition=find_partition(batch.gpu, name)).makespan
+                f"fixpart {name}": schedule(free, fixpart, partition=find_partition(batch.kind(0), name)).makespan
                 for name in (ONES, "7")
             },
         }
@@ -200,7 +200,7 @@ def stream(cell: Cell) -> Figures:
         pairs += max(first[1].makespan, joined(*second, state, "moved").makespan)
     state = EndState()
     for batch, plan in plans:
-        state = state.after(batch.gpu, joined(batch, plan, state, "moved") if state.makespan else plan)
+        state = state.after(batch, joined(batch, plan, state, "moved") if state.makespan else plan)
     # There are as many pairs as batches but one, which makes no difference for the paper's thousand.
     by_pair = pairs / (len(plans) - 1) * len(plans)
     return {"above": (by_pair / bound - 1) * 100, "stream": (state.makespan / bound - 1) * 100}

@@ -42,7 +42,7 @@ def two_batches(n: int, repeats: int) -> Iterator[list[str]]:
         plans = [(batch, _far(batch)) for batch in batches]
 
         def alone(plans: list[tuple[Batch, Schedule]] = plans) -> object:
-            state = EndState().after(plans[0][0].gpu, plans[0][1])
+            state = EndState().after(plans[0][0], plans[0][1])
             return joined(*plans[1], state, "moved")
 
         join, whole = (milliseconds([action] * repeats) for action in (alone, partial(concatenate, plans)))

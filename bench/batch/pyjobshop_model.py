@@ -34,7 +34,7 @@ def solve(batch: Batch, time_limit: float | None, workers: int) -> Answer:
     ticks = Ticks.of(batch)
     assert ticks.exact
     model = Model()
-    machines = [model.add_machine() for _ in range(batch.gpu.memory_slices)]
+    machines = [model.add_machine() for _ in range(batch.kind(0).memory_slices)]
     placed: list[tuple[Task, Placement]] = []
     for task in batch.tasks:
         job = model.add_task(name=task.name)

@@ -62,14 +62,14 @@ class Instance:
             return bundled
         batch = generate_batch(self.n, scaling=self.scaling, seed=self.seed, gpu=self.gpu, gpus=self.gpus)
         if self.variant == "no operation costs":
-            return batch.replace(operations=OperationCosts.zero(batch.gpu))
+            return batch.replace(operations=OperationCosts.zero(batch.kind(0)))
         if self.variant == "memory":
             chance = random.Random(self.seed)
-            needs = [None, *sorted({profile.memory_gb for profile in batch.gpu.profiles_of("double-memory")})]
+            needs = [None, *sorted({profile.memory_gb for profile in batch.kind(0).profiles_of("double-memory")})]
             tasks = (dataclasses.replace(task, memory_gb=chance.choice(needs)) for task in batch.tasks)
             return batch.replace(tasks=tuple(tasks))
         if self.variant == "impossible":
-            first = Task("nowhere", {batch.gpu.sizes[0]: 1.0}, memory_gb=batch.gpu.memory_gb)
+            first = Task("nowhere", {batch.kind(0).sizes[0]: 1.0}, memory_gb=batch.kind(0).memory_gb)
             return batch.replace(tasks=(first, *batch.tasks[1:]))
         if self.variant == "handover":
             before = dataclasses.replace(self, seed=self.seed + _SEEDS_BEFORE, variant="plain").batch()

@@ -137,7 +137,7 @@ FIRST_SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
 def first_trace(seed: int, *, tight: bool) -> Trace:
     """Return 14 Rodinia jobs on an A30 that ask for the smallest instance on which they run, or for the next size."""
     batch = load("rodinia-a30")
-    profiles = {profile.compute_slices: profile.name for profile in batch.gpu.profiles_of("base")}
+    profiles = {profile.compute_slices: profile.name for profile in batch.kind(0).profiles_of("base")}
     draw = random.Random(seed)
     jobs = []
     for number in range(14):
@@ -145,7 +145,7 @@ def first_trace(seed: int, *, tight: bool) -> Trace:
         smallest = min(task.times)
         size = smallest if tight else NEXT_SIZE[smallest]
         jobs.append(Job(f"{number}-{task.name}", 0.0, {size: task.times[size]}, profiles[size]))
-    return Trace(tuple(jobs), batch.gpu)
+    return Trace(tuple(jobs), batch.kind(0))
 
 
 def first_experiment(policy: str, options: Mapping[str, Any], seeds: int) -> tuple[list[float], list[float]]:

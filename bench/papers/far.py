@@ -197,7 +197,7 @@ def rival_times(repeats: int, cut: bool) -> list[Claim]:
                 generate_batch(n, variant="published-program", scaling=scaling, times=ranges, seed=seed).cost_free()
                 for seed in range(repeats)
             ]
-            options = {"partition": find_partition(batches[0].gpu, partition)} if partition else {}
+            options = {"partition": find_partition(batches[0].kind(0), partition)} if partition else {}
             run = get_method(method).load()
             taken = milliseconds(partial(schedule, batch, run, **options) for batch in batches)
             what = f"{name.replace(ONES, '(1,...,1)')}, {n} tasks, ms"

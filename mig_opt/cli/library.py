@@ -63,18 +63,16 @@ def instances(
         {
             "instance": lambda info: info.name,
             "what": lambda info: info.kind,
-            ">n": lambda info: str(info.n),
-            "GPU": _gpus,
             ">best": lambda info: _shown(info, info.best),
             ">bound": lambda info: _shown(info, info.lower_bound),
             ">gap": lambda info: "-" if info.gap is None else spelled_gap(info.gap),
             "class": lambda info: info.difficulty or "-",
         },
         [
-            "batch: n tasks, for mig-opt solve; best and bound are seconds.",
-            "demand: n services, for mig-opt deploy; best and bound are GPUs.",
-            "trace: n jobs; seconds of flow time, or jobs that are rejected.",
-            "state: n instances, for mig-opt defragment; migrations.",
+            "batch: for mig-opt solve; best and bound are seconds.",
+            "demand: for mig-opt deploy; best and bound are GPUs or their cost.",
+            "trace: for mig-opt simulate; seconds of flow time, or jobs that are rejected.",
+            "state: for mig-opt defragment; migrations.",
             "class: the limit within which mig-opt has solved it, or open.",
         ],
     )

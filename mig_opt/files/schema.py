@@ -43,7 +43,7 @@ def schema(kind: str) -> dict[str, Any]:
     --------
     >>> batch = schema("batch")
     >>> batch["required"], batch["properties"]["gpus"]["minimum"]
-    (['schema', 'gpu', 'tasks'], 1)
+    (['schema', 'tasks'], 1)
     """
     if kind not in KINDS:
         raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), KINDS)}")])

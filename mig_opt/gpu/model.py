@@ -192,15 +192,12 @@ class OperationCosts:
 
         Parameters
         ----------
-        kind : str
-            ``create`` or ``destroy``.
-        profile : Profile
-            The profile of the instance.
+        kind, profile : str, Profile
+            ``create`` or ``destroy``; the profile of the instance.
 
         Returns
         -------
         float
-            Seconds.
         """
         table: Mapping[Any, Any] = self.create if kind == "create" else self.destroy
         found: float | None = table.get(profile.compute_slices)
@@ -333,7 +330,6 @@ class GpuModel:
         Returns
         -------
         Placement
-            The placement.
 
         Raises
         ------
@@ -385,9 +381,12 @@ class GpuModel:
 
         yield from extend((), 0)
 
+    @cache  # noqa: B019  # GPUs of the catalogue stay
     def maximal_partitions(self, profiles: ProfileSet = "base") -> tuple[tuple[Placement, ...], ...]:
         """Return the placed states to which no instance can be added (19 on an A100, 5 on an A30)."""
-        return _maximal_partitions(self, profiles)
+        placements = self.placements(profiles)
+        states = self.placed_states(profiles)
+        return tuple(state for state in states if not any(placement.fits_beside(state) for placement in placements))
 
     def partition_multisets(self, profiles: ProfileSet = "base") -> tuple[tuple[str, ...], ...]:
         """Return the distinct multisets of profile names among the maximal partitions (14 on an A100)."""
@@ -448,13 +447,3 @@ def _children(gpu: GpuModel, profiles: ProfileSet) -> Mapping[Placement, tuple[P
             children[holders[-1]].append(placement)
         children[placement] = []
     return MappingProxyType({placement: tuple(below) for placement, below in children.items()})
-
-
-@cache
-def _maximal_partitions(gpu: GpuModel, profiles: ProfileSet) -> tuple[tuple[Placement, ...], ...]:
-    placements = gpu.placements(profiles)
-    return tuple(
-        state
-        for state in gpu.placed_states(profiles)
-        if not any(placement.fits_beside(state) for placement in placements)
-    )

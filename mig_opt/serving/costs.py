@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from mig_opt.batch.integer_batch import as_decimal, common_divisor
-from mig_opt.gpu.packing import Numbers
+
+if TYPE_CHECKING:
+    from mig_opt.gpu.packing import Numbers  # loads numpy
 
 _LARGEST_FACTOR = 10_000
 """Largest factor of a cost in a program; costs that would need larger whole numbers are no whole numbers there."""
@@ -53,6 +54,8 @@ class Costs:
     @cached_property
     def shares(self) -> Numbers:
         """Each cost as a share of the largest."""
+        import numpy as np  # slow to load, and commands that only tell options need none of it
+
         return np.array([float(cost / self.largest) for cost in self.each])
 
     @cached_property

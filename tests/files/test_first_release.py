@@ -17,13 +17,16 @@ FOLDER = Path(__file__).parent / "release_1_0"
 STORED = sorted(FOLDER.glob("*.json"))
 
 _DEVICES = {"devices", "index", "node", "uuid"}
+_LATENCIES = {"continuous", "itl", "quantile", "ttft"}
 LATER: dict[str, set[str]] = {
     "batch": _DEVICES | {"pools", "count", "cost", "mig"},
+    "certificate": {"priced_work", "prices"},
     "deployment": _DEVICES,
-    "deployment-result": _DEVICES,
-    "services": {"cost", "mig"},
-    "state": {"indices"},
-    "trace": {"declared"},
+    "deployment-result": _DEVICES | {"cost"},
+    "profiles": _LATENCIES,
+    "services": _LATENCIES | {"cost", "mig", "slo_itl", "slo_ttft"},
+    "state": {"indices", "kinds"},
+    "trace": {"declared", "crashes", "outages", "begin", "end"},
 }
 """Keys that kinds of files have since then, all of them optional."""
 LATER_KINDS = {"gpu"}

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from mig_opt import Demand, InputError, Pool, catalogue, get_gpu, load
+from mig_opt import InputError, Pool, catalogue, get_gpu
 from mig_opt.gpu.pools import pool_problems
 
 
@@ -49,10 +49,3 @@ def test_an_alias_of_an_unknown_gpu_is_unknown_without_mig_too():
     assert get_gpu("a100 Without mig").name == "A100-40GB without MIG"
     with pytest.raises(InputError, match="unknown GPU"):
         get_gpu("A31 without MIG")
-
-
-def test_demands_refuse_what_they_do_not_reckon_with():
-    demand = load("parvagpu-s1")
-    with pytest.raises(InputError) as error:
-        Demand(demand.services, demand.tables, (Pool(demand.pools[0].gpu, cost=2.2, mig=False),))
-    assert [problem.path for problem in error.value.problems] == ["pools[0].cost", "pools[0].mig"]

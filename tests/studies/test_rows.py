@@ -123,4 +123,4 @@ def test_committed_results_are_small() -> None:
     """Together below what a clone should have to fetch for them; plain rows of a study that runs do not count."""
     sizes = {path.name: path.stat().st_size for path in (BENCH / "results").rglob("*") if path.is_file()}
     committed = {name: size for name, size in sizes.items() if not name.endswith(".jsonl")}
-    assert sum(committed.values()) < 1_500_000, dict(sorted(committed.items(), key=lambda item: -item[1])[:8])
+    assert sum(committed.values()) < 1_800_000, dict(sorted(committed.items(), key=lambda item: -item[1])[:8])

@@ -90,7 +90,7 @@ def serve(
     --------
     mig-opt serve fleet.json --services services.json
     mig-opt serve fleet.json --services services.json --rates rates.csv
-    mig-opt serve fleet.json --services s.json --compare metrics.txt --seconds 600
+    mig-opt serve fleet.json --services s.json --compare m.txt --seconds 600
     mig-opt serve new.json --services s.json --from fleet.json --start-up 20
     """
     from mig_opt.api.change import plan_change

@@ -38,7 +38,7 @@ def raise_bound_by_loads(search: BlockSearch[M], share: float) -> None:
     Most of the share of the time goes to the last program, in which whole numbers decide on the placements in use.
     """
     problem = search.problem
-    backend = Highs()
+    backend = Highs(presolve=False)
     if problem.choices > _MAX_CHOICES or search.control.deterministic or backend.missing():
         return
     # A schedule takes as long as a mark, or it runs nothing where that alone ends so late. With the latter the program

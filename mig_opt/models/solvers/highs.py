@@ -14,13 +14,14 @@ from mig_opt.models.solvers.cbc import Cbc
 class Highs:
     """The backend HiGHS.
 
-    Its own default tolerance is 1e-6. Less makes bounds tighter; it was seen to err more often then.
+    Its own default tolerance is 1e-6. Less makes bounds tighter; it was seen to err more often then. Its presolve (of
+    1.14) was seen to lose the best schedule of a small batch, so that the bound was wrong.
     """
 
     name = "HiGHS"
 
-    def __init__(self, tolerance: float = 1e-9) -> None:
-        self.tolerance = tolerance
+    def __init__(self, tolerance: float = 1e-9, *, presolve: bool = True) -> None:
+        self.tolerance, self._presolve = tolerance, presolve
 
     def missing(self) -> str | None:
         """Return why HiGHS cannot be used here and how to mend that; None if it can."""
@@ -52,8 +53,7 @@ class Highs:
             dual_feasibility_tolerance=self.tolerance,
             # Smaller factors are dropped from their rows; by default those of 1e-9 are.
             small_matrix_value=1e-12,
-            # That of HiGHS 1.14 was seen to lose the best schedule of a batch, and with it the proof.
-            presolve="off",
+            presolve="on" if self._presolve else "off",
         )
         solver.createAndConfigureSolver(run.program)
         solver.buildSolverModel(run.program)

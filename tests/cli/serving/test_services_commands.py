@@ -9,7 +9,6 @@ from command_line import Command
 from services_file import fleet, services
 
 
-
 @pytest.fixture
 def arguments(tmp_path: Path) -> dict[str, tuple[object, ...]]:
     """Arguments that each command needs."""

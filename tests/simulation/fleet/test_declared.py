@@ -51,13 +51,13 @@ def test_the_order_of_the_planner_follows_what_is_declared() -> None:
         assert [jobs[run.job].name for run in done.log.runs()] == names
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"planner"}))
 @settings(max_examples=12, deadline=None)
 @given(traces(max_jobs=8))
 def test_with_exact_times_nothing_changes(name: str, wanted: Trace) -> None:
-    options = QUICK if name == "planner" else {}
+    """The planner believes declared times only after it has seen some jobs end."""
     told = declare_times(wanted, 0.0)
-    assert columns(simulate(told, name, **options).log) == columns(simulate(wanted, name, **options).log)
+    assert columns(simulate(told, name).log) == columns(simulate(wanted, name).log)
 
 
 @settings(max_examples=60, deadline=None)

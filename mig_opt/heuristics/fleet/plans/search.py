@@ -71,7 +71,7 @@ class PlanSearch:
         self._look_at(problem, coming.others)
 
     def _look_at(self, problem: PlanningProblem, others: float, horizon: float | None = None) -> None:
-        """Search among the plans of a problem from now on; so many others wait that are not part of it."""
+        """Search among the plans of a problem from now on, beside a number of other jobs that wait."""
         self._problem, self._count = problem, len(problem.jobs)
         horizon = self._coming.horizon if horizon is None else horizon
         self._arrays = problem.for_decoder(self._stakes.objective(self._count, self._coming, others, horizon))
