@@ -48,7 +48,7 @@ def services_import(
     Examples
     --------
     mig-opt services import metrics.csv --gpu A100 --size 2 -o profiles.json
-    mig-opt services import *.json --gpu H100 --names '{profile}-*.json' -o p.json
+    mig-opt services import *.json --gpu H100 --names '{profile}-*.json'
     """
     from mig_opt.files.serving.measurements import import_benchmarks
     from mig_opt.files.serving.profiles import PROFILES

@@ -246,8 +246,6 @@ class GpuModel:
     --------
     >>> from mig_opt import get_gpu
     >>> a30 = get_gpu("A30")
-    >>> a30.sizes
-    (1, 2, 4)
     >>> [" + ".join(map(str, partition)) for partition in a30.maximal_partitions()][:2]
     ['4g.24gb@0', '2g.12gb@0 + 2g.12gb@2']
     """
@@ -314,8 +312,8 @@ class GpuModel:
         try:
             return self._by_name[name]
         except KeyError:
-            message = f"{self.name} has no profile {name!r}; {nearest(name, self._by_name)}"
-            raise InputError([Problem("profile", message)]) from None
+            unknown = Problem("profile", f"{self.name} has no profile {name!r}; {nearest(name, self._by_name)}")
+            raise InputError([unknown]) from None
 
     def placement(self, profile: str, start: int) -> Placement:
         """Return a profile at a memory slice.
@@ -340,8 +338,8 @@ class GpuModel:
             return self._by_start[profile, start]
         except KeyError:
             legal = ", ".join(map(str, self.profile(profile).starts))
-            message = f"{profile} cannot start at slice {start}; legal starts: {legal}"
-            raise InputError([Problem("start", message)]) from None
+            illegal = Problem("start", f"{profile} cannot start at slice {start}; legal starts: {legal}")
+            raise InputError([illegal]) from None
 
     def profiles_of(self, profiles: ProfileSet = "base") -> tuple[Profile, ...]:
         """Return the profiles of a :data:`~mig_opt.gpu.model.ProfileSet`, largest compute and memory first."""
@@ -381,12 +379,9 @@ class GpuModel:
 
         yield from extend((), 0)
 
-    @cache  # noqa: B019  # GPUs of the catalogue stay
     def maximal_partitions(self, profiles: ProfileSet = "base") -> tuple[tuple[Placement, ...], ...]:
         """Return the placed states to which no instance can be added (19 on an A100, 5 on an A30)."""
-        placements = self.placements(profiles)
-        states = self.placed_states(profiles)
-        return tuple(state for state in states if not any(placement.fits_beside(state) for placement in placements))
+        return _maximal_partitions(self, profiles)
 
     def partition_multisets(self, profiles: ProfileSet = "base") -> tuple[tuple[str, ...], ...]:
         """Return the distinct multisets of profile names among the maximal partitions (14 on an A100)."""
@@ -447,3 +442,9 @@ def _children(gpu: GpuModel, profiles: ProfileSet) -> Mapping[Placement, tuple[P
             children[holders[-1]].append(placement)
         children[placement] = []
     return MappingProxyType({placement: tuple(below) for placement, below in children.items()})
+
+
+@cache
+def _maximal_partitions(gpu: GpuModel, profiles: ProfileSet) -> tuple[tuple[Placement, ...], ...]:
+    all_of_them, states = gpu.placements(profiles), gpu.placed_states(profiles)
+    return tuple(state for state in states if not any(placement.fits_beside(state) for placement in all_of_them))

@@ -33,6 +33,7 @@ def test_schema_and_reader_agree(kind: Any) -> None:
     beyond = re.compile(
         r"cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from|"
         r"no bundled|unknown method|unknown configuration|another label|no profile table|none is for|is that of|"
+        r"give the kind of GPU, or|"
         r"already; keep|there is no GPU|unknown GPU|several kinds|GPU that was measured|add the profile tables|"
         r"times has no seconds|must rise|overlaps|entries for|is less than memory_growth reaches|"
         r"and the whole GPU has|has room is|lies within the other|, too; each profile|has a slice twice|"

@@ -8,6 +8,15 @@ from __future__ import annotations
 import freeze
 import pytest
 
+from mig_opt.gpu.model import KNOWN
+
+
+@pytest.fixture(autouse=True)
+def no_gpus_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no GPU be known that another test has read: messages list them."""
+    for name in list(KNOWN):
+        monkeypatch.delitem(KNOWN, name)
+
 
 @pytest.mark.parametrize("name", freeze.groups())
 def test_behaviour_is_as_frozen(name: str) -> None:

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from mig_opt._version import __version__
-from mig_opt.api.prove.priced_work import priced_work_value
 from mig_opt.api.prove.prover import (
     DEFAULT_METHOD,
     Question,
@@ -147,6 +146,8 @@ def _recomputed(batch: Batch, schedule: Schedule, certificate: Certificate) -> t
             if isinstance(evidence, SliceLoad):
                 value = slice_load_value(batch, evidence.weights)
             else:
+                from mig_opt.api.prove.priced_work import priced_work_value  # loads numpy
+
                 value = priced_work_value(batch, evidence.prices, schedule.makespan)
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]

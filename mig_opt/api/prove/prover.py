@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import slice_dual_prices
@@ -187,6 +186,8 @@ def certify(
 
     ``seconds`` are for the prices of the tasks, if they are not given.
     """
+    from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value  # loads numpy
+
     slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
     question = Question(Ticks.of(batch), schedule.makespan, float(within))
     lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))

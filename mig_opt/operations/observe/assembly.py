@@ -166,7 +166,8 @@ def _by_kind(seen: Sightings) -> dict[GpuModel, Sightings]:
             seen.wrong("gpu", f"the text does not tell whether {product} is {may_be}; name the only one with --gpu")
         else:
             own = [held for held in seen.instances if held.product == product]
-            _find_profiles(seen, own, kinds_of(product)[0])
+            for model in kinds_of(product)[:1]:  # of an unknown one it is said already
+                _find_profiles(seen, own, model)
     ones: tuple[SeenGpu | SeenInstance, ...] = (*seen.gpus.values(), *seen.instances)
     for one in ones:
         if not one.product:

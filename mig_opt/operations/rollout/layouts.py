@@ -107,7 +107,7 @@ def layouts_of(deployment: Deployment, *, instances: bool = False) -> tuple[tupl
 
 def whole_gpu_problems(gpus: Sequence[str], used: Iterable[int]) -> Iterator[Problem]:
     """Yield a problem for each used GPU on which MIG is off: scripts of ``nvidia-smi`` are about instances."""
-    for gpu in sorted(set(used)):
+    for gpu in sorted(set(used) & set(range(len(gpus)))):
         if not get_gpu(gpus[gpu]).mig:
             message = f"has MIG off ({gpus[gpu]}), and a script of nvidia-smi commands is about MIG instances"
             yield Problem(f"gpus[{gpu}]", f"{message}; export mig-parted or kubernetes, which know whole GPUs")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from command_line import called, refuses
 from documents import complaints
-from triton_servers import free_ports, triton_program
+from triton_servers import WANTED, free_ports, triton_program
 
 from mig_opt import Deployment, Point, ProfileTable, Segment, Service, get_gpu, write
 from mig_opt.files.serving.profiles import PROFILES
@@ -52,7 +52,8 @@ Start = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return triton_program(tmp_path_factory.mktemp("triton"))
+    found = triton_program(tmp_path_factory.mktemp("triton"))
+    return found or pytest.skip(f"needs {WANTED}, a folder with the wheel nvidia-pytriton")
 
 
 @pytest.fixture
