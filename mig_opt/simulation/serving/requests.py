@@ -108,7 +108,7 @@ def simulate_requests(
     is full, or its oldest request cannot wait any longer. A full batch occupies a process for as long as the throughput
     of the segment says (batch size x processes / throughput), and is answered after this time or the latency of the
     segment, whichever is longer: latencies of profiles are rounded. Models whose profiles say so are batched
-    continuously (:mod:`mig_opt.simulation.serving.continuous`), and a request is late if it breaks any of its SLOs.
+    continuously, and a request is late if it breaks any of its SLOs.
 
     Parameters
     ----------
