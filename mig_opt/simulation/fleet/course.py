@@ -30,7 +30,10 @@ class Decision(NamedTuple):
     arguments: tuple[Any, ...] = ()
 
     def tell(self, policy: Policy, cluster: Cluster) -> None:
-        """Let a policy decide; one that has never heard of GPUs that leave does what :class:`~mig_opt.simulation.Policy` does."""
+        """Let a policy decide.
+
+        One that has never heard of GPUs that leave does what :class:`~mig_opt.simulation.Policy` does.
+        """
         method = getattr(policy, self.event, None) or partial(getattr(Policy, self.event), policy)
         method(cluster, *self.arguments)
 
