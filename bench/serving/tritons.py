@@ -63,7 +63,8 @@ def triton_program(folder: Path) -> str | None:
     backend = folder / "backends" / "python"
     backend.mkdir(parents=True)
     stub = server / "python_backend_stubs" / f"3.{sys.version_info.minor}" / "triton_python_backend_stub"
-    for path in (*(server / "backends" / "python").iterdir(), stub):
+    # An installation with pip compiles what is Python there, into a folder beside.
+    for path in (*filter(Path.is_file, (server / "backends" / "python").iterdir()), stub):
         shutil.copy(path, backend)
     (backend / stub.name).chmod(0o755)
     packages = Path(np.__file__).parent.parent
