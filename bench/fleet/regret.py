@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from bench.figures import COLOURS, MARKERS, save_figure
-from bench.fleet.rivals import PROFILES, SIMPLE
+from bench.fleet.rivals import SIMPLE, saturated
 from bench.report import Kept, Page, parser_of, start, timed
-from mig_opt import Job, Trace, declare_times, generate_trace, get_gpu, simulate
+from mig_opt import Trace, declare_times, generate_trace, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
 
@@ -46,36 +45,12 @@ _ERRORS_FROM = 1000
 NO_STARVATION, SMALLEST = "pcie-aware, nobody starves", "pcie-aware, smallest sizes only"
 
 
-def saturated(
-    seed: int, *, free: bool = True, scaling: float = 1.0, sigma: float = 0.8, mean_s: float = 700.0, jobs: int = 500
-) -> Trace:
-    """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, on 8 H100s for hours."""
-    draw, gpu = random.Random(f"regret {seed}"), get_gpu("H100-80GB")
-    now, made = 0.0, []
-    for number in range(jobs):
-        name = "1g.10gb"
-        if number >= 56:
-            now += draw.expovariate(1 / 15)
-            name = draw.choices(list(PROFILES), [weight for _, weight in PROFILES.values()])[0]
-        seconds, own = draw.lognormvariate(0.0, sigma) * mean_s, gpu.profile(name)
-        times = {
-            gpu.profile(other).compute_slices: seconds * (PROFILES[name][0] / percent) ** scaling
-            for other, (percent, _) in PROFILES.items()
-            if gpu.profile(other).memory_gb >= own.memory_gb
-        }
-        if free:
-            made.append(Job(f"j{number}", now, times, memory_gb=own.memory_gb))
-        else:
-            made.append(Job(f"j{number}", now, {own.compute_slices: times[own.compute_slices]}, name))
-    return Trace(tuple(made), gpu, 8)
-
-
 def planned(cut: bool) -> Iterator[tuple[str, Callable[[], Trace]]]:
     """Yield the name of each trace, its kind before the comma, and a function that makes it."""
     for seed, (kind, settings) in zip(
         SEEDS[: 2 if cut else None], itertools.cycle(zip(_shapes(), SHAPES.values(), strict=True))
     ):
-        make = functools.partial(saturated, seed, **settings, jobs=60 if cut else 500)
+        make = functools.partial(saturated, f"regret {seed}", **{"mean_s": 700.0, **settings}, jobs=60 if cut else 500)
         yield f"{kind}, {seed}", make
     for family in trace_families():
         few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}

@@ -33,8 +33,16 @@ PROFILES = {"1g.10gb": (14, 35), "2g.20gb": (28, 25), "3g.40gb": (42, 25), "7g.8
 """Percent of a GPU, and weight, of each profile of a saturated trace."""
 
 
-def saturated(seed: int, free: bool, *, jobs: int = 500) -> Trace:
-    """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, ten minutes each or so."""
+def saturated(
+    seed: int | str,
+    *,
+    free: bool = True,
+    scaling: float = 1.0,
+    sigma: float = 0.8,
+    mean_s: float = 600.0,
+    jobs: int = 500,
+) -> Trace:
+    """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, on 8 H100s for hours."""
     draw, gpu = random.Random(seed), get_gpu("H100-80GB")
     now, made = 0.0, []
     for number in range(jobs):
@@ -42,14 +50,16 @@ def saturated(seed: int, free: bool, *, jobs: int = 500) -> Trace:
         if number >= 56:
             now += draw.expovariate(1 / 15)
             name = draw.choices(list(PROFILES), [weight for _, weight in PROFILES.values()])[0]
-        work = draw.lognormvariate(0, 0.8) * 600 * PROFILES[name][0]
-        fitting = [own for own in PROFILES if gpu.profile(own).memory_gb >= gpu.profile(name).memory_gb]
-        times = {gpu.profile(own).compute_slices: work / PROFILES[own][0] for own in fitting}
+        seconds, own = draw.lognormvariate(0.0, sigma) * mean_s, gpu.profile(name)
+        times = {
+            gpu.profile(other).compute_slices: seconds * (PROFILES[name][0] / percent) ** scaling
+            for other, (percent, _) in PROFILES.items()
+            if gpu.profile(other).memory_gb >= own.memory_gb
+        }
         if free:
-            made.append(Job(f"j{number}", now, times, memory_gb=gpu.profile(name).memory_gb))
+            made.append(Job(f"j{number}", now, times, memory_gb=own.memory_gb))
         else:
-            size = gpu.profile(name).compute_slices
-            made.append(Job(f"j{number}", now, {size: times[size]}, name))
+            made.append(Job(f"j{number}", now, {own.compute_slices: times[own.compute_slices]}, name))
     return Trace(tuple(made), gpu, 8)
 
 
@@ -76,7 +86,7 @@ def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Ca
         make = functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few)
         yield f"{family.name}, {seed}", make
     for seed, sizes in itertools.product(SEEDS[: 1 if cut else None], both):
-        own = functools.partial(saturated, seed, sizes == "any", jobs=60 if cut else 500)
+        own = functools.partial(saturated, seed, free=sizes == "any", jobs=60 if cut else 500)
         yield f"saturated {seed}, {sizes}", own
 
 

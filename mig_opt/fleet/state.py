@@ -184,30 +184,6 @@ class FleetState:
         """Return the kind of a GPU."""
         return self.gpu or self.kinds[gpu]
 
-    def placement(self, gpu: int, profile: str, start: int) -> Placement:
-        """Return a placement on a GPU.
-
-        Parameters
-        ----------
-        gpu : int
-            Index of the GPU.
-        profile : str
-            Name of the profile.
-        start : int
-            Start slice, from 0.
-
-        Returns
-        -------
-        Placement
-            The placement.
-
-        Raises
-        ------
-        InputError
-            If the GPU has no such placement.
-        """
-        return self.kind(gpu).placement(profile, start)
-
     @property
     def names(self) -> tuple[str, ...]:
         """The name of the kind of each GPU."""
@@ -280,10 +256,10 @@ class FleetState:
         """
         needed: dict[int, list[Placement]] = {}
         for gpu, profile, start in (*((m.to_gpu, m.profile, m.to_start) for m in migrations), *room):
-            needed.setdefault(gpu, []).append(self.placement(gpu, profile, start))
+            needed.setdefault(gpu, []).append(self.kind(gpu).placement(profile, start))
 
         def stays(held: HeldInstance) -> bool:
-            there = self.placement(held.gpu, held.profile, held.start)
+            there = self.kind(held.gpu).placement(held.profile, held.start)
             return not held.idle or not any(there == one or there.excludes(one) for one in needed.get(held.gpu, ()))
 
         return dataclasses.replace(self, instances=tuple(filter(stays, self.instances)))

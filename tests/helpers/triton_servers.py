@@ -42,7 +42,8 @@ class Servers:
 
     @property
     def environment(self) -> dict[str, str]:
-        more = {"TRITON": self.program, "HAPROXY_ADDRESS": "127.0.0.1", "START_SECONDS": "120"}
+        # A narrow terminal cuts what programs such as ps print.
+        more = {"TRITON": self.program, "HAPROXY_ADDRESS": "127.0.0.1", "START_SECONDS": "120", "COLUMNS": "80"}
         return self.machine.environment | more
 
     def run(self, *words: object, **more: str) -> subprocess.CompletedProcess[str]:

@@ -30,8 +30,8 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
     made: dict[tuple[int, str, int], int] = {}  # the round in which an instance was created
     left: defaultdict[int, list[tuple[Placement, int]]] = defaultdict(list)  # the places that a GPU lost, with rounds
     for step in migrations:
-        place = state.placement(step.to_gpu, step.profile, step.to_start)
-        source = state.placement(step.gpu, step.profile, step.start)
+        place = state.kind(step.to_gpu).placement(step.profile, step.to_start)
+        source = state.kind(step.gpu).placement(step.profile, step.start)
         waits = [number for other, number in left[step.to_gpu] if place.excludes(other)]
         number = 1 + max(waits, default=0)
         number = max(number, 1 + made.get((step.gpu, step.profile, step.start), 0))

@@ -22,19 +22,17 @@ from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
 from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc
-from mig_opt.models.solvers.highs import Highs
-
-_HIGHS = Highs(presolve=False)
+from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 
 
 def milp(batch: Batch, control: Control[Schedule]) -> None:
     """Search with HiGHS, or with CBC where HiGHS cannot be loaded, until the proof or the end of the time."""
-    _search(batch, control, Cbc() if _HIGHS.missing() else _HIGHS)
+    _search(batch, control, highs_or_cbc(presolve=False))
 
 
 def milp_highs(batch: Batch, control: Control[Schedule]) -> None:
     """Do the same with HiGHS; an InputError says if it is not there."""
-    _search(batch, control, _HIGHS)
+    _search(batch, control, Highs(presolve=False))
 
 
 def milp_cbc(batch: Batch, control: Control[Schedule]) -> None:

@@ -80,9 +80,9 @@ class Highs:
         return _outcome(model, names)
 
 
-def highs_or_cbc() -> Backend:
+def highs_or_cbc(*, presolve: bool = True) -> Backend:
     """Return HiGHS, or CBC where HiGHS cannot be loaded."""
-    highs = Highs()
+    highs = Highs(presolve=presolve)
     return Cbc() if highs.missing() else highs
 
 

@@ -100,7 +100,7 @@ def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
     """Return the placements on each GPU, in the order in which they are created."""
     found: dict[int, list[Placement]] = {gpu: [] for gpu in range(state.gpus)}
     for held in instances:
-        found[held.gpu].append(state.placement(held.gpu, held.profile, held.start))
+        found[held.gpu].append(state.kind(held.gpu).placement(held.profile, held.start))
     return {
         gpu: tuple(sorted(layout, key=lambda one: (*creation_order(one.profile), one.start)))
         for gpu, layout in found.items()

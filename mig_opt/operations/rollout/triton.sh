@@ -17,7 +17,7 @@ fail() {
 process() {
   local number
   number=$(cat "$RUN/$NAME.pid" 2>/dev/null) || return
-  if [[ $(ps -o args= -p "$number" 2>/dev/null) == *"$MIG_OPT_SERVERS/models/$NAME"* ]]; then printf '%s' "$number"; else return 1; fi
+  if [[ $(ps -ww -o args= -p "$number" 2>/dev/null) == *"$MIG_OPT_SERVERS/models/$NAME"* ]]; then printf '%s' "$number"; else return 1; fi
 }
 
 # ready: succeeds if the server answers that it is ready

@@ -206,7 +206,7 @@ class _Held:
         self._state = state
         self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
         for held in state.instances:
-            self._there[held.gpu][state.placement(held.gpu, held.profile, held.start)] = state.stays(held)
+            self._there[held.gpu][state.kind(held.gpu).placement(held.profile, held.start)] = state.stays(held)
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
         """Apply a migration if that is possible; yield what prevents it."""
@@ -268,6 +268,6 @@ class _Held:
 
     def _place(self, gpu: int, profile: str, start: int) -> Placement | None:
         try:
-            return self._state.placement(gpu, profile, start) if 0 <= gpu < len(self._there) else None
+            return self._state.kind(gpu).placement(profile, start) if 0 <= gpu < len(self._there) else None
         except InputError:
             return None

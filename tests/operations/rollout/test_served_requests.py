@@ -45,7 +45,6 @@ def slowed(demand: Demand, rate: float) -> Demand:
     return demand.replace(services=tuple(services), tables=tuple(tables))
 
 
-@pytest.mark.deep
 def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

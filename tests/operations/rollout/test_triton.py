@@ -187,7 +187,6 @@ def ready(port: int) -> bool:
         return False
 
 
-@pytest.mark.deep
 def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(program: str, tmp_path: Path) -> None:
     with servers(tmp_path, program, "A30") as made:
         new = Deployment(("A30",), (SMALL, dataclasses.replace(LARGE, profile="1g.6gb", batch=4, throughput=100.0)))
