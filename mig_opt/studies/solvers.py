@@ -43,7 +43,7 @@ def judged_text(library: Library, info: InstanceInfo, text: str, source: str) ->
     try:
         plan = goal.read(problem, text, source)
     except InputError as error:
-        return GARBAGE, None, str(error)
+        return GARBAGE, None, "; ".join(map(str, error.problems))
     try:
         judged = goal.judge(problem, plan, info.question)
     except MigOptError as error:

@@ -140,6 +140,10 @@ def _script(server: InferenceServer, repository: str) -> str:
 
 def model_configs(servers: Sequence[InferenceServer], models: Path | None) -> dict[str, str]:
     """Return the text of ``config.pbtxt`` for each server by its name; all that is wrong is refused at once."""
+    try:
+        import tritonclient.grpc.model_config_pb2  # noqa: F401  # whether it is there is the question
+    except ImportError:
+        raise InputError([Problem("", _MISSING)]) from None
     own: dict[str, Any] = {}
     problems: list[Problem] = []
     for model in dict.fromkeys(server.model for server in servers):
@@ -161,11 +165,9 @@ def model_configs(servers: Sequence[InferenceServer], models: Path | None) -> di
 
 def _own_config(model: str, models: Path | None) -> Any:
     """Return the configuration of a model in the repository of the user, empty if it has none."""
-    try:
-        from google.protobuf import text_format
-        from tritonclient.grpc.model_config_pb2 import ModelConfig
-    except ImportError:
-        raise InputError([Problem("", _MISSING)]) from None
+    from google.protobuf import text_format
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
     if models is None:
         return ModelConfig()
     folder = models / model

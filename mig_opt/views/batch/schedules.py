@@ -18,6 +18,7 @@ _EARLIER, _EARLIER_SIGN = "#d4d4d4", "busy with earlier work"
 _OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
 """The word for each kind of operation, and its colour."""
 _GAP = 0.6  # between two GPUs, in slices
+_NO_SLICES = "no such slices"
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
 _Part = Run | Operation | LiveInstance | Lifetime
 
@@ -196,7 +197,14 @@ def _scene(
         words = {"colour": IDLE, "head": f"{held.profile} without a task", "label": held.profile}
         instances.append(box(held, begin, end, f"instance:{index}", **words))
     idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
+    # Rows are as high as the GPU with the most slices.
+    unused = [
+        rows.box(gpu, range(kind.memory_slices, most), (first, last), gid=f"unused:{gpu}", colour=IDLE, head=_NO_SLICES)
+        for gpu in range(len(names))
+        if (kind := batch.kind(gpu % batch.gpus)).memory_slices < most
+    ]
     marks: list[Mark] = [
+        *([Boxes("unused", unused, _NO_SLICES)] if unused else []),
         Boxes("idle", idle, "instance without a task", beneath=True),
         Boxes("earlier", earlier, _EARLIER_SIGN),
         Boxes("run", runs),
