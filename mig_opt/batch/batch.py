@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from mig_opt.batch.kinds import joined_costs, kind_name, kinds_of, own_table, profile_set_of
+from mig_opt.batch.kinds import (
+    joined_costs,
+    kinds_of,
+    named_tables,
+    profile_set_of,
+    settled_costs,
+    times_on,
+    usual_costs,
+)
 from mig_opt.batch.problems import (
     NO_COUNT,
     NO_GPU,
@@ -21,7 +29,7 @@ from mig_opt.batch.problems import (
     total_problems,
 )
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import Gpu, KnownName, with_mig
+from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import (
     WITHOUT_MIG,
@@ -80,23 +88,8 @@ class Task:
 
     def __post_init__(self) -> None:
         check_values(self)
-        if next(iter(self.times)).__class__ is str:
-            self._settle()
-
-    def _settle(self) -> None:
-        """Give the kinds the names that the catalogue has."""
-        own: dict[Any, Any] = {}
-        problems = []
-        for kind, times in self.times.items():
-            name = kind_name(str(kind))
-            if not KnownName().fine(kind):
-                problems.append(Problem(f"times.{kind}", KnownName().wrong(kind)))
-            elif name in own:
-                problems.append(Problem(f"times.{kind}", f"{name} has its times already; keep one of the two"))
-            own[name] = times
-        if problems:
-            raise InputError(problems)
-        object.__setattr__(self, "times", own)
+        if self.by_kind:
+            object.__setattr__(self, "times", named_tables("times", self.times))
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.times), self.memory_gb))
@@ -111,10 +104,7 @@ class Task:
 
         With MIG off they are those of the whole GPU with MIG on, unless there are own ones.
         """
-        times: Mapping[Any, Any] = self.times
-        if self.by_kind:
-            times = times.get(gpu.name) or times.get(with_mig(gpu).name) or {}
-        return {size: times[size] for size in gpu.sizes if size in times} if not gpu.mig else times
+        return times_on(self.times, gpu)
 
     def time_on(self, profile: Profile) -> float | None:
         """Return the seconds on an instance of ``profile``, or None if the task cannot run there."""
@@ -235,10 +225,7 @@ class Batch(Shown):
         if missing or not (self.gpu or self.pools):
             raise InputError(missing or [Problem("gpu", NO_GPU)])
         self._settle()
-        kinds = tuple(self.kinds)
-        if not self.operations.create and not self.operations.destroy:
-            object.__setattr__(self, "operations", joined_costs({kind: kind.operation_costs for kind in kinds}))
-        object.__setattr__(self, "profile_set", profile_set_of(kinds, self.tasks, self.initial))
+        object.__setattr__(self, "profile_set", profile_set_of(tuple(self.kinds), self.tasks, self.initial))
 
     def _settle(self) -> None:
         """Say what there is in one way: of one kind by size alone, of several by kind; without MIG GPUs are whole."""
@@ -253,16 +240,7 @@ class Batch(Shown):
         if only and (not only.mig or any(task.by_kind for task in self.tasks)):
             tasks = (task.with_times(task.times_on(only)) for task in self.tasks)
             object.__setattr__(self, "tasks", tuple(tasks))
-        costs: tuple[Mapping[Any, Any], Mapping[Any, Any]] = self.operations.create, self.operations.destroy
-        if isinstance(next(iter(costs[0]), 0), str):
-            tables = {kind: [own_table(table, kind) for table in costs] for kind in self.kinds}
-            own = {
-                kind: OperationCosts(both[0], both[1], self.operations.source, self.operations.assumed)
-                if all(both)
-                else kind.operation_costs
-                for kind, both in tables.items()
-            }
-            object.__setattr__(self, "operations", joined_costs(own))
+        object.__setattr__(self, "operations", settled_costs(self.operations, tuple(self.kinds)))
         whole = [gpu for kind, gpus in self.kinds.items() if not kind.mig for gpu in gpus]
         if whole:
             there = {live.gpu for live in self.initial}
@@ -406,10 +384,7 @@ class Batch(Shown):
     @property
     def usual_operations(self) -> bool:
         """True if the costs of operations are the GPUs' own tables."""
-        if self.gpu:
-            return self.operations == self.gpu.operation_costs
-        usual = joined_costs({kind: kind.operation_costs for kind in self.kinds})
-        return (self.operations.create, self.operations.destroy) == (usual.create, usual.destroy)
+        return usual_costs(self.operations, tuple(self.kinds))
 
     def cost_free(self) -> Batch:
         """Return the batch with creations and destructions that take no time.

@@ -1,11 +1,12 @@
-"""Kinds of GPUs of a batch: their names, their numbers, and what is given by kind."""
+"""Kinds of GPUs of a batch or a trace: their names, their numbers, and what is given by kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mig_opt.gpu.catalogue import known_gpu
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.catalogue import KnownName, known_gpu, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, ProfileSet
 from mig_opt.gpu.pools import Pool
 
@@ -29,6 +30,32 @@ def kinds_of(gpu: GpuModel | None, gpus: int, pools: Sequence[Pool | None]) -> M
     return found
 
 
+def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return what is given by kind of GPU with the names that the catalogue has; refuse unknown and repeated ones."""
+    own: dict[Any, Any] = {}
+    problems = []
+    for kind, table in tables.items():
+        name = kind_name(str(kind))
+        if not KnownName().fine(kind):
+            problems.append(Problem(f"{path}.{kind}", KnownName().wrong(kind)))
+        elif name in own:
+            problems.append(Problem(f"{path}.{kind}", f"{name} has its {path} already; keep one of the two"))
+        own[name] = table
+    if problems:
+        raise InputError(problems)
+    return own
+
+
+def times_on(times: Mapping[Any, Any], gpu: GpuModel) -> Mapping[int, float]:
+    """Return the seconds by size on a kind of GPU out of times by size or by kind; empty if there are none.
+
+    With MIG off they are those of the whole GPU with MIG on, unless there are own ones.
+    """
+    if next(iter(times)).__class__ is str:
+        times = times.get(gpu.name) or times.get(with_mig(gpu).name) or {}
+    return {size: times[size] for size in gpu.sizes if size in times} if not gpu.mig else times
+
+
 def own_table(table: Mapping[Any, Any], gpu: GpuModel) -> Any:
     """Return the part of a table by kind that is of a kind of GPU; None if there is none."""
     return next((part for name, part in table.items() if kind_name(name) == gpu.name), None)
@@ -41,6 +68,27 @@ def joined_costs(costs: Mapping[GpuModel, OperationCosts]) -> OperationCosts:
     create, destroy = ({kind.name: getattr(own, key) for kind, own in costs.items()} for key in ("create", "destroy"))
     sources = "; ".join(dict.fromkeys(filter(None, (own.source for kind, own in costs.items() if kind.mig))))
     return OperationCosts(create, destroy, sources, assumed=any(own.assumed for own in costs.values()))
+
+
+def settled_costs(costs: OperationCosts, kinds: Sequence[GpuModel]) -> OperationCosts:
+    """Return costs of operations by kind, of one kind by size alone; the usual ones in place of none."""
+    if not costs.create and not costs.destroy:
+        return joined_costs({kind: kind.operation_costs for kind in kinds})
+    both: tuple[Mapping[Any, Any], Mapping[Any, Any]] = costs.create, costs.destroy
+    if not isinstance(next(iter(both[0]), 0), str):
+        return costs
+    own = {}
+    for kind in kinds:
+        create, destroy = (own_table(table, kind) for table in both)
+        given = OperationCosts(create, destroy, costs.source, costs.assumed) if create and destroy else None
+        own[kind] = given or kind.operation_costs
+    return joined_costs(own)
+
+
+def usual_costs(costs: OperationCosts, kinds: Sequence[GpuModel]) -> bool:
+    """Return True if the costs of operations are the GPUs' own tables."""
+    usual = joined_costs({kind: kind.operation_costs for kind in kinds})
+    return costs == usual if len(kinds) == 1 else (costs.create, costs.destroy) == (usual.create, usual.destroy)
 
 
 def profile_set_of(kinds: Sequence[GpuModel], tasks: Sequence[Any], initial: Sequence[Any]) -> ProfileSet:

@@ -30,14 +30,14 @@ LONGEST_TOTAL = 1e300
 
 
 def gpus_problems(gpu: GpuModel | None, gpus: int | None, pools: Sequence[Pool | None]) -> Iterator[Problem]:
-    """Yield what is wrong with the GPUs of a batch: one kind and a number, or pools, but not both."""
+    """Yield what is wrong with the GPUs of a batch or a trace: one kind and a number, or pools, but not both."""
     if gpu and pools:
         yield Problem("pools", 'name the GPUs, and so does "gpu"; keep one of them')
     total = sum((pool and pool.count) or 0 for pool in pools)
     if pools and all(pool and pool.count for pool in pools) and gpus not in (None, 1, total):
         yield Problem("gpus", f"is {gpus}, but the pools have {total}; leave it out")
     if total > MOST_GPUS:
-        yield Problem("pools", f"have {total} GPUs; a batch may have {MOST_GPUS}")
+        yield Problem("pools", f"have {total} GPUs; there may be {MOST_GPUS}")
     yield from pool_problems(pools)
 
 
@@ -57,7 +57,7 @@ def costs_problems(kinds: Sequence[GpuModel], costs: OperationCosts | None) -> I
             message = f'do not say for which kind of GPU; give them by kind: {{"{kinds[0].name}": {{...}}, ...}}'
             yield Problem(f"operations.{key}", message)
         else:
-            yield from _other_kinds(f"operations.{key}", table, kinds)
+            yield from other_kinds(f"operations.{key}", table, kinds)
     for gpu in kinds if all(isinstance(name, str) for table in tables.values() for name in table) else ():
         own = {key: own_table(table, gpu) for key, table in tables.items()}
         for key, found in own.items():
@@ -67,15 +67,15 @@ def costs_problems(kinds: Sequence[GpuModel], costs: OperationCosts | None) -> I
             yield from (problem.below("operations") for problem in operation_problems(gpu, SimpleNamespace(**own), ""))
 
 
-def _other_kinds(path: str, table: Mapping[Any, Any], kinds: Sequence[GpuModel]) -> Iterator[Problem]:
-    """Yield a problem for each name of a kind of GPU that the batch does not have."""
+def other_kinds(path: str, table: Mapping[Any, Any], kinds: Sequence[GpuModel]) -> Iterator[Problem]:
+    """Yield a problem for each name of a kind of GPU that is not there."""
     known = dict.fromkeys(name for gpu in kinds for name in (with_mig(gpu).name, gpu.name))
     for name in table:
         if table[name] is None:  # it has been reported
             continue
         if KnownName().fine(name) and kind_name(name) not in known:
             yield Problem(
-                f"{path}.{name}", f"the batch has no such GPU, only {', '.join(known)}; add a pool, or leave it out"
+                f"{path}.{name}", f"there is no such GPU, only {', '.join(known)}; add a pool, or leave it out"
             )
         elif not KnownName().fine(name):
             yield Problem(f"{path}.{name}", KnownName().wrong(name))
@@ -136,23 +136,28 @@ def repeated_names(key: str, entries: Sequence[Named | None]) -> Iterator[Proble
 def task_problems(kinds: Sequence[GpuModel], task: Any, path: str) -> Iterator[Problem]:
     """Yield what is wrong with the times and the memory of a task on some kinds of GPUs."""
     times: Mapping[Any, Any] = task.times or {}
-    if next(iter(times), 0).__class__ is str:
-        yield from _kinds_problems(kinds, times, f"{path}.times")
-    elif len(kinds) > 1 and times:
-        example = f'{{"{kinds[0].name}": {{...}}, "{kinds[1].name}": {{...}}}}'
-        yield Problem(f"{path}.times", f"do not say on which kind of GPU; give them by kind: {example}")
-    elif not times.keys() <= set(kinds[0].sizes):
-        for size in times:
-            yield from wrong_size(f"{path}.times.{size}", with_mig(kinds[0]), size)
-    if len(kinds) == 1 and not kinds[0].mig:
-        whole = kinds[0].compute_slices
-        if not any(whole in (own or ()) for own in (times, *times.values()) if isinstance(own, Mapping)):
-            yield Problem(f"{path}.times", f"have none for size {whole}: with MIG off there is only the whole GPU")
+    yield from times_problems(kinds, times, f"{path}.times")
     yield from _memory_problems(kinds, task, path)
 
 
+def times_problems(kinds: Sequence[GpuModel], times: Mapping[Any, Any], path: str) -> Iterator[Problem]:
+    """Yield what is wrong with times on some kinds of GPUs."""
+    if next(iter(times), 0).__class__ is str:
+        yield from _kinds_problems(kinds, times, path)
+    elif len(kinds) > 1 and times:
+        example = f'{{"{kinds[0].name}": {{...}}, "{kinds[1].name}": {{...}}}}'
+        yield Problem(path, f"do not say on which kind of GPU; give them by kind: {example}")
+    elif not times.keys() <= set(kinds[0].sizes):
+        for size in times:
+            yield from wrong_size(f"{path}.{size}", with_mig(kinds[0]), size)
+    if len(kinds) == 1 and not kinds[0].mig:
+        whole = kinds[0].compute_slices
+        if not any(whole in (own or ()) for own in (times, *times.values()) if isinstance(own, Mapping)):
+            yield Problem(path, f"have none for size {whole}: with MIG off there is only the whole GPU")
+
+
 def _kinds_problems(kinds: Sequence[GpuModel], times: Mapping[Any, Any], path: str) -> Iterator[Problem]:
-    yield from _other_kinds(path, times, kinds)
+    yield from other_kinds(path, times, kinds)
     for name, own in times.items():
         for gpu in (gpu for gpu in kinds if kind_name(name) in (gpu.name, with_mig(gpu).name)):
             for size in own or ():

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -106,20 +106,20 @@ def load_batch(name: str, given: BatchOptions | CostOptions, document: bytes | N
     if given.gpus is not None:
         batch = batch.replace(gpus=given.gpus)
     if given.costs is not None:
-        batch = batch.replace(operations=_batch_costs(given.costs, batch))
+        batch = batch.replace(operations=costs_by_kind(given.costs, tuple(batch.kinds)))
     return batch.cost_free() if cost_free else batch
 
 
-def _batch_costs(argument: str, batch: Batch) -> OperationCosts:
+def costs_by_kind(argument: str, kinds: Sequence[GpuModel]) -> OperationCosts:
     """Return the operation costs that ``--costs`` stands for; a file has those of one kind of GPU."""
     from mig_opt.batch.kinds import joined_costs
 
-    if batch.gpu:
-        return load_costs(argument, batch.gpu)
+    if len(kinds) == 1:
+        return load_costs(argument, kinds[0])
     table = named_costs(argument)
     if table is None:
-        refuse("--costs", "a file has the costs of one kind of GPU; give them by kind in the batch", argument)
-    return joined_costs({kind: table.on(kind) for kind in batch.kinds})
+        refuse("--costs", "a file has the costs of one kind of GPU; give them by kind beside the pools", argument)
+    return joined_costs({kind: table.on(kind) for kind in kinds})
 
 
 def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:

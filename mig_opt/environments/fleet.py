@@ -83,7 +83,7 @@ class FleetView(QueueScheduler):
         one. A row of ``places`` has 1 if no job is in the way there, 1 if the instance exists without a job, the
         seconds until its job is expected to end, and its shares of the compute and of the memory slices.
         """
-        cluster, sizes = self.cluster, self.cluster.trace.gpu.sizes
+        cluster, sizes = self.cluster, self.cluster.trace.one_kind.sizes
         jobs = np.zeros((self.window, len(sizes) + 4), dtype=np.float32)
         for row, number in zip(jobs, self._jobs, strict=False):
             job = cluster.trace.jobs[number]

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
+from mig_opt.batch.problems import NO_COUNT, NO_GPU
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
@@ -293,13 +294,6 @@ def check_stated(
     findings.check()
 
 
-def fleet_document(content: Any, document: Raw) -> Raw:
-    """Return the document of something on GPUs of one kind; usual costs of operations are left out."""
-    if "operations" in document and content.operations == content.gpu.operation_costs:
-        del document["operations"]
-    return document
-
-
 def pools_document(content: Any, document: Raw) -> Raw:
     """Return the document of something on GPUs of any kinds; usual costs and whole GPUs without MIG are left out."""
     if content.usual_operations:
@@ -324,6 +318,28 @@ class _Given(Rule):
     def wrong(self, value: OperationCosts) -> str:  # noqa: ARG002  # there is nothing in it
         """Return what is wrong."""
         return "have no seconds; give those of each size, or leave the costs out"
+
+
+GPUS_OR_POOLS = {
+    "oneOf": [
+        {"required": ["gpu"], "properties": {"gpu": {"type": ["string", "object"]}}},
+        {"required": ["pools"], "properties": {"pools": {"type": "array", "minItems": 1}, "gpu": {"type": "null"}}},
+    ]
+}
+"""Keywords of JSON Schema: one kind of GPU, or pools."""
+
+
+def with_gpus(raw: Raw, path: str, findings: Findings, **given: str | int | None) -> Raw:
+    """Return a document with the GPU and their number that are given, and note what it does not say of its GPUs."""
+    raw = {**raw, **{key: value for key, value in given.items() if key in ("gpu", "gpus") and value is not None}}
+    below = f"{path}." if path else ""
+    if raw.get("gpu") is None and not raw.get("pools"):
+        findings.add(f"{below}gpu", NO_GPU)
+    pools = raw.get("pools")
+    for index, pool in enumerate(pools if isinstance(pools, list) else ()):
+        if isinstance(pool, dict) and pool.get("count") is None:
+            findings.add(f"{below}pools[{index}].count", NO_COUNT)
+    return raw
 
 
 POOL = {"gpu": "A100-80GB", "count": 4}

@@ -174,6 +174,42 @@ def entries_of_rows(rows: Iterable[Mapping[str, str]], columns: Mapping[str, str
     ]
 
 
+def merged_by_kind(
+    key: str, entries: list[Raw], rows: list[tuple[int, dict[str, str]]], findings: Findings, *, only: GpuModel | None
+) -> tuple[Raw, list[int]]:
+    """Return a document with one entry for all rows of its name, each of which has what holds on one kind of GPU.
+
+    There is one GPU of each kind, or as many as are given of the only one that counts. Beside it the lines of the
+    entries are returned, those of their first rows.
+    """
+    merged: dict[str, Raw] = {}
+    lines: list[int] = []
+    kinds: dict[str, None] = {}
+    for entry, (line, cells) in zip(entries, rows, strict=True):
+        model = read_value(Gpu, cells["gpu"], f"line {line}, gpu", findings)
+        if model is None or only not in (None, model):
+            continue
+        kinds[model.name] = None
+        if entry["name"] not in merged:
+            merged[entry["name"]] = {name: value for name, value in entry.items() if name not in _BY_KIND}
+            lines.append(line)
+        known, what = merged[entry["name"]], f"{key[:-1]} {entry['name']!r}"
+        if model.name in known.setdefault("times", {}):
+            findings.add(f"line {line}", f"{what} has its times on {model.name} already; keep one row")
+        for name in {**entry, **known}.keys() - _BY_KIND:
+            if entry.get(name) != known.get(name):
+                findings.add(f"line {line}, {name}", f"differs from that of the {key[:-1]}'s first row; give the same")
+        for name in _BY_KIND & entry.keys():
+            known.setdefault(name, {})[model.name] = entry[name]
+    findings.check()
+    raw: Raw = {key: list(merged.values())}
+    return raw if only else {**raw, "pools": [{"gpu": name, "count": 1} for name in kinds], "gpu": None}, lines
+
+
+_BY_KIND = {"times", "profile", "declared"}
+"""Keys of a task or a job whose values each kind of GPU has its own of."""
+
+
 def _value_of(cell: str, kind: Any) -> object:
     return cell if kind is str else _FLAGS.get(cell.lower(), cell) if kind is bool else number_in(cell)
 

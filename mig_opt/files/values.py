@@ -114,7 +114,7 @@ def read_value(hint: Any, raw: Any, path: str, findings: Findings) -> Any:
         return None
     bare = parts_of(hint).bare
     if either := tables_in(bare):
-        by_kind = isinstance(raw, dict) and any(isinstance(value, dict) for value in raw.values())
+        by_kind = isinstance(raw, dict) and (str in either or any(isinstance(value, dict) for value in raw.values()))
         hint = either[by_kind]
         bare = parts_of(hint).bare
     if bare in NESTED and isinstance(raw, dict):
@@ -308,11 +308,15 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
     either = tables_in(bare)
     if either:
         by_size, by_kind = map(encoder_of, either)
-        return lambda table: (by_kind if isinstance(next(iter(table)), str) else by_size)(table)
+        return lambda table: (by_kind if _is_by_kind(table) else by_size)(table)
     encode = encoded if get_origin(bare) in (Union, types.UnionType) else _encoder(bare)
     if not nulls and not optional:
         return encode
     return lambda value: None if value is None or value in nulls else encode(value)
+
+
+def _is_by_kind(table: Any) -> bool:
+    return isinstance(table, Mapping) and isinstance(next(iter(table)), str)
 
 
 def _encoder(bare: Any) -> Callable[[Any], Any]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 
 AdmissionGoal = Literal["jobs", "slices", "slice-seconds"]
 """Count of a job that is accepted: 1, its compute slices, or these times the seconds that it runs."""

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from operator import truediv
 
 from mig_opt.batch.bounds import Bound, slice_dual_prices
+from mig_opt.fleet.job import Job
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end, mean_busy_times
-from mig_opt.fleet.trace import Job, Trace, batch_of, check_jobs
+from mig_opt.fleet.trace import Trace, batch_of, check_jobs
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 
 _SAFE = 1 - 1e-9  # factor on every bound, for the rounding of more than a million additions
@@ -203,10 +204,10 @@ def _profiles(trace: Trace, job: Job) -> tuple[Profile, ...]:
     suitable = trace.profiles(job)
     if job.profile is None or len(job.times) == 1:
         return suitable
-    asked = trace.gpu.profile(job.profile)
+    asked = trace.one_kind.profile(job.profile)
     larger = (
         profile
-        for profile in trace.gpu.profiles
+        for profile in trace.one_kind.profiles
         if profile.compute_slices in job.times
         and profile.compute_slices > asked.compute_slices
         and profile.memory_slices >= asked.memory_slices
@@ -237,13 +238,13 @@ _LINK_WEIGHTS = (1.0, 0.75, 0.5, 0.25)  # weights of the link beside the slices,
 
 def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str, dict[Profile, float], float]]:
     """Yield names, reasons, for each profile the least share of the slices of a GPU, and the weight of its link."""
-    gpu = trace.gpu
+    gpu = trace.one_kind
     compute = {profile: profile.compute_slices / gpu.compute_slices for profile in gpu.profiles}
     yield "area of compute slices", "the compute slices", compute, 0.0
     even = [1 / gpu.memory_slices] * gpu.memory_slices
     yield "area of memory slices", "the memory slices", _covered(gpu, even), 0.0
     if len(trace.jobs) <= _MOST_PRICED:
-        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))[trace.gpu]]
+        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))[trace.one_kind]]
         total = math.fsum(prices)
         yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices]), 0.0
     if any(need.factor for need in needs):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job, profiles_on, with_each_time, work_of
+from mig_opt.fleet.trace import Trace
 from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules.vocabulary import TimesByKind
 
 NAMED_KNOWLEDGE = ("classes", "one")
 """InstanceTypes of knowledge that have names; the others are errors of some sigma."""
@@ -75,7 +77,7 @@ def declared_error(trace: Trace) -> float | None:
     """
     if all(job.declared is None for job in trace.jobs):
         return None
-    factors = (1.0 if job.declared is None else next(iter(job.declared.values())) / job.work for job in trace.jobs)
+    factors = (1.0 if job.declared is None else work_of(job.declared) / job.work for job in trace.jobs)
     return median(max(factor, 1 / factor) for factor in factors)
 
 
@@ -89,31 +91,35 @@ def _knowledge_problems(knowledge: float | str) -> Iterator[Problem]:
         yield Problem("knowledge", f"must be {_WANTED}, is {knowledge!r:.60}; {nearest(knowledge, NAMED_KNOWLEDGE)}")
 
 
-def _wrong(trace: Trace, sigma: float, seed: int) -> list[dict[int, float]]:
+def _wrong(trace: Trace, sigma: float, seed: int) -> list[TimesByKind]:
     draw = random.Random(seed)
     factors = [draw.lognormvariate(0.0, sigma) for _ in trace.jobs]
-    return [
-        {size: seconds * factor for size, seconds in job.times.items()}
-        for job, factor in zip(trace.jobs, factors, strict=True)
-    ]
+    return [with_each_time(job.times, factor.__mul__) for job, factor in zip(trace.jobs, factors, strict=True)]
 
 
-def _one(trace: Trace) -> list[dict[int, float]]:
+def _one(trace: Trace) -> list[TimesByKind]:
     mean = fmean(job.work for job in trace.jobs)
-    return [dict.fromkeys(job.times, mean) for job in trace.jobs]
+    return [with_each_time(job.times, lambda _: mean) for job in trace.jobs]
 
 
-def _means(trace: Trace) -> list[dict[int, float]]:
+def _means(trace: Trace) -> list[TimesByKind]:
     members: dict[Hashable, list[Job]] = defaultdict(list)
     for job in trace.jobs:
         members[_class_of(trace, job)].append(job)
-    means = {
-        own: {size: fmean(job.times[size] for job in jobs) for size in jobs[0].times} for own, jobs in members.items()
-    }
+    means = {own: _mean([job.times for job in jobs]) for own, jobs in members.items()}
     return [means[_class_of(trace, job)] for job in trace.jobs]
 
 
 def _class_of(trace: Trace, job: Job) -> Hashable:
     """Return what can be seen of a job before it runs: sizes, profiles with enough memory, its use of PCIe."""
-    profiles = tuple(profile.name for profile in trace.profiles(job))
-    return tuple(job.times), profiles, job.pcie_gbps, job.sensitivity
+    known = [(kind.name, tuple(own.times), profiles_on(kind, own)) for kind in trace.kinds if (own := job.on(kind))]
+    return tuple(known), job.pcie_gbps, job.sensitivity
+
+
+def _mean(tables: Sequence[TimesByKind]) -> TimesByKind:
+    first = tables[0]
+    return {
+        key: _mean(column) if isinstance(column[0], Mapping) else fmean(column)
+        for key in first
+        for column in [[table[key] for table in tables]]
+    }

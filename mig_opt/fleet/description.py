@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.fleet.trace import Job, Trace, check_jobs
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace, check_jobs
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 """Shares of the jobs that stay below the figures of a summary."""
@@ -61,13 +62,13 @@ def describe_trace(trace: Trace) -> TraceSummary:
     areas = [_area(trace, job) for job in jobs]
     span = arrivals[-1] - arrivals[0]
     before = math.fsum(area for area, at in zip(areas, arrivals, strict=True) if at < arrivals[-1])
-    slices = trace.gpus * trace.gpu.compute_slices
+    slices = trace.gpus * trace.one_kind.compute_slices
     bound = [job.pcie_gbps for job in jobs if job.pcie_gbps]
     known = [job.memory_gb for job in jobs if job.memory_gb is not None]
     return TraceSummary(
         jobs=len(jobs),
         gpus=trace.gpus,
-        gpu=trace.gpu.name,
+        gpu=trace.one_kind.name,
         first_arrival=arrivals[0],
         last_arrival=arrivals[-1],
         area=math.fsum(areas),
@@ -85,11 +86,11 @@ def describe_trace(trace: Trace) -> TraceSummary:
 
 def _area(trace: Trace, job: Job) -> float:
     sizes = (profile.compute_slices for profile in trace.profiles(job))
-    return min(size * job.times[size] for size in sizes)
+    return min(float(size * job.times[size]) for size in sizes)
 
 
 def _histogram(trace: Trace) -> dict[str, int]:
-    order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in trace.gpu.profiles}
+    order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in trace.one_kind.profiles}
     counts = Counter(job.profile or ANY_PROFILE for job in trace.jobs)
     return dict(sorted(counts.items(), key=lambda entry: order.get(entry[0], (math.inf, math.inf))))
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.trace import Job, Outage, Trace
+from mig_opt.fleet.job import Job, with_each_time
+from mig_opt.fleet.trace import Outage, Trace
 from mig_opt.rules import check_values, wrong_integer
 from mig_opt.rules.vocabulary import Number, Seconds, Share, Whole
 
@@ -87,7 +88,7 @@ class Disturbances:
         if draw.random() >= self.early:
             return dataclasses.replace(job, crashes=tuple(crashes))
         share, declared = max(draw.random(), 1e-3), job.declared or job.times
-        times = {size: seconds * share for size, seconds in declared.items()}
+        times = with_each_time(declared, lambda seconds: seconds * share)
         return dataclasses.replace(job, times=times, declared=declared, crashes=tuple(crashes))
 
     def _outages(self, trace: Trace, uptime: float, draw: random.Random) -> Iterator[Outage]:

@@ -232,6 +232,6 @@ class Log:
                 gpu, start = self.incarnation(run.gpu, run.begin), run.placement.start
                 runs.append(Run(name, gpu, profile.name, start, run.begin, run.end))
         gpus = self.trace.gpus + len(self.trace.outages)
-        batch = Batch(tuple(tasks), self.trace.gpu, gpus, self.trace.operations, name=self.trace.name)
+        batch = Batch(tuple(tasks), self.trace.one_kind, gpus, self.trace.operations, name=self.trace.name)
         operations = (replace(done, gpu=self.incarnation(done.gpu, done.begin)) for done in self.operations())
         return batch, Schedule(tuple(runs), tuple(operations))

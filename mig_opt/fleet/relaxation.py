@@ -41,7 +41,7 @@ class Capacity:
     @classmethod
     def of(cls, trace: Trace, useful: Mapping[int, float]) -> Capacity:
         """Return the capacity of the empty GPUs of a trace, given the best useful speed on each size of instances."""
-        profiles = trace.gpu.profiles_of(trace.profile_set)
+        profiles = trace.one_kind.profiles_of(trace.profile_set)
         create = {
             size: min(trace.operations.of("create", each) for each in profiles if each.compute_slices == size)
             for size in useful
@@ -49,7 +49,7 @@ class Capacity:
         sizes = {profile.name: profile.compute_slices for profile in profiles}
         partitions = {
             tuple(sorted(sizes[name] for name in names if sizes[name] in useful))
-            for names in trace.gpu.partition_multisets(trace.profile_set)
+            for names in trace.one_kind.partition_multisets(trace.profile_set)
         }
         steps = {0.0: 0.0}
         for chosen in set().union(*map(_parts_of, partitions)):

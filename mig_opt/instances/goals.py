@@ -275,7 +275,7 @@ def _judge_rejections(trace: Trace, schedule: Schedule, _: Mapping[str, Any]) ->
 
 def _at_once(trace: Trace, job: Any, run: Run) -> bool:
     try:
-        seconds = job.times.get(trace.gpu.profile(run.profile).compute_slices)
+        seconds = job.times.get(trace.one_kind.profile(run.profile).compute_slices)
     except InputError:  # told by the validator
         return True
     there = abs(run.begin - job.arrival) <= _TOLERANCE
@@ -297,7 +297,7 @@ def _accepted_schedule(trace: Trace, admission: Admission) -> Schedule:
     runs = []
     for entry in admission.accepted:
         job = jobs[entry.job]
-        end = job.arrival + job.times[trace.gpu.profile(entry.profile).compute_slices]
+        end = job.arrival + job.times[trace.one_kind.profile(entry.profile).compute_slices]
         runs.append(Run(entry.job, entry.gpu, entry.profile, entry.start, job.arrival, end))
     return Schedule(tuple(runs), ())
 

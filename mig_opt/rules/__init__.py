@@ -215,7 +215,7 @@ def _entries_check(hint: Any) -> _Check | None:
 
         def check(values: Any, path: str, problems: list[Problem]) -> Any:
             table = values.__class__ is dict or isinstance(values, Mapping)
-            named = table and next(iter(values), 0).__class__ is str
+            named = table and (next(iter(values), 0).__class__ is str or either[0] is str)
             return by_kind(values, path, problems) if named else by_size(values, path, problems)
 
         return check
@@ -227,9 +227,9 @@ def _unchecked(value: Any, _path: str, _problems: list[Problem]) -> Any:
 
 
 def tables_in(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a table by size and of one by kind of GPU, if a type is either; else nothing."""
+    """Return the types of a table by size, or of a text, and of a table by kind of GPU if a type is either."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
-    return kinds if kinds and all(get_origin(parts_of(kind).bare) is Mapping for kind in kinds) else ()
+    return kinds if kinds and all(kind is str or get_origin(parts_of(kind).bare) is Mapping for kind in kinds) else ()
 
 
 def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:

@@ -288,11 +288,14 @@ Times = Annotated[
 Costs = Annotated[Mapping[Annotated[int, Size()], Moment], BySize()]
 OperationSeconds = Annotated[Costs, stated(minProperties=1)]
 
-# Tables by size, or by kind of GPU and then by size: one of the two, which the first key or value tells.
+# Tables by size, or by kind of GPU and then by size: one of the two, which the first key or value tells. A name, or one
+# for each kind of GPU.
 _SOME_KINDS = NotEmpty("the seconds on at least one kind of GPU", "minProperties")
 if TYPE_CHECKING:
     TimesByKind: TypeAlias = Mapping[Any, Any]
     OperationSecondsByKind: TypeAlias = Mapping[Any, Any]
+    NameByKind: TypeAlias = Any
 else:
     TimesByKind = Times | Annotated[Mapping[str, Times], _SOME_KINDS]
     OperationSecondsByKind = OperationSeconds | Annotated[Mapping[str, OperationSeconds], _SOME_KINDS]
+    NameByKind = str | Annotated[Mapping[str, str], NotEmpty("the name for at least one kind of GPU", "minProperties")]

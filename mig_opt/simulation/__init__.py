@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mig_opt.fleet.admission import Acceptance
+from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
 from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure

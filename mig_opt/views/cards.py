@@ -212,7 +212,7 @@ def _simulation(simulation: Simulation) -> Report:
     keys = ["job", "arrival", "scheduled", "finished", "wait", "flow_time", "done"]
     jobs = zip(trace.jobs, log.scheduled, log.finished, strict=True)
     moments = ((job.name, job.arrival, scheduled, finished) for job, scheduled, finished in jobs)
-    fleet = f"{trace.gpus} x {trace.gpu.name}"
+    fleet = trace.label
     return Report(
         [
             ("jobs done", f"{metrics.finished} of {metrics.jobs}"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from documents import complaints
 
 from mig_opt import OperationCosts, get_gpu
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 
 A30 = get_gpu("A30")
 JOB = Job("a", 0.0, {1: 2.0})

@@ -15,7 +15,7 @@ from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.checks import options_named
 from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
-from mig_opt.cli.inputs import load_costs, load_state, load_trace
+from mig_opt.cli.inputs import costs_by_kind, load_state, load_trace
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.options import run_options
 from mig_opt.method.report import Report
@@ -103,7 +103,7 @@ def simulate(
     with call.step():
         found = load_trace(trace, gpu, gpus)
         if costs is not None:
-            found = found.replace(operations=load_costs(costs, found.gpu))
+            found = found.replace(operations=costs_by_kind(costs, tuple(found.kinds)))
         if disturb is not None:
             with options_named({name: f"--disturb {name}" for name in _DISTURBANCES}):
                 found = _disturbances(disturb).applied_to(found, seed=seed or 0)
@@ -169,6 +169,8 @@ def _watched(bar: Bar, policy: str, before: int) -> Observer:
 
 def _report(done: Sequence[Simulation], references: References) -> Report:
     """Return the report of simulations of one trace."""
+    from mig_opt.files.fleet.traces import fleet_of
+
     trace = done[0].trace
     left = []
     for simulation in done:
@@ -180,13 +182,12 @@ def _report(done: Sequence[Simulation], references: References) -> Report:
     queue, wrong = ", without a queue" if references.reject else "", references.error
     facts = [
         ("trace", f"{trace.name} ({plural(len(trace.jobs), 'job')})"),
-        ("fleet", f"{trace.gpus} x {trace.gpu.name}{queue}"),
+        ("fleet", f"{trace.label}{queue}"),
         ("declared", None if wrong is None else f"run times, on the median wrong by a factor of {wrong:.2f}"),
     ]
     data = {
         "trace": trace.name,
-        "gpu": trace.gpu.name,
-        "gpus": trace.gpus,
+        **fleet_of(trace),
         **references.data(),
         "policies": [_policy(simulation, references) for simulation in done],
     }

@@ -19,7 +19,8 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import integer, read_text, shown
 from mig_opt.files.tables import check_columns, figure, read_rows
 from mig_opt.files.values import Findings
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.rules import wrong_integer

@@ -14,7 +14,8 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text
 from mig_opt.files.tables import check_columns, figure, read_rows
 from mig_opt.files.values import Findings
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.rules import wrong_integer, wrong_number

@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import TIMES
 from mig_opt.files.documents import file_path, write_text
-from mig_opt.files.kinds import OPERATIONS, FileKind, Table, fleet_document
+from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, Table, pools_document, with_gpus
 from mig_opt.files.tables import (
     check_columns,
     check_times,
     entries_of_rows,
     gpu_of_table,
+    merged_by_kind,
+    names_gpus,
     number,
     read_rows,
     time_column,
     times_in,
 )
 from mig_opt.files.values import Findings, Raw
-from mig_opt.fleet.trace import Job, Outage, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Outage, Trace
+from mig_opt.gpu.catalogue import known_gpu
 from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.pools import Pool
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
@@ -52,14 +57,20 @@ _NEEDED = {
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
-    model = gpu_of_table(gpu, findings)
+    by_kind = names_gpus(text)
+    model = None if by_kind and gpu is None else gpu_of_table(gpu, findings)
     check = partial(_check_header, gpu=model)
     rows = read_rows(text, findings, check, example="job,arrival_s,profile,work_s,...", what="job")
-    sizes = {profile.name: str(profile.compute_slices) for profile in model.profiles} if model else {}
     columns = {"job": "name", "arrival_s": "arrival", **{key: key for key in ("profile", *_FIGURES)}}
     jobs = entries_of_rows((cells for _, cells in rows), columns, Job)
     for job, (line, cells) in zip(jobs, rows, strict=True):
+        own = known_gpu(cells["gpu"]) if by_kind else model
+        sizes = {profile.name: str(profile.compute_slices) for profile in own.profiles} if own else {}
         job.update(_times(cells, sizes, times_in(cells, model), f"line {line}", findings))
+    lines = [line for line, _ in rows]
+    raw: Raw = {"jobs": jobs}
+    if by_kind:
+        raw, lines = merged_by_kind("jobs", jobs, rows, findings, only=model)
 
     def column(index: int, key: str) -> str:
         if key.startswith("declared"):
@@ -67,12 +78,12 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
         by_work = key.startswith("times.") and rows[index][1].get(_WORK)
         return _WORK if by_work else _COLUMNS.get(key) or time_column(key)
 
-    return Table({"jobs": jobs}, "jobs", [line for line, _ in rows], column)
+    return Table(raw, "jobs", lines, column)
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
     others, times = check_times(header, where, findings, gpu)
-    known = ["job", "arrival_s", "profile", _WORK, _DECLARED, *times, *_FIGURES]
+    known = ["job", "gpu", "arrival_s", "profile", _WORK, _DECLARED, *times, *_FIGURES]
     complete = check_columns(others, where, findings, known, _NEEDED)
     if others == header and _WORK not in header:
         message = "has no column with times; add work_s (on the profile that is asked for), or t1_s, t2_s, ..."
@@ -118,7 +129,9 @@ def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
     """
     # Whoever asks for a profile and has its time only is a row with work_s.
     by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
-    problems = []
+    problems = (
+        [] if trace.gpu else [Problem("pools", "a CSV file cannot hold several kinds of GPUs; write a JSON file")]
+    )
     for index, job in enumerate(trace.jobs):
         if job.memory_growth:
             message = "a CSV file cannot hold how memory grows; write a JSON file"
@@ -157,11 +170,18 @@ _JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
 TRACE: FileKind[Trace] = FileKind(
     "trace",
     Trace,
-    {Trace: {"gpu": "A100-40GB", "jobs": [_JOB]}, Job: _JOB, Outage: {"gpu": 0, "begin": 60.0, "end": 90.0}},
-    ("gpu", "gpus", "jobs", "operations", "pcie_limit", "outages"),
+    {
+        Trace: {"gpu": "A100-40GB", "jobs": [_JOB]},
+        Job: _JOB,
+        Outage: {"gpu": 0, "begin": 60.0, "end": 90.0},
+        Pool: POOL,
+    },
+    ("gpu", "gpus", "pools", "jobs", "operations", "pcie_limit", "outages"),
     OPERATIONS,
+    whole=GPUS_OR_POOLS,
     options=("gpu", "gpus"),
-    finish=fleet_document,
+    prepare=with_gpus,
+    finish=pools_document,
     table=_table,
     cells=_cells,
     named=True,
@@ -185,7 +205,7 @@ def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
     """
     trace = simulation.trace
     head = {"schema": "mig-opt/log/1", "policy": simulation.label, "trace": trace.name}
-    yield {**head, "gpu": trace.gpu.name, "gpus": trace.gpus, **({"admission": "reject"} if simulation.reject else {})}
+    yield {**head, **fleet_of(trace), **({"admission": "reject"} if simulation.reject else {})}
     for run in simulation.log.runs():
         place = {"gpu": run.gpu, "profile": run.placement.profile.name, "start": run.placement.start}
         times = {"begin": run.begin, "end": run.end, "outcome": run.outcome.name.lower().replace("_", "-")}
@@ -196,6 +216,13 @@ def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
     for job, moment in zip(trace.jobs, simulation.log.rejected, strict=True):
         if not math.isnan(moment):
             yield {"rejected": job.name, "at": moment}
+
+
+def fleet_of(trace: Trace) -> Raw:
+    """Return the keys of a document that say which GPUs there are."""
+    if trace.gpu:
+        return {"gpu": trace.gpu.name, "gpus": trace.gpus}
+    return {"pools": [{"gpu": kind.name, "count": len(gpus)} for kind, gpus in trace.kinds.items()]}
 
 
 def write_log(simulations: Sequence[Simulation], path: str | Path) -> None:

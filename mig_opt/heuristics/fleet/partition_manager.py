@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 from mig_opt.gpu.geometry import GpuState, NumberedPlace
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.reachability import Reachability
@@ -49,7 +49,7 @@ class PartitionManager:
         self._folding = folding
         self._warps = warps
         self._slowdown_limit = slowdown_limit
-        gpu = cluster.trace.gpu
+        gpu = cluster.trace.one_kind
         self._pools = tuple(gpu.profiles_of(profiles) for profiles in ("base", "double-memory"))
         self._reachability = Reachability(self._geometry)
         self._from_empty = self._reachability.of(0)
@@ -93,7 +93,7 @@ class PartitionManager:
 
     def _suitable(self, job: Job) -> Iterable[list[Profile]]:
         """Yield the profiles on which a job can run: the one it asks for, else the base ones, else all plain ones."""
-        pools = self._pools if job.profile is None else ((self._cluster.trace.gpu.profile(job.profile),),)
+        pools = self._pools if job.profile is None else ((self._cluster.trace.one_kind.profile(job.profile),),)
         return ([profile for profile in pool if profile.compute_slices in job.times] for pool in pools)
 
     def _effort(self, state: GpuState, fit: TightFit) -> int | None:

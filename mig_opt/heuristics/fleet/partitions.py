@@ -8,7 +8,8 @@ from functools import cache, lru_cache
 from operator import itemgetter
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import find_partition
@@ -38,13 +39,13 @@ def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None)
     if partition is None:
         return _by_demand(trace)
     if isinstance(partition, str):
-        return [find_partition(trace.gpu, partition, "double-memory")] * trace.gpus
+        return [find_partition(trace.one_kind, partition, "double-memory")] * trace.gpus
     if not isinstance(partition, Sequence):
         raise InputError([wrong_type("partition", partition, "a text such as '4+2+1', or a sequence of such texts")])
     found, problems = [], []
     for index, text in enumerate(partition):
         try:
-            found.append(find_partition(trace.gpu, text, "double-memory"))
+            found.append(find_partition(trace.one_kind, text, "double-memory"))
         except InputError as error:
             problems += [Problem(f"partition[{index}]", problem.message) for problem in error.problems]
     if len(partition) != trace.gpus:
@@ -61,7 +62,7 @@ def _by_demand(trace: Trace) -> list[tuple[Placement, ...]]:
         if profile is not None:
             demand[profile.name] += job.times[profile.compute_slices]
     partitions: dict[tuple[str, ...], tuple[Placement, ...]] = {}
-    for partition in trace.gpu.maximal_partitions("double-memory"):
+    for partition in trace.one_kind.maximal_partitions("double-memory"):
         partitions.setdefault(tuple(sorted(placement.profile.name for placement in partition)), partition)
     given: Counter[str] = Counter()
 

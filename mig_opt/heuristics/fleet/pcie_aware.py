@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.reconfiguration import GpuView, ReconfiguringPolicy
 from mig_opt.rules.vocabulary import Number

@@ -12,7 +12,8 @@ from operator import or_
 from typing import Annotated, ClassVar
 
 from mig_opt.errors import Problem
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler, free_slices
@@ -198,5 +199,7 @@ class WholeGpu(QueueingPolicy):
 
     def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
         """Return the largest profile on which a job can run, whatever it asks for."""
-        sizes = [profile for profile in trace.gpu.profiles_of("double-memory") if profile.compute_slices in job.times]
+        sizes = [
+            profile for profile in trace.one_kind.profiles_of("double-memory") if profile.compute_slices in job.times
+        ]
         return sizes[0] if sizes[0].memory_gb >= least_gb else None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
 from mig_opt.heuristics.fleet.partitions import (
@@ -362,7 +362,8 @@ class ReconfiguringPolicy(QueueScheduler):
         gpu, begin, end = place
         requested = cluster.trace.jobs[job]
         slowdown = predicted_slowdown(self.factor(cluster, requested), self._views[gpu].bound + 1)
-        return begin + requested.times[cluster.geometry.profiles[profile].compute_slices] * slowdown <= end
+        seconds: float = requested.times[cluster.geometry.profiles[profile].compute_slices]
+        return begin + seconds * slowdown <= end
 
     def _starves(self, cluster: Cluster, job: int) -> bool:
         return self.wait_threshold is not None and cluster.now - self._waiting_since[job] > self.wait_threshold

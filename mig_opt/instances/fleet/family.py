@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import checked_value

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.trace import PCIE_LIMIT, Job
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.instances.fleet.family import Parameter, Request, TraceFamily, numbered, to_ms
 
 _CLASS_GB = {"small": 5.0, "medium": 10.0, "large": 20.0, "full": 40.0}

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, generate_batch
 from mig_opt.instances.fleet.family import Parameter, Request, TraceFamily, numbered, to_ms
 

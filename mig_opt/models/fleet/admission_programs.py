@@ -80,7 +80,7 @@ class AdmissionProblem:
     def placements(self) -> tuple[Placement, ...]:
         """Placements that a job could have."""
         used = {profile for own in (*self.profiles.values(), *self.any_profiles.values()) for profile in own}
-        return tuple(placement for placement in self.trace.gpu.placements("all") if placement.profile in used)
+        return tuple(placement for placement in self.trace.one_kind.placements("all") if placement.profile in used)
 
     @cached_property
     def any_profiles(self) -> dict[int, tuple[Profile, ...]]:
@@ -100,7 +100,7 @@ class AdmissionProblem:
         places = self.placements
         found = [
             tuple(index for index, place in enumerate(places) if position in place.footprint)
-            for position in range(self.trace.gpu.memory_slices)
+            for position in range(self.trace.one_kind.memory_slices)
         ]
         single = {place.profile for place in places if place.profile.max_count == 1}
         found += [tuple(i for i, place in enumerate(places) if place.profile == profile) for profile in single]

@@ -23,7 +23,8 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.fleet.trace import Job, Trace, check_jobs
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.model import GpuPlacement, Placement, Profile
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
@@ -116,7 +117,7 @@ class _ArrivalModel:
         self._used = list(dict.fromkeys(place for job in self._jobs for _, place in job.places))
         coverings = (
             tuple(place for place in self._used if position in place.footprint)
-            for position in range(trace.gpu.memory_slices)
+            for position in range(trace.one_kind.memory_slices)
         )
         self._coverings = list(dict.fromkeys(covering for covering in coverings if covering))
         """For each memory slice of a GPU the placements that cover it, without repetitions."""

@@ -123,7 +123,7 @@ class Cluster(FleetInstances):
 
     def load(self, gpu: int) -> float:
         """Return the share of a GPU's compute slices that jobs have (0 to 1)."""
-        return self.states[gpu].usage.used_compute / self.trace.gpu.compute_slices
+        return self.states[gpu].usage.used_compute / self.geometry.gpu.compute_slices
 
     def place(self, job: int) -> NumberedPlace | None:
         """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""
@@ -342,7 +342,7 @@ class Cluster(FleetInstances):
         return crashes[self._crashes[job]] if self._crashes[job] < len(crashes) else 1.0
 
     def _seconds(self, job: int, placement: int) -> float:
-        seconds = self._jobs[job].times.get(self._sizes[placement])
+        seconds: float | None = self._jobs[job].times.get(self._sizes[placement])
         if seconds is None:
             where = self.geometry.placements[placement]
             raise PolicyError(f"{self._job_name(job)} was put on {where}, but has no time for its size")
@@ -350,7 +350,8 @@ class Cluster(FleetInstances):
 
     def _declared_seconds(self, run: ActiveRun) -> float:
         """Return the seconds that schedulers think all of a run's work takes where it runs."""
-        return self.trace.jobs[run.job].times[self._sizes[run.placement]]
+        seconds: float = self.trace.jobs[run.job].times[self._sizes[run.placement]]
+        return seconds
 
     def _declared_share(self, run: ActiveRun) -> float:
         """Return how much of its declared time a run has used, as a share; above 1 if it overruns."""

@@ -161,7 +161,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     )
     absent = math.fsum(max(0.0, min(outage.end, makespan) - outage.begin) for outage in trace.outages)
     present = trace.gpus * makespan - absent
-    offered, memory = trace.gpu.compute_slices * present, trace.gpu.memory_gb * present
+    offered, memory = trace.one_kind.compute_slices * present, trace.one_kind.memory_gb * present
     area, before, level = 0.0, 0.0, 0.0
     active, gpu_seconds = 0, 0.0
     for moment, fragmentation, changed in _usage_changes(log):
@@ -240,7 +240,7 @@ def _own_energy(log: Log, power: PowerModel) -> float:
     trace = log.trace
     if all(job.energy_j is None for job in trace.jobs):
         return 0.0
-    per_slice = (power.full - power.idle) / trace.gpu.compute_slices
+    per_slice = (power.full - power.idle) / trace.one_kind.compute_slices
     found = []
     for run, work in zip(log.runs(), log.work_done(), strict=True):
         own = trace.jobs[run.job].energy_j

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.shown import Shown
@@ -215,9 +216,11 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     problems: list[Problem] = []
     if not isinstance(state, FleetState):
         raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
-    if state.gpu != trace.gpu:
+    if state.gpu != trace.one_kind:
         problems.append(
-            Problem("state", f"is of {' and '.join(dict.fromkeys(state.names))}, and the trace of {trace.gpu.name}")
+            Problem(
+                "state", f"is of {' and '.join(dict.fromkeys(state.names))}, and the trace of {trace.one_kind.name}"
+            )
         )
     busy, idle = state.busy().instances, state.idle
     if busy and busy_until is None:
@@ -263,4 +266,4 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) 
 
 
 def _cluster(trace: Trace) -> Cluster:
-    return Cluster(trace, geometry_of(trace.gpu, trace.profile_set))
+    return Cluster(trace, geometry_of(trace.one_kind, trace.profile_set))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import AcceptedJob, Admission
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.model import Placement
 from mig_opt.validation.placed import Span, clashes, too_late
 
@@ -41,7 +42,7 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
         found = list(_place_problems(trace, job, entry, path))
         problems += found
         if not found:
-            place = trace.gpu.placement(entry.profile, entry.start)
+            place = trace.one_kind.placement(entry.profile, entry.start)
             end = job.arrival + job.times[place.profile.compute_slices]
             held.append(Span(job.arrival, end, entry.gpu, place, (index, entry.job)))
     for later, earlier in clashes(held, 0.0):
@@ -65,7 +66,7 @@ def _place_problems(trace: Trace, job: Job, entry: AcceptedJob, path: str) -> It
     if not 0 <= entry.gpu < trace.gpus:
         yield Problem(path, f"GPU {entry.gpu} is none of the {trace.gpus} of the fleet")
     try:
-        profile = trace.gpu.placement(entry.profile, entry.start).profile
+        profile = trace.one_kind.placement(entry.profile, entry.start).profile
     except InputError as error:
         yield from (Problem(path, problem.message) for problem in error.problems)
         return

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.errors import Problem
+from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
-from mig_opt.fleet.trace import Job
 
 
 def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:

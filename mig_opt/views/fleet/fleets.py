@@ -58,7 +58,7 @@ def fragmentation_steps(log: Log) -> StepFunction:
 
 def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
     """Return the mean percentage of the fleet's compute slices that jobs have between edges, by profile in use."""
-    gpu: GpuModel = log.trace.gpu
+    gpu: GpuModel = log.trace.one_kind
     placements = log.geometry.placements
     sizes = {placement.profile.name: placement.profile.compute_slices for placement in placements}
     number = {name: index for index, name in enumerate(sizes)}
@@ -163,7 +163,7 @@ def _detailed(log: Log, kind: Only) -> bool:
 
 def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone: bool) -> Panel:
     """Return every run over the memory slices of its instance."""
-    gpu, gpus, jobs = log.trace.gpu, log.trace.gpus, log.trace.jobs
+    gpu, gpus, jobs = log.trace.one_kind, log.trace.gpus, log.trace.jobs
     names = [f"GPU {index}" for index in range(gpus)]
     unit = min(0.3, max(0.055, (5.0 if alone else 2.4) / (gpus * (gpu.memory_slices + _GAP) - _GAP)))
     labels = [f"{name}\nslices 0-{gpu.memory_slices - 1}" for name in names]

@@ -99,7 +99,7 @@ def simulation_scene(
     if problems:
         raise InputError(problems)
     trace = done[0].trace
-    fleet = f"{trace.gpus} x {trace.gpu.name}"
+    fleet = trace.label
     title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
     names = elide_all([one_line(simulation.label) for simulation in done], _LONGEST)
     end = max((max(simulation.log.run_end, default=0.0) for simulation in done), default=0.0) or 1.0

@@ -10,7 +10,7 @@ from documents import complaints
 from places import SHARED
 
 from mig_opt.files.fleet.openb import import_trace
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.job import Job
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 PODS = f"""{HEADER}

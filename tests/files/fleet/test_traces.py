@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mig_opt import get_gpu
 from mig_opt.files.fleet.traces import TRACE as TRACE_FILE
 from mig_opt.files.schema import schema
-from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import PCIE_LIMIT, Trace
 from mig_opt.gpu.model import Profile
 
 A30 = get_gpu("A30")

@@ -18,7 +18,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
-from mig_opt.fleet.trace import Job, Trace, batch_of
+from mig_opt.fleet.job import Job
+from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import methods

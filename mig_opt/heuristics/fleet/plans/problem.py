@@ -121,11 +121,11 @@ class PlanningProblem:
             for place in members(self.cluster.states[gpu].busy | self.cluster.states[gpu].idle)
             for placement in (geometry.placements[place],)
         )
-        return Batch(tuple(tasks), trace.gpu, len(self.gpus), trace.operations, live)
+        return Batch(tuple(tasks), trace.one_kind, len(self.gpus), trace.operations, live)
 
     def _availability(self) -> Availability:
         cluster, trace = self.cluster, self.cluster.trace
-        gpus, slices, places = len(self.gpus), trace.gpu.memory_slices, len(cluster.geometry.placements)
+        gpus, slices, places = len(self.gpus), trace.one_kind.memory_slices, len(cluster.geometry.placements)
         available = Availability.idle(gpus, slices, places, len(cluster.geometry.profiles))
         for index, gpu in enumerate(self.gpus):
             state = cluster.states[gpu]
@@ -160,6 +160,6 @@ class PlanningProblem:
 
 def area(trace: Trace, profile: Profile, seconds: float) -> float:
     """Return what an instance takes of the fleet: the mean of its shares of compute and memory slices, in seconds."""
-    gpu = trace.gpu
+    gpu = trace.one_kind
     share = (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
     return share * seconds / trace.gpus
