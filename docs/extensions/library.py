@@ -25,7 +25,7 @@ def _row(info: InstanceInfo) -> str:
         info.name,
         info.kind,
         str(info.n),
-        info.gpu if info.gpus is None else f"{info.gpus} x {info.gpu}",
+        info.fleet,
         f"{info.goal}, {goal_of(info).unit}",
         "-" if info.best is None else f"{info.best.value:.6g}",
         "-" if info.lower_bound is None else f"{info.lower_bound.value:.6g}",

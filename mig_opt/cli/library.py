@@ -70,7 +70,7 @@ def instances(
         },
         [
             "batch: for mig-opt solve; best and bound are seconds.",
-            "demand: for mig-opt deploy; best and bound are GPUs or their cost.",
+            "demand: for mig-opt deploy; GPUs, their cost, or of a day their GPU-hours.",
             "trace: for mig-opt simulate; seconds of flow time, or jobs that are rejected.",
             "state: for mig-opt defragment; migrations.",
             "class: the limit within which mig-opt has solved it, or open.",
@@ -97,14 +97,15 @@ def instance_document(info: InstanceInfo) -> Mapping[str, Any]:
     return document | {key: value and dataclasses.asdict(value) for key, value in records.items()} | {"gap": info.gap}
 
 
-def _gpus(info: InstanceInfo) -> str:
-    return info.gpu if info.gpus in (None, 1) else f"{info.gpus} x {info.gpu}"
-
-
 def _shown(info: InstanceInfo, finding: Finding | None) -> str:
     if finding is None:
         return "-"
     return seconds(finding.value) if info.goal in ("makespan", "flow time") else f"{finding.value:g}"
+
+
+def _brief(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{len(value)} entries, see --json"
 
 
 def _instance(info: InstanceInfo) -> Report:
@@ -130,9 +131,9 @@ def _instance(info: InstanceInfo) -> Report:
         ("title", info.title),
         ("what", f"{info.kind}, for mig-opt {_COMMANDS[info.kind]}"),
         ("goal", f"least {info.goal}: {goal.meaning}"),
-        ("question", ", ".join(f"{key}: {value}" for key, value in info.question.items()) or None),
+        ("question", ", ".join(f"{key}: {_brief(value)}" for key, value in info.question.items()) or None),
         (_SIZES[info.kind], str(info.n)),
-        ("GPU", _gpus(info)),
+        ("GPU", info.fleet),
         ("best known", info.status.value.replace("_", " ") if info.best or info.lower_bound else "nothing on record"),
         *found,
         ("no solver", without),

@@ -228,6 +228,16 @@ def read_object(shape: type, raw: Raw, path: str, findings: Findings) -> Any:
     return made(shape, values, path, findings, good=len(findings.problems) == before and not holds_reported(raw))
 
 
+def read_listed(shape: type, raw: object, path: str, findings: Findings) -> tuple[Any, ...]:
+    """Return the objects of a dataclass in a list of a document with more in it: other keys are passed over."""
+    if not isinstance(raw, list):
+        findings.add(path, f"must be {_EXPECTED['tuple']}, is {shown(raw)}")
+        return ()
+    keys = hints_of(shape)
+    entries = ({key: entry[key] for key in keys if key in entry} if isinstance(entry, dict) else {} for entry in raw)
+    return tuple(read_object(shape, entry, f"{path}[{index}]", findings) for index, entry in enumerate(entries))
+
+
 def holds_reported(raw: Raw) -> bool:
     """Return True if the value of a key has been reported."""
     return any(value is REPORTED for value in raw.values())

@@ -26,7 +26,9 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.catalogue import get_gpu, gpu_noting
 from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.pools import Pool
 from mig_opt.gpu.problems import wrong_size
+from mig_opt.rules.vocabulary import TimesByKind
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""
@@ -47,6 +49,8 @@ TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0
 _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
 """Probability that a memory-bound task remains one with a slice more."""
 _SHARE_TOLERANCE = 1e-9
+_SPEEDS = 0.7, 1.6
+"""Range of the times of a task on another kind of GPU, as a multiple of those on the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ def generate_batch(
     memory_bound: float = 0.0,
     shuffle: bool = False,
     decided_by: Decision = "slice",
+    pools: Sequence[Pool] = (),
 ) -> Batch:
     """Return a synthetic batch as in section 6.3 of the FAR paper.
 
@@ -126,6 +131,9 @@ def generate_batch(
         with probability 0.3. ``size``: once between two sizes that the GPU has, with that probability for each slice
         between them. The paper's example for an A30 means ``size``: from 2 to 4 slices a task stays super-linear as a
         whole with probability 0.49, else it is sub-linear as a whole.
+    pools : sequence of Pool
+        Several kinds of GPUs, in place of ``gpu`` and ``gpus``. Tasks are drawn for the largest; on each other kind
+        the times of a task are a multiple of those there, which is uniform from 0.7 to 1.6.
 
     Returns
     -------
@@ -146,6 +154,8 @@ def generate_batch(
     t002 {1: 31.871, 2: 29.666, 4: 25.189}
     t003 {1: 55.41, 2: 22.816, 4: 20.375}
     """
+    if pools:
+        gpu, gpus = max((pool.gpu for pool in pools), key=lambda kind: kind.sizes[-1]), 1
     problems = _number_problems(n, p_sup, gpus, seed, decimals, memory_bound=memory_bound)
     problems += (
         Problem(path, f"unknown {path} {value!r}; {nearest(value, known)}")
@@ -159,7 +169,9 @@ def generate_batch(
         raise InputError(problems)
 
     rng = np.random.Generator(np.random.PCG64(seed))
-    times_of: list[dict[int, float]] = []
+    speeds = np.random.Generator(np.random.PCG64((seed, 1)))  # tasks are those that they are without pools
+    others = list(dict.fromkeys(pool.gpu for pool in pools if pool.gpu != model))
+    times_of: list[TimesByKind] = []
     share = p_sup if variant == "paper" else memory_bound
     kinds = _step_lists(
         task_counts(n, shares),
@@ -173,16 +185,21 @@ def generate_batch(
         drawn = [float(rng.uniform(t_min, t_max))]
         for size, step in enumerate(steps, start=1):
             drawn.append((size + step.draw(rng)) / (size + 1) * drawn[-1])
-        if decimals is not None:
-            drawn = [max(round(seconds, decimals), 10.0**-decimals) for seconds in drawn]
-        times_of.append({size: drawn[size - 1] for size in model.sizes})
+        times_of.append(_rounded(model, drawn, decimals))
+        if pools:
+            by_kind = {model.name: times_of[-1]}
+            for other in others:
+                speed = float(speeds.uniform(*_SPEEDS))
+                by_kind[other.name] = _rounded(other, [speed * seconds for seconds in drawn], decimals)
+            times_of[-1] = by_kind
     if shuffle:
         times_of = [times_of[index] for index in rng.permutation(n)]
     width = max(3, len(str(n)))
     tasks = tuple(Task(f"t{number:0{width}}", kept) for number, kept in enumerate(times_of, 1))
     label = scaling if isinstance(scaling, str) else "custom scaling"
     range_label = times if isinstance(times, str) else f"{t_min:g}-{t_max:g} s"
-    return Batch(tasks, model, gpus, name=f"{label}, {range_label}, n={n}, seed={seed}")
+    name = f"{label}, {range_label}, n={n}, seed={seed}"
+    return Batch(tasks, pools=tuple(pools), name=name) if pools else Batch(tasks, model, gpus, name=name)
 
 
 def scaling_shares(name: ScalingName, gpu: str | GpuModel = "A100") -> dict[int, float]:
@@ -238,6 +255,13 @@ def task_counts(n: int, shares: Mapping[int, float]) -> dict[int, int]:
     while sum(counts.values()) < n:
         counts[max(counts, key=lambda size: exact[size] - counts[size])] += 1
     return counts
+
+
+def _rounded(gpu: GpuModel, drawn: Sequence[float], decimals: int | None) -> dict[int, float]:
+    """Return the times for the sizes of a GPU, rounded but never to 0, of those for 1, 2, ... slices."""
+    if decimals is None:
+        return {size: drawn[size - 1] for size in gpu.sizes}
+    return {size: max(round(drawn[size - 1], decimals), 10.0**-decimals) for size in gpu.sizes}
 
 
 def _step_lists(

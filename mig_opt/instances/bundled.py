@@ -17,6 +17,8 @@ from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files import KINDS
 from mig_opt.files.documents import read_bytes
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.pools import Pool
 from mig_opt.method.registry import imported
 from mig_opt.method.result import Status, relative_gap
 
@@ -36,7 +38,7 @@ Evidence = Literal["recomputed", "second proof", "claimed"]
 """Evidence for a lower bound: it follows without any solver, another method has proved it and left a certificate that
 ``check`` accepts, or there is nothing but the word of one method."""
 
-BatchName = Literal["rodinia-a30", "miso-a100-32", "miso-a100-100"]
+BatchName = Literal["rodinia-a30", "rodinia-a30-made-up-a100", "miso-a100-32", "miso-a100-100"]
 DemandName = Literal[
     "parvagpu-s1", "parvagpu-s2", "parvagpu-s3", "parvagpu-s4", "parvagpu-s5", "parvagpu-s6", "mlperf-offline"
 ]
@@ -137,7 +139,7 @@ class InstanceInfo:
     n : int
         Number of tasks, services, jobs or instances.
     gpu : str
-        Name of the GPU, or of several.
+        Name of the GPU; of several kinds all names, for a batch with their numbers.
     source, url : str
         Who measured, and where the figures were published, or the function that draws them; the URL is empty if there
         is none.
@@ -152,7 +154,8 @@ class InstanceInfo:
     goal : str
         What is to be least, see :mod:`mig_opt.instances.goals`.
     question : mapping
-        What belongs to the goal: for a state the profiles for which there is to be ``room``.
+        What belongs to the goal: for a state the profiles for which there is to be ``room``, for a day ``times`` and
+        ``rates``, ``margin`` and prices of changes.
     spec : mapping or None
         Arguments of the function that draws the instance; None if it is a file.
     sha256 : str
@@ -202,6 +205,11 @@ class InstanceInfo:
     seal: str = ""
 
     @property
+    def fleet(self) -> str:
+        """Number and kind of the GPUs in words."""
+        return self.gpu if self.gpus in (None, 1) or " + " in self.gpu else f"{self.gpus} x {self.gpu}"
+
+    @property
     def solved(self) -> bool:
         """True if value and bound on record meet, but for a millionth."""
         return self.gap is not None and self.gap <= RESOLUTION
@@ -240,8 +248,8 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def content_digest(kind: InstanceKind, problem: Any) -> str:
-    """Return the SHA-256 of an instance: of its file, and of GPUs and costs of operations that it only names.
+def content_digest(kind: InstanceKind, problem: Any, question: Mapping[str, Any] | None = None) -> str:
+    """Return the SHA-256 of an instance: of its file, its question, and GPUs and costs that it only names.
 
     Examples
     --------
@@ -263,7 +271,8 @@ def content_digest(kind: InstanceKind, problem: Any) -> str:
         }
         for model in models
     ]
-    return digest_of(file_text(kind, problem) + json.dumps(known))
+    asked = json.dumps(dict(question), sort_keys=True) if question else ""
+    return digest_of(file_text(kind, problem) + json.dumps(known) + asked)
 
 
 def file_text(kind: InstanceKind, problem: Any) -> str:
@@ -338,7 +347,10 @@ def _info(entry: Mapping[str, Any]) -> InstanceInfo:
 
 def _drawn(info: InstanceInfo) -> Any:
     """Return the instance that follows from a spec."""
-    return dataclasses.replace(imported(_GENERATORS[info.kind])(**(info.spec or {})), name=info.name)
+    spec = dict(info.spec or {})
+    if "pools" in spec:
+        spec["pools"] = tuple(Pool(**pool | {"gpu": get_gpu(pool["gpu"])}) for pool in spec["pools"])
+    return dataclasses.replace(imported(_GENERATORS[info.kind])(**spec), name=info.name)
 
 
 @cache
@@ -365,7 +377,7 @@ def instance_names(kind: InstanceKind = "batch", *, drawn: bool = False) -> tupl
     Examples
     --------
     >>> instance_names()
-    ('rodinia-a30', 'miso-a100-32', 'miso-a100-100')
+    ('rodinia-a30', 'rodinia-a30-made-up-a100', 'miso-a100-32', 'miso-a100-100')
     >>> instance_names("demand")[:2]
     ('parvagpu-s1', 'mlperf-offline')
     """

@@ -16,15 +16,19 @@ from typing import Any
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError, Problem
+from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, rendered
+from mig_opt.files.values import EXAMPLES, Findings, read_listed
 from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.instances.bundled import InstanceInfo
-from mig_opt.method.registry import AUTO
+from mig_opt.method.registry import AUTO, imported
 from mig_opt.method.result import versions_with
+from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.rates import RateTable
 from mig_opt.validation import validate, validate_deployment, validate_migrations
 
 _TOLERANCE = 1e-6
@@ -41,6 +45,9 @@ _POLICIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 _MOST_JOBS_EXACTLY = 20
 """Jobs up to which the best schedule in hindsight is looked for."""
+
+
+EXAMPLES[Migration] = {"gpu": 0, "profile": "1g.5gb", "start": 6, "to_gpu": 1, "to_start": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Goal:
     plan : str
         Name of the kind of file that holds a plan.
     read : callable
-        Returns the plan in a JSON text; takes the problem, the text and the name of the file for messages.
+        Returns the plan in a JSON text; takes the problem, the question, the text and the name of the file.
     text : callable
         Returns the JSON text of a plan.
     judge : callable
@@ -101,7 +108,7 @@ class Goal:
     unit: str
     meaning: str
     plan: str
-    read: Callable[[Any, str, str], Any]
+    read: Callable[[Any, Mapping[str, Any], str, str], Any]
     text: Callable[[Any], str]
     judge: Callable[[Any, Any, Mapping[str, Any]], Judgement]
     bound: Callable[[Any, Mapping[str, Any]], float]
@@ -122,26 +129,26 @@ def _judged(violations: Any, value: float) -> Judgement:
     return Judgement(not found, None if found else value, found)
 
 
-def _part(text: str, source: str, result_key: str) -> str:
+def _read(kind: str, problem: Any, text: str, source: str) -> Any:
     """Return the plan in a text: all of it, or that of a result as commands print it with ``--json``."""
-    document, _ = parsed(text, source)
-    inner = document.get(result_key)
-    return json.dumps(inner) if isinstance(inner, dict) else text
+    inner = parsed(text, source)[0].get(kind)
+    given = {"demand": problem} if kind == "deployment" else {}
+    read: Any = imported(KINDS[kind].place).from_json
+    return read(json.dumps(inner) if isinstance(inner, dict) else text, source=source, **given)
+
+
+def _text(kind: str, plan: Any) -> str:
+    text: str = imported(KINDS[kind].place).to_json(plan)
+    return text
+
+
+def _plans(kind: str) -> Any:
+    """Return the attributes of goals whose plans are files of a kind."""
+    reads = {"read": lambda problem, _, text, source: _read(kind, problem, text, source)}
+    return {"plan": kind, "text": lambda plan: _text(kind, plan), **reads}
 
 
 # Schedules of batches
-
-
-def _read_schedule(_: Any, text: str, source: str) -> Schedule:
-    from mig_opt.files.batch.schedules import SCHEDULE
-
-    return SCHEDULE.from_json(_part(text, source, "schedule"), source=source)
-
-
-def _schedule_text(schedule: Schedule) -> str:
-    from mig_opt.files.batch.schedules import SCHEDULE
-
-    return SCHEDULE.to_json(schedule)
 
 
 def _judge_schedule(batch: Batch, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:
@@ -166,18 +173,6 @@ def _solve(batch: Batch, _: Mapping[str, Any], seconds: float, workers: int, met
 # Deployments
 
 
-def _read_deployment(demand: Demand, text: str, source: str) -> Deployment:
-    from mig_opt.files.serving.deployments import DEPLOYMENT
-
-    return DEPLOYMENT.from_json(_part(text, source, "deployment"), source=source, demand=demand)
-
-
-def _deployment_text(deployment: Deployment) -> str:
-    from mig_opt.files.serving.deployments import DEPLOYMENT
-
-    return DEPLOYMENT.to_json(deployment)
-
-
 def _judge_deployment(demand: Demand, deployment: Deployment, _: Mapping[str, Any]) -> Judgement:
     return _judged(validate_deployment(demand, deployment).violations, deployment.cost(demand))
 
@@ -195,6 +190,49 @@ def _deploy(demand: Demand, _: Mapping[str, Any], seconds: float, workers: int, 
     found = deploy(demand, method, time_limit=seconds, workers=workers, stop=lambda p: p.objective == p.lower_bound)
     plan = found.deployment
     return Attempt(plan, found.objective, found.lower_bound, found.method, found.runtime_s, found.versions)
+
+
+# Days
+
+
+def day_of(demand: Demand, question: Mapping[str, Any]) -> Day:
+    """Return the day of an instance: its question has the rates and the prices of changes."""
+    given = dict(question)
+    return Day(demand, RateTable(tuple(given.pop("times")), given.pop("rates")), **given)
+
+
+def _read_day(demand: Demand, question: Mapping[str, Any], text: str, source: str) -> DayPlan:
+    from mig_opt.files.serving.days import day_plan_from_json
+
+    return day_plan_from_json(text, day_of(demand, question), source=source)
+
+
+def _day_text(plan: DayPlan) -> str:
+    from mig_opt.files.serving.days import day_document
+
+    return rendered(day_document(plan))
+
+
+def _judge_day(demand: Demand, plan: DayPlan, question: Mapping[str, Any]) -> Judgement:
+    from mig_opt.validation.serving.days import validate_day
+
+    day = day_of(demand, question)
+    violations = validate_day(day, plan).violations
+    return _judged(violations, 0.0 if violations else day.cost(plan))
+
+
+def _day_bound(demand: Demand, question: Mapping[str, Any]) -> float:
+    day = day_of(demand, question)
+    return day.over_hours(0.0 if step is None else _cost_bound(step, question) for step in day.demands)
+
+
+def _plan_day(demand: Demand, question: Mapping[str, Any], seconds: float, workers: int, method: str = AUTO) -> Attempt:
+    from mig_opt.api.deploy.days import deploy_day
+
+    day = day_of(demand, question)
+    prices = {key: getattr(day, key) for key in ("margin", "creation_price", "interruption_price")}
+    found = deploy_day(demand, day.rates, method, time_limit=seconds, workers=workers, **prices)
+    return Attempt(found.plan, found.objective, found.lower_bound, found.method, found.runtime_s, found.versions)
 
 
 # Traces
@@ -305,24 +343,12 @@ def _accepted_schedule(trace: Trace, admission: Admission) -> Schedule:
 # Migrations
 
 
-def _read_migrations(_: Any, text: str, source: str) -> tuple[Migration, ...]:
-    document, _repeated = parsed(text, source)
-    steps = document.get("steps")
-    if not isinstance(steps, list):
-        raise InputError(
-            [Problem("steps", "must be a list of migrations, as mig-opt defragment --json has it")], source
-        )
-    kinds = {"gpu": int, "profile": str, "start": int, "to_gpu": int, "to_start": int}
-    problems, found = list[Problem](), list[Migration]()
-    for index, step in enumerate(steps):
-        given = step if isinstance(step, dict) else {}
-        wrong = [key for key, kind in kinds.items() if type(given.get(key)) is not kind]
-        problems += [Problem(f"steps[{index}].{key}", f"must be of the type {kinds[key].__name__}") for key in wrong]
-        if not wrong:
-            found.append(Migration(**{key: given[key] for key in kinds}))
-    if problems:
-        raise InputError(problems, source)
-    return tuple(found)
+def _read_migrations(*given: Any) -> tuple[Migration, ...]:
+    text, source = given[2:]
+    findings = Findings(source)
+    found = read_listed(Migration, parsed(text, source)[0].get("steps"), "steps", findings)
+    findings.check()
+    return found
 
 
 def _migrations_text(migrations: tuple[Migration, ...]) -> str:
@@ -364,23 +390,30 @@ def _defragment(
     return Attempt(found.migrations, value, found.lower_bound, "defragment", found.runtime_s, found.versions)
 
 
-_SCHEDULE: Any = {"plan": "schedule", "read": _read_schedule, "text": _schedule_text}
-
-_DEPLOYMENT: Any = {
-    "plan": "deployment",
-    "read": _read_deployment,
-    "text": _deployment_text,
-    "judge": _judge_deployment,
-    "bound": _cost_bound,
-    "attempt": _deploy,
-}
+_SCHEDULE = _plans("schedule")
+_DEPLOYMENT = _plans("deployment") | {"judge": _judge_deployment, "bound": _cost_bound, "attempt": _deploy}
 
 GOALS: Mapping[tuple[str, str], Goal] = {
     ("batch", "makespan"): Goal(
-        "s", "the last end of a task", judge=_judge_schedule, bound=_schedule_bound, attempt=_solve, **_SCHEDULE
+        "s",
+        "the last end of a task",
+        judge=_judge_schedule,
+        bound=_schedule_bound,
+        attempt=_solve,
+        **_SCHEDULE,
     ),
     ("demand", "gpus"): Goal("GPUs", "the number of GPUs with a segment", **_DEPLOYMENT),
     ("demand", "cost"): Goal("", "the cost of the GPUs with a segment", **_DEPLOYMENT),
+    ("demand", "GPU-hours"): Goal(
+        "",
+        "the hours of the GPUs of a day times their cost, and the price of segments that begin or are interrupted",
+        plan="day",
+        read=_read_day,
+        text=_day_text,
+        judge=_judge_day,
+        bound=_day_bound,
+        attempt=_plan_day,
+    ),
     ("trace", "flow time"): Goal(
         "s",
         "the mean of the times from arrival to end, without preemption and migration",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 import json
 import lzma
 import math
@@ -20,6 +21,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.documents import make_folder, read_text, rendered, write_bytes, write_text
+from mig_opt.files.tables import table_text
 from mig_opt.instances.bundled import (
     Evidence,
     Finding,
@@ -90,7 +92,7 @@ def problems_of(library: Library, info: InstanceInfo) -> Iterator[str]:
         yield "seal: is not that of the entry: something in it was changed after it was made"
     try:
         problem = library.load(info.name)
-        if content_digest(info.kind, problem) != info.sha256:
+        if content_digest(info.kind, problem, info.question) != info.sha256:
             yield "sha256: is not that of the instance"
         if size_of(info, problem) != (info.n, info.gpu, info.gpus):
             yield f"n, gpu, gpus: are not those of the instance, {size_of(info, problem)}"
@@ -109,7 +111,7 @@ def problems_of(library: Library, info: InstanceInfo) -> Iterator[str]:
 def _stored_plan(library: Library, info: InstanceInfo, problem: Any) -> Any:
     """Return the best plan of an instance, None if there is none."""
     text = library.text("plans", info.name)
-    return None if text is None else goal_of(info).read(problem, text, f"{info.name}.json.xz")
+    return None if text is None else goal_of(info).read(problem, info.question, text, f"{info.name}.json.xz")
 
 
 def _value_problems(library: Library, info: InstanceInfo, judged: Judgement) -> Iterator[str]:
@@ -170,8 +172,8 @@ def size_of(info: InstanceInfo, problem: Any) -> tuple[int, str, int | None]:
     if info.kind == "demand":
         return len(problem.services), " and ".join(pool.gpu.name for pool in problem.pools), None
     parts = {"batch": "tasks", "trace": "jobs", "state": "instances"}
-    kinds = problem.kind_names if info.kind == "batch" else problem.gpu.name
-    return len(getattr(problem, parts[info.kind])), kinds, problem.gpus
+    name = problem.gpu.name if problem.gpu else problem.label
+    return len(getattr(problem, parts[info.kind])), name, problem.gpus
 
 
 # Writing
@@ -270,7 +272,7 @@ def submit(
     if not by.strip():
         raise InputError([Problem("by", "must be the name of whoever found the plan")])
     problem, goal = library.load(name), goal_of(info)
-    found = goal.read(problem, read_text(plan), str(plan))
+    found = goal.read(problem, info.question, read_text(plan), str(plan))
     judged = goal.judge(problem, found, info.question)
     if judged.value is None:
         return Submission(info, judged, (), ("the plan is not valid",))
@@ -333,6 +335,8 @@ def certified(
 def export(library: Library, folder: Path, infos: Sequence[InstanceInfo]) -> list[Path]:
     """Write instances into a folder, each as a file of its kind, with an index of what is known of them.
 
+    Rates over a day are a table beside the services.
+
     Raises
     ------
     InputError
@@ -343,6 +347,11 @@ def export(library: Library, folder: Path, infos: Sequence[InstanceInfo]) -> lis
     for info in infos:
         written.append(folder / f"{info.name}.json")
         write_text(written[-1], file_text(info.kind, library.load(info.name)))
+        if "rates" in info.question:
+            rates = info.question["rates"]
+            rows = itertools.zip_longest(info.question["times"], *rates.values(), fillvalue="")
+            written.append(folder / f"{info.name}.csv")
+            write_text(written[-1], table_text(["time", *rates], rows))
     entries = [{key: value for key, value in dataclasses.asdict(info).items() if key != "seal"} for info in infos]
     write_text(folder / "index.json", rendered({"instances": entries}))
     return written

@@ -100,7 +100,7 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
         raise SolverError(f"{found.method} returned a plan for {info.name} that is not valid: {judged.violations[0]}")
     n, gpu, gpus = size_of(info, problem)
     machine = f"{processor()}, {workers} threads"
-    sha = content_digest(info.kind, problem)
+    sha = content_digest(info.kind, problem, info.question)
     changed = dataclasses.replace(info, n=n, gpu=gpu, gpus=gpus, sha256=sha, tried_s=seconds, machine=machine)
     files: dict[str, Any] = {}
     if judged is not None and judged.value is not None:

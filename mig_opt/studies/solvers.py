@@ -41,7 +41,7 @@ def judged_text(library: Library, info: InstanceInfo, text: str, source: str) ->
     """Return the status of a plan, its value, and what is wrong with it."""
     problem, goal = library.load(info.name), goal_of(info)
     try:
-        plan = goal.read(problem, text, source)
+        plan = goal.read(problem, info.question, text, source)
     except InputError as error:
         return GARBAGE, None, "; ".join(map(str, error.problems))
     try:

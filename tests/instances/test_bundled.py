@@ -40,9 +40,9 @@ DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
 def test_loads_and_every_task_has_an_option(name: str) -> None:
     batch, info = load(name), instance_info(name)
     assert batch.name == name
-    assert (len(batch.tasks), batch.gpu.name) == (info.n, info.gpu)
-    assert batch.gpus == 1
-    assert batch.operations == batch.gpu.operation_costs
+    assert (len(batch.tasks), batch.gpus) == (info.n, len(batch.kinds))
+    assert info.gpu == (batch.gpu.name if batch.gpu else batch.label)
+    assert batch.usual_operations
     assert all(batch.options(task) for task in batch.tasks)
 
 

@@ -32,7 +32,7 @@ from mig_opt.instances.bundled import (
 from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
 from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, verify
-from mig_opt.instances.serving import generate_demand
+from mig_opt.instances.serving import generate_demand, generate_rates
 from mig_opt.studies.renewal import missing_runs, renew
 
 NAMES = tuple(library().infos)
@@ -122,7 +122,7 @@ def test_the_library_has_what_it_says() -> None:
 def test_specs_draw_the_same_instances() -> None:
     for name in (SMALL, "services-012-1", "fleet-008xa100-1"):
         info = library().info(name)
-        assert content_digest(info.kind, Library().load(name)) == info.sha256
+        assert content_digest(info.kind, Library().load(name), info.question) == info.sha256
     batch = load(SMALL)
     assert isinstance(batch, Batch)
     assert (
@@ -133,8 +133,10 @@ def test_specs_draw_the_same_instances() -> None:
 def test_figures_that_make_no_instance() -> None:
     with pytest.raises(InputError, match="must be at least 1"):
         generate_demand(0)
-    with pytest.raises(InputError, match="were measured on A100-80GB"):
-        generate_demand(3, gpu="H100")
+    with pytest.raises(InputError, match="models"):
+        generate_demand(3, models="resnet50")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be at least 1"):
+        generate_rates(load("parvagpu-s1"), 0)
     with pytest.raises(InputError, match="gpus"):
         generate_state(0)
     state = generate_state(6, gpu="H100", share=0.4, seed=5)
@@ -142,7 +144,7 @@ def test_figures_that_make_no_instance() -> None:
 
 
 def test_names_by_kind() -> None:
-    assert instance_names() == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
+    assert instance_names() == ("rodinia-a30", "rodinia-a30-made-up-a100", "miso-a100-32", "miso-a100-100")
     assert set(instance_names(drawn=True)) > set(instance_names())
     assert instance_names("state") == ()
     assert sum(len(instance_names(kind, drawn=True)) for kind in FILE_KINDS) == len(NAMES)
@@ -266,8 +268,10 @@ def test_migrations_that_are_none() -> None:
     goal, state = goal_of(library().info(name)), load(name)
     for text, path in (('{"steps": 3}', "steps"), ('{"steps": [{"gpu": "0"}]}', r"steps\[0\].gpu"), ("[]", "object")):
         with pytest.raises(InputError, match=path):
-            goal.read(state, text, "plan.json")
-    far = goal.read(state, '{"steps": [{"gpu": 0, "profile": "7g.40gb", "start": 0, "to_gpu": 1, "to_start": 0}]}', "")
+            goal.read(state, {}, text, "plan.json")
+    far = goal.read(
+        state, {}, '{"steps": [{"gpu": 0, "profile": "7g.40gb", "start": 0, "to_gpu": 1, "to_start": 0}]}', ""
+    )
     assert not goal.judge(state, far, library().info(name).question).valid
 
 

@@ -88,6 +88,8 @@ def change_document(plan: ChangePlan) -> Raw:
                 **{key: getattr(step, key) for key in ("kind", "gpu", "profile", "start", "begin", "end")},
                 "ends": step.ends and step.ends.service,
                 "begins": step.begins and step.begins.service,
+                "batch": step.begins and step.begins.batch,
+                "processes": step.begins and step.begins.processes,
             }
             for step in plan.steps
         ],
