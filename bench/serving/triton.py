@@ -1,11 +1,13 @@
 """The simulation of requests beside real Tritons: batches of 1 to 32, 1 to 4 processes, delays of 0 to 50 ms.
 
-Run: MIG_OPT_TRITON=FOLDER python -m bench.serving.triton. It takes six minutes; with --cut half a minute. The folder
-has the wheel nvidia-pytriton (see tritons.py).
+Run: MIG_OPT_TRITON=FOLDER python -m bench.serving.triton. It takes eight minutes; with --cut half a minute. The folder
+has the wheel nvidia-pytriton (see tritons.py). Where it may (as root), it runs in real time: else, if others use the
+machine as well, the threads of Triton do not come in the order in which they are woken.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import signal
@@ -24,18 +26,21 @@ from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start
 from bench.serving.tritons import WANTED, Client, free_ports, recorded, triton_program, write_models
 from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, get_gpu, simulate_requests
+from mig_opt.operations.execute.profiles import ProfilePlan
+from mig_opt.operations.execute.triton_profiles import profile_triton
 from mig_opt.operations.rollout.triton import triton_files
 from mig_opt.serving.deployment import Segment
-from mig_opt.simulation.serving.requests import Batching
+from mig_opt.simulation.serving.capacity import SERVERS
 
 BATCHES, PROCESSES, DELAYS = (1, 8, 32), (1, 2, 4), (0.0, 0.01, 0.05)
 LOADS = (0.2, 0.5, 0.8, 0.95)
-THROUGHPUT, SECONDS, AT_A_TIME = 20.0, 20.0, 6
-"""Requests a second of each server, whatever its batch size; seconds of each load; servers at a time."""
+THROUGHPUT = {1: 20.0, 4: 40.0, 8: 40.0, 32: 80.0}
+"""Requests a second of each server, by its batch size."""
+SECONDS, PROFILED, RUNS, AT_A_TIME = 20.0, 2.0, 5, 6
+"""Seconds of each load, and of each run of the profile before, whose median counts; servers at a time."""
 CLOSE = 0.03
-LOOK = 0.5
-HEAD = ["batch", "processes", "delay", "load", "requests", "mean", "simulated", "p99", "simulated"]
-HEAD += ["mean apart", "p99 apart"]
+HEAD = ["batch", "processes", "delay", "load", "requests", "batches", "simulated", "mean", "simulated"]
+HEAD += ["p99", "simulated", "mean apart", "p99 apart"]
 
 
 def settings(*, cut: bool) -> list[tuple[int, int, float]]:
@@ -47,41 +52,63 @@ def settings(*, cut: bool) -> list[tuple[int, int, float]]:
 
 
 def measured(folder: Path, program: str, setting: tuple[int, int, float], loads: Sequence[float]) -> list[list[float]]:
-    """Start a server, and return for each load: requests, mean and 99 % quantile in seconds, and the same simulated."""
+    """Profile a server; return requests, batches, mean and 99 % quantile of each load, and the same three simulated."""
     batch, processes, delay = setting
-    gpu = get_gpu("A100-80GB")
-    seconds = batch * processes / THROUGHPUT
-    point = Point(7, batch, processes, THROUGHPUT, seconds)
-    service = Service("net", 100.0, THROUGHPUT)
-    demand = Demand((service,), (ProfileTable("net", gpu.name, (point,)),), (GpuPool(gpu),))
-    deployment = Deployment((gpu.name,), (Segment("net", 0, "7g.80gb", 0, batch, processes, THROUGHPUT, seconds),))
+    gpu, rate = get_gpu("A100-80GB"), THROUGHPUT[batch]
+    point = Point(7, batch, processes, rate, batch * processes / rate)
+    demand = Demand((Service("net", 100.0, rate),), (ProfileTable("net", gpu.name, (point,)),), (GpuPool(gpu),))
+    segment = Segment("net", 0, "7g.80gb", 0, batch, processes, rate, point.latency)
+    deployment = Deployment((gpu.name,), (segment,))
     write_models(folder / "models", demand, deployment)
-    batching, port = Batching(delay=delay, look=LOOK), free_ports(3)
+    batching, port = dataclasses.replace(SERVERS["triton"][1], delay=delay), free_ports(3)
     files = triton_files(deployment, demand, models=folder / "models", batching=batching, port=port)
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    script = next((folder / "servers").iterdir())
+    script, address = next((folder / "servers").iterdir()), f"127.0.0.1:{port + 1001}"
     environment = os.environ | {"TRITON": program, "CUDA_VISIBLE_DEVICES": "MIG-0"}
     rows = []
     subprocess.run(["bash", str(script), "start"], env=environment, check=True)
     try:
+        plan = ProfilePlan(gpu, (7,), RUNS, 1, batches=(batch,), processes=(processes,))
+        (point,) = profile_triton(address, plan, seconds=PROFILED).tables[0].points
+        real = dataclasses.replace(segment, throughput=point.throughput, latency=point.latency)
+        profiled, counts = deployment.replace(segments=(real,)), [batches_of(address)]
         for at, load in enumerate(loads):
             rng = np.random.default_rng([batch, processes, at])
-            moments = np.cumsum(rng.exponential(1 / (load * THROUGHPUT), int(load * THROUGHPUT * SECONDS)))
-            client = Client({"net": (f"127.0.0.1:{port + 1001}", "net")}, {"net": moments})
+            moments = np.cumsum(rng.exponential(1 / (load * rate), int(load * rate * SECONDS)))
+            client = Client({"net": (address, "net")}, {"net": moments})
             client.start()
             answers = client.wait()
             assert not answers["net"].errors
+            counts.append(batches_of(address))
             arrivals = recorded(answers)
-            found = simulate_requests(demand, deployment, arrivals=arrivals, batching=batching, warm_up=0.0).services[0]
-            took = answers["net"].seconds
-            shown = [len(took), took.mean(), np.quantile(took, 0.99), found.mean_s or 0.0, found.p99_s or 0.0]
-            rows.append(list(map(float, shown)))
+            found = simulate_requests(demand, profiled, arrivals=arrivals, batching=batching, warm_up=0.0).services[0]
+            took, batches = answers["net"].seconds, (counts[-1] - counts[-2], found.batches)
+            quantile = np.quantile(took, 0.99, method="inverted_cdf")  # a request, as in the simulation
+            shown = [len(took), *batches, took.mean(), found.mean_s, quantile, found.p99_s]
+            rows.append([float(one or 0.0) for one in shown])
     finally:
         (number,) = (int(path.read_text()) for path in (folder / "run").glob("*.pid"))
         os.killpg(number, signal.SIGKILL)
     return rows
+
+
+def batches_of(address: str) -> int:
+    """Return how many batches a server has run."""
+    from tritonclient import grpc
+
+    with grpc.InferenceServerClient(address) as client:
+        return int(client.get_inference_statistics("net").model_stats[0].execution_count)
+
+
+def in_real_time() -> bool:
+    """Let this process, and those that it starts, run in real time; return False if that is not allowed."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except (AttributeError, PermissionError):
+        return False
+    return True
 
 
 def all_measured(program: str, *, cut: bool) -> Iterator[tuple[tuple[int, int, float], float, list[float]]]:
@@ -100,7 +127,7 @@ def all_measured(program: str, *, cut: bool) -> Iterator[tuple[tuple[int, int, f
 def picture(found: Sequence[tuple[tuple[int, int, float], float, list[float]]]) -> Figure:
     """Draw what was measured over what was simulated."""
     figure, axes = panels(["mean", "99 % quantile"], (8.0, 3.8), grid="both", sharey=False)
-    for axis, real, expected in ((axes[0], 1, 3), (axes[1], 2, 4)):
+    for axis, real, expected in ((axes[0], 3, 4), (axes[1], 5, 6)):
         for number, load in enumerate(LOADS):
             rows = [row for _, one, row in found if one == load]
             points = [row[expected] for row in rows], [row[real] for row in rows]
@@ -119,33 +146,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = triton_program(Path(folder))
         if program is None:
             sys.exit(f"set {WANTED} to the folder with the wheel nvidia-pytriton")
+        real_time = in_real_time()
         found = list(all_measured(program, cut=options.cut))
-    overhead = median(row[1] - row[3] for (_, _, delay), _, row in found if not delay or options.cut)
+    overhead = median(row[3] - row[4] for *_, row in found)
     page = Page(
         "serving_triton", "The simulation of requests beside Triton", "mig-opt", "numpy", folder=options.results
     )
 
     def apart(row: Sequence[float], real: int) -> float:
-        return abs(row[real] - row[real + 2] - overhead) / row[real + 2]
+        return abs(row[real] - row[real + 1] - overhead) / row[real + 1]
 
-    def close(without: bool, real: int) -> str:
-        chosen = [apart(row, real) for (_, _, delay), _, row in found if (delay == 0) == without]
-        return f"{sum(one <= CLOSE for one in chosen)} of {len(chosen)} (median {median(chosen or [0.0]):.1%})"
+    def close(real: int) -> str:
+        chosen = [apart(row, real) for *_, row in found]
+        return f"{sum(one <= CLOSE for one in chosen)} of {len(chosen)} (median {median(chosen):.1%})"
 
     page.add(
-        f"""Triton 2.51 (nvidia-pytriton 0.7.0) without a GPU, with a model that sleeps as long as a batch takes; each
-        server answers {THROUGHPUT:g} requests per second with full batches. Poisson arrivals for {SECONDS:g} s,
-        {AT_A_TIME} servers at a time on a machine that others used as well; the same moments in the simulation. Client
-        and server add {1000 * overhead:.1f} ms (the median without a delay), which is taken off. Without a delay, as an
-        export has it, {close(True, 1)} means and {close(True, 2)} 99 % quantiles are within {CLOSE:.0%}; with a delay
-        {close(False, 1)} and {close(False, 2)}: Triton forms batches ahead then, which the simulation follows
-        at loads of up to a half, and is too optimistic about beyond."""
+        f"""Triton 2.51 (nvidia-pytriton 0.7.0) without a GPU, with a model that sleeps as long as a batch takes: 20
+        requests per second with full batches of 1, 40 with 8, 80 with 32. Each server is profiled as
+        `mig-opt profile --triton` does it (the median of {RUNS} runs of {PROFILED:g} s); then Poisson arrivals for
+        {SECONDS:g} s, {AT_A_TIME} servers at a time on a machine that others use{", in real time" * real_time}; the
+        same moments in the simulation, with what was profiled. Client and server add {1000 * overhead:.1f} ms (the
+        median), which is taken off. Within {CLOSE:.0%} are {close(3)} means and {close(5)} 99 % quantiles."""
     )
     rows = []
     for (batch, processes, delay), load, row in found:
-        cells = [str(batch), str(processes), f"{1000 * delay:g} ms", f"{load:g}", f"{row[0]:.0f}"]
-        cells += [f"{1000 * row[at]:.1f} ms" for at in (1, 3, 2, 4)]
-        rows.append([*cells, *(f"{apart(row, real):.1%}" for real in (1, 2))])
+        cells = [str(batch), str(processes), f"{1000 * delay:g} ms", f"{load:g}", *(f"{one:.0f}" for one in row[:3])]
+        cells += [f"{1000 * one:.1f} ms" for one in row[3:]]
+        rows.append([*cells, *(f"{apart(row, real):.1%}" for real in (3, 5))])
     page.table(HEAD, rows, ())
     if not options.cut:
         save_figure(picture(found), options.results / "serving_triton.svg")

@@ -145,9 +145,8 @@ typedef struct {
     OF(segments) Integers turns;
     OF(segments) Floats looks;
     OF(segments, formed) IntegerRows formed;
-    OF(segments, formed) FloatRows since;
-    OF(segments) Integers formed_batches, formed_requests, growing;
-    OF(segments) Floats slot, looked;
+    OF(segments) Integers formed_batches, formed_requests, growing, lacking;
+    OF(segments) Floats looked, wakes;
 } Segments;
 
 typedef struct {
@@ -162,6 +161,23 @@ typedef struct {
 EXPORT int64_t serve(
     OF(requests) const Floats *arrivals, OF(0 | requests) const Integers *assigned, OF(factors) const Floats *factors,
     OF(0 <= begin <= requests) int64_t begin, int64_t last, int64_t before, Segments *segments, Counted *counted);
+
+/* Requests that are batched continuously: mig_opt/simulation/serving/continuous.py. */
+
+typedef struct {
+    OF(segments) Integers most;
+    OF(segments) Floats costs, opens, closes;
+    OF(segments, numbers) FloatRows speeds, ttft, itl;
+    OF(segments, 3) FloatRows state;
+    OF(segments, parts) FloatRows flights;
+    OF(segments) Integers flying;
+    OF(segments, ring) FloatRows rings, works;
+    OF(segments) Integers heads, waiting;
+} Flights;
+
+EXPORT int64_t serve_continuously(
+    OF(requests) const Floats *arrivals, OF(requests) const Floats *works, OF(0 | requests) const Integers *assigned,
+    int64_t last, Flights *flights, OF(rows, 7) FloatRows *rows);
 
 /* The decoder of lists of jobs: mig_opt/heuristics/fleet/plans/list_decoder.py. */
 

@@ -20,53 +20,33 @@ static double *first_free(const Segments *segments, int64_t segment)
     return first;
 }
 
-/* Whether a batch may be formed ahead, or may grow: while two for each process wait, none may. */
+/* Requests of a segment that are in no batch yet, and when the oldest of them has come. */
+static int64_t unformed(const Segments *segments, int64_t segment, double *oldest)
+{
+    int64_t formed = segments->formed_requests.at[segment], room = segments->rings.columns;
+    *oldest = segments->rings.at[segment * room + ((segments->heads.at[segment] + formed) & (room - 1))];
+    return segments->lengths.at[segment] - formed;
+}
+
+/* Whether another batch may be formed ahead, or the last one may grow: while two for each process wait, none may. */
 static bool has_slot(const Segments *segments, int64_t segment)
 {
     return segments->formed_batches.at[segment] < 2 * segments->processes.at[segment];
 }
 
-/* When the next thing happens at a segment that forms batches ahead, if no further request comes: the first of its formed
-   batches begins, another one is formed, or the last one, which is not full, takes what has come since. */
-static double next_step(const Segments *segments, int64_t segment, int64_t *what)
+/* When the first of the batches that are formed ahead begins. */
+static double next_begin(const Segments *segments, int64_t segment)
 {
-    enum { BEGIN, FORM, GROW };
-    int64_t formed = segments->formed_batches.at[segment], waiting = segments->formed_requests.at[segment];
-    int64_t left = segments->lengths.at[segment] - waiting, enough = segments->enough.at[segment];
-    int64_t first = segments->heads.at[segment] + waiting, room = segments->rings.columns;
-    const double *ring = segments->rings.at + segment * room;
-    double soonest = INFINITY, moment;
-    if (formed > 0) {
-        soonest = longest(segments->since.at[segment * segments->since.columns], *first_free(segments, segment));
-        *what = BEGIN;
-    }
-    if (left == 0 || !has_slot(segments, segment))
-        return soonest;
-    if (segments->growing.at[segment]) {
-        moment = longest(segments->looked.at[segment] + segments->looks.at[segment], ring[first & (room - 1)]);
-        if (moment < soonest) {
-            soonest = moment;
-            *what = GROW;
-        }
-    } else {
-        moment = ring[first & (room - 1)] + segments->waits.at[segment];
-        if (left >= enough)
-            moment = shortest(moment, ring[(first + enough - 1) & (room - 1)]);
-        moment = longest(moment, segments->slot.at[segment]);
-        if (moment < soonest) {
-            soonest = moment;
-            *what = FORM;
-        }
-    }
-    return soonest;
+    if (segments->formed_batches.at[segment] == 0)
+        return INFINITY;
+    return longest(*first_free(segments, segment), segments->looked.at[segment]);
 }
 
-/* When the next batch of a segment begins if no further request comes. */
+/* When the next batch of a segment begins, or batches are formed ahead, if no further request comes. */
 static double next_start(const Segments *segments, int64_t segment)
 {
-    int64_t what;
     if (segments->looks.at[segment] > 0.0)
-        return next_step(segments, segment, &what);
+        return shortest(next_begin(segments, segment), segments->wakes.at[segment]);
     int64_t length = segments->lengths.at[segment], enough = segments->enough.at[segment];
     int64_t head = segments->heads.at[segment], room = segments->rings.columns;
     const double *ring = segments->rings.at + segment * room;
@@ -130,82 +110,105 @@ static void note_open(Segments *segments, int64_t segment, int64_t count, double
     segments->open.at[segment * places + place] = count;
 }
 
-/* Let the last batch that is formed take what has come since. Triton looks at it again when as many wait as it lacked
-   before, unless their delay is over: "growing" is 1 more than that number. */
-static void grow(Segments *segments, int64_t segment, double now)
+/* Form batches ahead as the dynamic batcher of Triton does at a look: what has come joins the last batch as long as that
+   may grow ("growing"), else another one, until there is nothing left, no slot, or a delay to wait for. It looks again
+   when a batch begins, when "lacking" requests wait, or when it "wakes". */
+static void look(Segments *segments, int64_t segment, double now)
 {
-    int64_t last = segment * segments->formed.columns + segments->formed_batches.at[segment] - 1;
-    int64_t waiting = segments->formed_requests.at[segment], left = segments->lengths.at[segment] - waiting;
-    int64_t room = segments->rings.columns, lacking = segments->sizes.at[segment] - segments->formed.at[last];
+    int64_t size = segments->sizes.at[segment], enough = segments->enough.at[segment], left;
+    int64_t *growing = segments->growing.at + segment, *lacking = segments->lacking.at + segment;
+    int64_t *batches = segments->formed_batches.at + segment;
+    int64_t *formed = segments->formed.at + segment * segments->formed.columns;
+    const int64_t *taken = segments->taken.at + segment * segments->taken.columns;
+    double delay = segments->waits.at[segment], oldest;
     segments->looked.at[segment] = now;
-    if (left == 0)
-        return;
-    double oldest = segments->rings.at[segment * room + ((segments->heads.at[segment] + waiting) & (room - 1))];
-    if (now < oldest + segments->waits.at[segment])
-        segments->growing.at[segment] = lacking + 1;
-    segments->formed.at[last] += least(left, lacking);
-    segments->formed_requests.at[segment] += least(left, lacking);
-    if (left >= lacking) {
-        segments->growing.at[segment] = 0;
-        segments->slot.at[segment] = now;
+    segments->wakes.at[segment] = INFINITY;
+    while ((left = unformed(segments, segment, &oldest)) > 0 && has_slot(segments, segment)) {
+        int64_t had = *growing ? formed[*batches - 1] : 0, reached = least(had + left, size);
+        int64_t preferred = reached >= enough ? taken[reached] : 0;
+        bool over = delay > 0.0 && now >= oldest + delay, full = false;
+        if (had == size) {
+            *growing = *lacking = 0;
+            continue;
+        }
+        if (preferred > had && !over) {
+            reached = preferred;
+            full = delay == 0.0;
+        } else if (over || delay == 0.0)
+            full = reached == size;
+        else {
+            int64_t next = most(reached + 1, enough);
+            while (taken[next] != next)
+                next++;
+            *lacking = next - had;
+            if (had == 0 || (had >= enough && taken[had] == had)) {
+                segments->wakes.at[segment] = oldest + delay;
+                return;
+            }
+        }
+        if (!*growing)
+            formed[(*batches)++] = 0;
+        formed[*batches - 1] = reached;
+        segments->formed_requests.at[segment] += reached - had;
+        *growing = !full;
+        if (full)
+            *lacking = 0;
+        if (*first_free(segments, segment) <= now)
+            return;
     }
 }
 
-/* Take the next step of a segment that forms batches ahead; return the requests of the batch that begins, 0 if none does. */
-static int64_t take_step(Segments *segments, int64_t segment)
+/* Take the first of the batches that are formed ahead, and return its requests. With a delay, those after it whose delay
+   is over join it if there is room, as Triton has it; the one that has no room any more grows no further, either. */
+static int64_t begin_formed(Segments *segments, int64_t segment, double now)
 {
-    enum { BEGIN, FORM, GROW };
-    int64_t what = BEGIN, *formed = segments->formed.at + segment * segments->formed.columns;
-    double now = next_step(segments, segment, &what), *since = segments->since.at + segment * segments->since.columns;
-    int64_t batches = segments->formed_batches.at[segment], waiting = segments->formed_requests.at[segment];
-    if (what == GROW) {
-        grow(segments, segment, now);
-        return 0;
-    }
-    if (what == FORM) {
-        int64_t room = segments->rings.columns, left = segments->lengths.at[segment] - waiting;
-        double oldest = segments->rings.at[segment * room + ((segments->heads.at[segment] + waiting) & (room - 1))];
-        int64_t count = least(left, segments->sizes.at[segment]);
-        if (now < oldest + segments->waits.at[segment])
-            count = segments->taken.at[segment * segments->taken.columns + count];
-        formed[batches] = count;
-        since[batches] = now;
-        segments->formed_batches.at[segment]++;
-        segments->formed_requests.at[segment] += count;
-        segments->looked.at[segment] = now;
-        if (count == segments->sizes.at[segment])
-            segments->slot.at[segment] = now;
-        else if (segments->waits.at[segment] == 0.0 || oldest + segments->waits.at[segment] <= segments->slot.at[segment])
-            segments->growing.at[segment] = 1;
-        else
-            segments->growing.at[segment] = segments->sizes.at[segment] + 1;
-        return 0;
-    }
+    int64_t batches = segments->formed_batches.at[segment], room = segments->rings.columns, joined = 1;
+    int64_t head = segments->heads.at[segment], *formed = segments->formed.at + segment * segments->formed.columns;
+    const double *ring = segments->rings.at + segment * room;
+    double delay = segments->waits.at[segment];
     int64_t count = formed[0];
-    for (int64_t at = 1; at < batches; at++) {
-        formed[at - 1] = formed[at];
-        since[at - 1] = since[at];
+    bool last = batches == 1;
+    while (delay > 0.0 && joined < batches && now > ring[(head + count) & (room - 1)] + delay) {
+        last = joined == batches - 1;
+        if (count + formed[joined] > segments->sizes.at[segment])
+            break;
+        count += formed[joined++];
     }
-    segments->formed_batches.at[segment]--;
+    if (last)
+        segments->growing.at[segment] = segments->lacking.at[segment] = 0;
+    for (int64_t at = joined; at < batches; at++)
+        formed[at - joined] = formed[at];
+    segments->formed_batches.at[segment] -= joined;
     segments->formed_requests.at[segment] -= count;
-    segments->slot.at[segment] = now;
-    if (batches == 1)
-        segments->growing.at[segment] = 0;
     return count;
 }
 
-static void begin_batch(Segments *segments, int64_t segment, double factor, Counted *counted)
+/* Let a request come to a segment that forms batches ahead. */
+static void come(Segments *segments, int64_t segment, double now)
+{
+    double oldest, every = segments->looks.at[segment], since = now - segments->looked.at[segment];
+    int64_t left = unformed(segments, segment, &oldest);
+    if (left >= segments->lacking.at[segment] && has_slot(segments, segment))
+        look(segments, segment, now);
+    else if (left == 1)
+        segments->wakes.at[segment] = segments->looked.at[segment] + every * ceil(since / every);
+}
+
+/* Begin the next batch of a segment, and return true; or look at those that it forms ahead, if that comes first. */
+static bool begin_batch(Segments *segments, int64_t segment, double factor, Counted *counted)
 {
     double begin = segments->starts.at[segment];
+    bool ahead = segments->looks.at[segment] > 0.0;
+    if (ahead && segments->wakes.at[segment] < next_begin(segments, segment)) {
+        look(segments, segment, begin);
+        segments->starts.at[segment] = next_start(segments, segment);
+        return false;
+    }
     int64_t count = least(segments->lengths.at[segment], segments->sizes.at[segment]);
     double oldest = segments->rings.at[segment * segments->rings.columns + segments->heads.at[segment]];
-    if (segments->looks.at[segment] > 0.0) {
-        count = take_step(segments, segment);
-        if (count == 0) {
-            segments->starts.at[segment] = next_start(segments, segment);
-            return;
-        }
-    } else if (begin < oldest + segments->waits.at[segment])
+    if (ahead)
+        count = begin_formed(segments, segment, begin);
+    else if (begin < oldest + segments->waits.at[segment])
         count = segments->taken.at[segment * segments->taken.columns + count];
     double busy = segments->busy.at[segment * segments->busy.columns + count] * factor;
     double answer = segments->answer.at[segment * segments->answer.columns + count] * factor;
@@ -217,9 +220,10 @@ static void begin_batch(Segments *segments, int64_t segment, double factor, Coun
     counted->busy_seconds.at[segment] += longest(within, 0.0);
     segments->heads.at[segment] = (segments->heads.at[segment] + count) & (segments->rings.columns - 1);
     segments->lengths.at[segment] -= count;
-    if (segments->growing.at[segment])
-        grow(segments, segment, begin);
+    if (ahead)
+        look(segments, segment, begin);
     segments->starts.at[segment] = next_start(segments, segment);
+    return true;
 }
 
 /* The segment that opens next, or else the one that has closed last: where requests go while none is open. */
@@ -311,7 +315,7 @@ EXPORT int64_t serve(
         if (soonest < now) {
             for (int64_t segment = 0; segment < count; segment++)
                 while (starts[segment] < now)
-                    begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+                    used += begin_batch(segments, segment, factors->at[(begin + used) % factors->count], counted);
             soonest = least_of(starts, count);
         }
         int64_t chosen = assigned->count ? assigned->at[index]
@@ -322,9 +326,8 @@ EXPORT int64_t serve(
             return index;
         segments->rings.at[chosen * room + ((segments->heads.at[chosen] + length) & (room - 1))] = now;
         segments->lengths.at[chosen] = ++length;
-        int64_t left = length - segments->formed_requests.at[chosen];
-        if (segments->growing.at[chosen] && left >= segments->growing.at[chosen] - 1 && has_slot(segments, chosen))
-            grow(segments, chosen, now);
+        if (segments->looks.at[chosen] > 0.0)
+            come(segments, chosen, now);
         if (length == 1 || length == segments->enough.at[chosen] || segments->looks.at[chosen] > 0.0) {
             starts[chosen] = next_start(segments, chosen);
             soonest = shortest(soonest, starts[chosen]);
@@ -332,6 +335,6 @@ EXPORT int64_t serve(
     }
     for (int64_t segment = 0; last && segment < count; segment++)
         while (segments->lengths.at[segment] > 0)
-            begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+            used += begin_batch(segments, segment, factors->at[(begin + used) % factors->count], counted);
     return arrivals->count;
 }

@@ -17,12 +17,13 @@ from mig_opt.simulation.serving.capacity import (
     SHORT,
     Capacity,
     Promise,
+    capacity_of,
     held_rate,
     keeps_promise,
-    pool_capacity,
 )
 from mig_opt.simulation.serving.capacity_cache import kept
-from mig_opt.simulation.serving.requests import separated, worker_at, workers_of
+from mig_opt.simulation.serving.continuous import is_continuous
+from mig_opt.simulation.serving.requests import Server, servers_at, workers_of
 
 _SIMILAR = 0.85
 """Least share of the greatest throughput of a size with which a point is tried; all are if those have too little."""
@@ -75,17 +76,19 @@ class CapacityTables:
         demand = self._demand
         for (pool, profile), points in measured_points(demand, service.model, demand.max_processes).items():
             in_time = [point for point in points if demand.rule.serves(point, service)]
-            best, chosen = self._best(service, in_time)
+            gpu = demand.pools[pool].kind.name
+            best, chosen = self._best(service, gpu, in_time)
             if chosen is not None:
-                yield _Way(demand.pools[pool].kind.name, profile, chosen, best)
+                yield _Way(gpu, profile, chosen, best)
 
-    def _best(self, service: Service, points: list[Point]) -> tuple[float, Point | None]:
+    def _best(self, service: Service, gpu: str, points: list[Point]) -> tuple[float, Point | None]:
         best, chosen = 0.0, None
         most = max((point.throughput for point in points), default=0.0)
         for point in sorted(points, key=lambda point: -point.throughput):
             # No capacity is above the throughput. Where those of large batches are little, small ones may have more.
             if point.throughput > max(best, _SIMILAR * most if best > _LITTLE * most else 0.0):
-                capacity = capacity_in_service(point, service.slo, service.rate, self._promise, best)
+                servers = servers_at(self._demand, service, gpu, point, self._promise.batching)
+                capacity = capacity_in_service(servers, service.slo, service.rate, self._promise, best)
                 if capacity > best:
                     best, chosen = capacity, point
         return best, chosen
@@ -150,14 +153,17 @@ class CapacityTables:
             point, capacity = way.point, self._corrected(service.name, way)
             if capacity > _LITTLE * point.throughput:
                 continue
-            seconds = worker_at(point, service.slo, self._promise.batching).answer[-1]
+            demand, batching = self._demand, self._promise.batching
+            seconds = servers_at(demand, service, way.gpu, point, batching)[0].answer[-1]
             longer = rounded_up(2 * (seconds if seconds > 0.51 * service.slo else service.slo))
-            more = capacity_in_service(point, longer, service.rate, self._promise, 0.0)
+            servers = servers_at(demand, dataclasses.replace(service, slo=longer), way.gpu, point, batching)
+            more = capacity_in_service(servers, longer, service.rate, self._promise, 0.0)
             if more <= capacity:
                 continue
+            what = "a request alone" if is_continuous(demand, service) else "a batch"
             lines.append(
                 f"{service.name!r} keeps it up to {capacity:.3g} requests per second for each {way.profile.name}, "
-                f"which answers {point.throughput:.3g}: a batch takes {seconds / service.slo:.2g} of its SLO, so few "
+                f"which answers {point.throughput:.3g}: {what} takes {seconds / service.slo:.2g} of its SLO, so few "
                 f"may wait for one; with an SLO of {longer:g} s it would be up to {more:.3g}"
             )
         return lines
@@ -185,40 +191,40 @@ def _kind(deployment: Deployment, segment: Segment) -> tuple[str, int]:
 
 
 @kept("service")
-def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
+def capacity_in_service(servers: tuple[Server, ...], slo: float, rate: float, promise: Promise, above: float) -> float:
     """Return the capacity of one of the segments that serve a whole service, if all are alike.
 
     It is that of as few segments as keep the promise together at the rate of the service; 0 if it is at most ``above``,
     since smaller ones are of no interest.
     """
-    segments = _needed(rate, point.throughput)
+    throughput = sum(one.throughput for one in servers)
+    segments = _needed(rate, throughput)
     while True:
         if above > 0:
             # Cheaper than the capacity: whether it is of interest, also to as many segments as that would take.
-            each = min(above, point.throughput)
-            servers = separated(worker_at(point, slo, promise.batching), promise.batching)
+            each = min(above, throughput)
             most = max(MOST_POOLED // len(servers), 1)
-            pooled = min(segments if each > _LITTLE * point.throughput else _needed(rate, each), most)
+            pooled = min(segments if each > _LITTLE * throughput else _needed(rate, each), most)
             workers = servers * pooled
             if not all(keeps_promise(workers, slo, each * pooled, promise, length) for length in (SHORT, LONG)):
                 return 0.0
-        total = pool_capacity(point, slo, segments, promise)
+        total = capacity_of(servers, slo, segments, promise)
         if total >= rate or segments > MOST_POOLED or total == 0:
             capacity = total / segments
             break
         if total < _LITTLE * rate:
-            capacity = _capacity_of_more(point, slo, rate, promise, segments)
+            capacity = _capacity_of_more(servers, slo, rate, promise, segments)
             break
         # With more segments each has more capacity, so that this number is enough.
         segments = max(math.ceil(rate / total * segments), segments + 1)
     return capacity if capacity > above else 0.0
 
 
-def _capacity_of_more(point: Point, slo: float, rate: float, promise: Promise, few: int) -> float:
+def _capacity_of_more(servers: tuple[Server, ...], slo: float, rate: float, promise: Promise, few: int) -> float:
     """Return the capacity of one of as few segments as keep the promise, where a few hold little of the rate."""
 
     def held(segments: int) -> float:
-        return pool_capacity(point, slo, segments, promise)
+        return capacity_of(servers, slo, segments, promise)
 
     many = MOST_POOLED
     if few >= many or held(many) < rate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 
@@ -13,14 +14,14 @@ from mig_opt.serving.demand import Demand, Service, measured_points
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import MARGIN, Promise, late_alone
 from mig_opt.simulation.serving.continuous import is_continuous
-from mig_opt.simulation.serving.requests import Batching, worker_at
+from mig_opt.simulation.serving.requests import Batching, servers_at
 
 _DOUBLED, _HALVED = 10, 6
 """Times that an SLO is doubled at most to find one that can be kept, and that its distance from one that cannot is
 halved then."""
 
 
-_Way = tuple[Profile, Point]
+_Way = tuple[str, Profile, Point]
 
 
 def why_unkept(demand: Demand, promise: Promise) -> list[str]:
@@ -37,21 +38,21 @@ of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an S
     """
     lines = why_unservable(demand)
     for service in demand.services:
-        ways = [way for way in _ways(demand, service) if demand.rule.serves(way[1], service)]
-        if ways and not any(_kept(point, service.slo, promise) for _, point in ways):
+        ways = [way for way in _ways(demand, service) if demand.rule.serves(way[-1], service)]
+        if ways and not any(_kept(demand, service, way, promise) for way in ways):
             lines.append(_line(demand, service, promise, ways))
     return lines
 
 
 def unpromised(demand: object) -> Iterator[Problem]:
-    """Yield a problem for each service to which no promise is searched: capacities are those of whole batches."""
+    """Yield a problem for each service with SLOs on tokens whose tables do not say that it is batched continuously."""
     if not isinstance(demand, Demand):
         return
     for index, service in enumerate(demand.services):
-        if is_continuous(demand, service) or len(service.slos) > 1:
+        if len(service.slos) > 1 and not is_continuous(demand, service):
             message = (
-                f"no promise is searched for {service.name!r}, which is batched continuously or has SLOs on tokens; "
-                "deploy without one, and let serve --promise simulate the deployment"
+                f"{service.name!r} has SLOs on tokens, which are simulated only of models that are batched "
+                'continuously; say "continuous": true in their profile tables, or leave the promise out'
             )
             yield Problem(f"services[{index}]", message)
 
@@ -69,49 +70,65 @@ def refusal(demand: Demand, promise: Promise, method: str) -> tuple[bool, str] |
 def _ways(demand: Demand, service: Service) -> list[_Way]:
     """Return all that a service can run on, however long it takes."""
     measured = measured_points(demand, service.model, demand.max_processes)
-    return [(profile, point) for (_, profile), points in measured.items() for point in points]
+    return [
+        (demand.pools[pool].kind.name, profile, point)
+        for (pool, profile), points in measured.items()
+        for point in points
+    ]
 
 
-def _kept(point: Point, slo: float, promise: Promise) -> bool:
-    return late_alone(point, slo, promise) <= promise.allowed * MARGIN
+def _late(demand: Demand, service: Service, way: _Way, promise: Promise) -> float:
+    return late_alone(servers_at(demand, service, way[0], way[-1], promise.batching), service.slo, promise)
 
 
-def _seconds(point: Point, slo: float) -> float:
-    """Return the seconds from the begin of a batch to its answer."""
-    return worker_at(point, slo, Batching()).answer[-1]
+def _kept(demand: Demand, service: Service, way: _Way, promise: Promise) -> bool:
+    return _late(demand, service, way, promise) <= promise.allowed * MARGIN
 
 
 def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) -> str:
-    slo, everywhere = service.slo, [point for _, point in _ways(demand, service)]
+    slo, everywhere = service.slo, _ways(demand, service)
+
+    def seconds_of(way: _Way) -> float:
+        return servers_at(demand, service, way[0], way[-1], Batching())[0].answer[-1]
+
     late, seconds, best = min(
-        (late_alone(point, slo, promise), _seconds(point, slo), index) for index, (_, point) in enumerate(ways)
+        (_late(demand, service, way, promise), seconds_of(way), index) for index, way in enumerate(ways)
     )
-    profile, point = ways[best]
+    _, profile, point = ways[best]
     would = []
     # Rounded down to hundredths of a per cent, since no more can be kept.
     if (most := math.floor((1 - late / MARGIN) * 1e4) / 1e4) > 0:
         would.append(f"a promise of {100 * most:g} %")
-    shares = [math.ceil(100 * point.latency / slo) / 100 for point in everywhere if _kept(point, slo, promise)]
+    shares = [
+        math.ceil(100 * way[-1].latency / slo) / 100 for way in everywhere if _kept(demand, service, way, promise)
+    ]
     if shares and min(shares) <= 1:
         would.append(f"latencies of up to {min(shares):g} of the SLO (--slo-share) in place of {demand.rule.share:g}")
-    slos = [found for point in everywhere if (found := _enough(demand, point, slo, promise)) is not None]
-    if slos:
+    enough = (_enough(demand, service, way, max(slo, seconds_of(way)), promise) for way in everywhere)
+    if slos := [found for found in enough if found is not None]:
         would.append(f"an SLO of {min(slos):g} s")
     by = "by its throughput" if seconds > point.latency else "on average"
+    takes = f"a batch of {point.batch} takes {seconds:.6g} s {by}"
+    if is_continuous(demand, service):
+        takes = f"a request alone takes {seconds:.6g} s" if math.isfinite(seconds) else "an SLO on tokens is broken"
     return (
         f"no instance keeps {100 * promise.share:g} % of the requests of {service.name!r} in time, at any rate: at "
-        f"best {100 * (1 - late):.4g} % are, on {profile.name}, where a batch of {point.batch} takes {seconds:.6g} s "
-        f"{by}, and the SLO is {slo:g} s" + (f"; what can be kept: {', or '.join(would)}" if would else "")
+        f"best {100 * (1 - late):.4g} % are, on {profile.name}, where {takes}, and the SLO is {slo:g} s"
+        + (f"; what can be kept: {', or '.join(would)}" if would else "")
     )
 
 
-def _enough(demand: Demand, point: Point, slo: float, promise: Promise) -> float | None:
+def _enough(demand: Demand, service: Service, way: _Way, least: float, promise: Promise) -> float | None:
     """Return an SLO, longer than it is, with which the promise would be kept; None if none is found."""
+    latency = way[-1].latency
 
     def enough(longer: float) -> bool:
-        return demand.rule.allows(point.latency, rounded_up(longer)) and _kept(point, rounded_up(longer), promise)
+        relaxed = dataclasses.replace(service, slo=rounded_up(longer))
+        return demand.rule.allows(latency, relaxed.slo) and _kept(demand, relaxed, way, promise)
 
-    low = high = max(slo, _seconds(point, slo), point.latency / demand.rule.share)
+    low = high = max(least, latency / demand.rule.share)
+    if not math.isfinite(high):
+        return None
     for _ in range(_DOUBLED):
         if enough(high):
             break

@@ -205,9 +205,11 @@ class _Model:
 
         inputs, free = self._inputs(batch), threading.Semaphore(flying)
         errors: list[InferenceServerException] = []
+        ends: list[float] = []
         before, sent, begin = self._statistics(), 0, time.monotonic()
 
         def answered(result: object, error: InferenceServerException | None) -> None:  # noqa: ARG001
+            ends.append(time.monotonic())
             if error is not None:
                 errors.append(error)
             free.release()
@@ -216,18 +218,21 @@ class _Model:
             if not free.acquire(timeout=seconds + _SILENT):
                 raise InferenceServerException(f"a batch was not answered within {seconds + _SILENT:g} s")
 
-        while time.monotonic() < begin + seconds and not errors:
+        # Processes end together, so that none is idle in what is measured.
+        while (time.monotonic() < begin + seconds or sent % flying) and not errors:
             wait()
             self._client.async_infer(self._name, inputs, answered)
             sent += 1
         for _ in range(flying):
             wait()
-        took = time.monotonic() - begin
         if errors:
             raise errors[0]
+        # From the first answers of all processes to the last: before them nothing was full.
+        first = flying // 2
+        took = ends[-1] - ends[first - 1]
         after = self._statistics()
         spent = sum(getattr(after, part).ns - getattr(before, part).ns for part in _COMPUTE) * 1e-9
-        return sent * batch / took, spent / (after.success.count - before.success.count)
+        return (sent - first) * batch / took, spent / (after.success.count - before.success.count)
 
     def _statistics(self) -> Any:
         return self._client.get_inference_statistics(self._name).model_stats[0].inference_stats

@@ -24,8 +24,8 @@ from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
 from mig_opt.simulation.serving.queues import LATE, LATE_REQUESTS, REQUESTS, Floats
-from mig_opt.simulation.serving.requests import Batching, separated, worker_at
-from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+from mig_opt.simulation.serving.requests import Batching, Server, separated, served_by, worker_at
+from mig_opt.simulation.serving.service import Router
 
 CAPACITY_ERROR = 0.005
 """Share of a capacity up to which a bisection goes; the simulations at its steps vary by about as much."""
@@ -53,8 +53,8 @@ SERVERS = {
     "kubernetes": (Router.UNIFORM, _TRITON),
 }
 """Servers by name: where requests go, and how they form batches. ``triton`` is behind HAProxy, ``kubernetes`` the same
-behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: one that
-is formed while no process is free would hardly grow any more."""
+behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: with a
+delay, one that is formed while no process is free hardly grows any more."""
 
 
 def server_named(name: str) -> tuple[Router, Batching]:
@@ -202,22 +202,26 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
         problems.append(wrong_type("promise", promise, "a Promise"))
     if problems:
         raise InputError(problems)
+    servers = separated(worker_at(point, slo, promise.batching), promise.batching)
+    return capacity_of(servers, slo, segments, promise)
+
+
+def capacity_of(servers: tuple[Server, ...], slo: float, segments: int, promise: Promise) -> float:
+    """Return what :func:`pool_capacity` does, of segments each of which is some servers."""
     # So services that differ in nothing else share what was simulated.
-    servers, scaled = _scaled(point, slo, promise)
+    scaled, promise = _scaled(servers, slo, promise)
     pooled = min(segments, max(MOST_POOLED // len(servers), 1))
-    return _held_rate(tuple(servers * pooled), 1.0, scaled) / slo / pooled * segments
+    return _held_rate(scaled * pooled, 1.0, promise) / slo / pooled * segments
 
 
-def _scaled(point: Point, slo: float, promise: Promise) -> tuple[list[Worker], Promise]:
-    """Return the servers of a segment with the figures of a point, and a promise, whose time counts in SLOs."""
+def _scaled(servers: tuple[Server, ...], slo: float, promise: Promise) -> tuple[tuple[Server, ...], Promise]:
+    """Return servers and a promise whose time counts in SLOs."""
     arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
-    batching = promise.batching.scaled(1 / slo)
-    scaled = Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
-    servers = separated(worker_at(scaled, 1.0, batching), batching)
-    return servers, dataclasses.replace(promise, arrivals=arrivals, batching=batching)
+    scaled = dataclasses.replace(promise, arrivals=arrivals, batching=promise.batching.scaled(1 / slo))
+    return tuple(one.scaled(1 / slo) for one in servers), scaled
 
 
-def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
+def held_rate(workers: Sequence[Server], slo: float, promise: Promise) -> float:
     """Return the requests per second up to which segments of one service keep a promise together, found once and kept.
 
     It is at most the throughput of all, and 0 if the promise cannot be kept at any rate. The order of the segments does
@@ -227,7 +231,7 @@ def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
 
 
 @kept("held")
-def _held_rate(workers: tuple[Worker, ...], slo: float, promise: Promise) -> float:
+def _held_rate(workers: tuple[Server, ...], slo: float, promise: Promise) -> float:
     most = sum(worker.throughput for worker in workers)
     if min(worker.answer[0] for worker in workers) > slo * LATE:
         return 0.0
@@ -272,7 +276,7 @@ def _least_rate(slo: float, promise: Promise) -> float:
 
 
 def keeps_promise(
-    workers: Sequence[Worker], slo: float, rate: float, promise: Promise, length: tuple[int, int] = LONG
+    workers: Sequence[Server], slo: float, rate: float, promise: Promise, length: tuple[int, int] = LONG
 ) -> bool:
     """Return True if segments of one service keep a promise at a rate, with its reserve and a margin.
 
@@ -293,18 +297,18 @@ def keeps_promise(
 
 
 @lru_cache(maxsize=10_000)
-def late_alone(point: Point, slo: float, promise: Promise) -> float:
+def late_alone(servers: tuple[Server, ...], slo: float, promise: Promise) -> float:
     """Return the share of late requests at a segment with so few that none meets another.
 
     A promise that allows for fewer is kept at no rate.
     """
-    servers, scaled = _scaled(point, slo, promise)
+    scaled, promise = _scaled(servers, slo, promise)
     rate, requests = _least_rate(1.0, promise) / 2, LONG[0] if promise.batching.spread else 1
-    return _late_share(servers, 1.0, rate, scaled, requests / rate, rng=np.random.default_rng(_SEED))
+    return _late_share(scaled, 1.0, rate, promise, requests / rate, rng=np.random.default_rng(_SEED))
 
 
 def late_share(
-    workers: Sequence[Worker], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
+    workers: Sequence[Server], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
 ) -> float:
     """Return the share of late requests at the segments of one service, simulated once and kept.
 
@@ -316,7 +320,7 @@ def late_share(
 
 @kept("late")
 def _kept_late_share(
-    workers: tuple[Worker, ...], slo: float, rate: float, promise: Promise, length: tuple[float, int]
+    workers: tuple[Server, ...], slo: float, rate: float, promise: Promise, length: tuple[float, int]
 ) -> float:
     """Return the share from a simulation of some length: seconds, and a seed."""
     seconds, seed = length
@@ -325,7 +329,7 @@ def _kept_late_share(
 
 
 def _late_share(
-    workers: Sequence[Worker],
+    workers: Sequence[Server],
     slo: float,
     rate: float,
     promise: Promise,
@@ -340,7 +344,7 @@ def _late_share(
         stream, seconds = [moments], float(moments[-1])
     elif stream is None:
         stream = promise.arrivals.stream("", rate, seconds, rng)
-    served = ServedRequests(
+    served = served_by(
         workers,
         slo,
         (_WARM_UP * seconds, seconds),
@@ -354,9 +358,9 @@ def _late_share(
     return float(counts[LATE_REQUESTS] / counts[REQUESTS]) if counts[REQUESTS] else 0.0
 
 
-def _ordered(workers: Iterable[Worker]) -> tuple[Worker, ...]:
+def _ordered(workers: Iterable[Server]) -> tuple[Server, ...]:
     """Return segments in an order that does not depend on where they are."""
-    return tuple(sorted(workers, key=lambda one: (one.throughput, one.batch, one.processes, one.answer, one.busy)))
+    return tuple(sorted(workers, key=lambda one: (one.throughput, one.batch, one.processes, one.answer, repr(one))))
 
 
 @lru_cache(maxsize=4)

@@ -17,7 +17,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-METHOD = 2
+METHOD = 3
 """Number that has to change with whatever changes capacities: the simulation, its length, margins, the bisection."""
 
 _OFF = "off"

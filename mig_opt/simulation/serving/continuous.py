@@ -2,35 +2,29 @@
 
 A segment has up to a number of requests in flight, others wait. With ``n`` in flight each of them goes on at a speed of
 ``throughput(n) / n`` requests per second, as the points of the profile say, and what lies between them. All go equally
-fast, so a request is done when the progress of the segment has grown by its work: no other event changes when.
+fast, so a request is done when the progress of the segment has grown by its work: no other event changes when. The loop
+is in C: ``mig_opt/native/continuous.c``.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from mig_opt.native import loop
 from mig_opt.serving.demand import Demand, Service
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.simulation.serving.queues import (
-    BATCHES,
-    BINS,
-    BINS_PER_UNIT,
-    LATE,
-    LATE_BATCHES,
-    LATE_REQUESTS,
-    LEAST_LATENCY,
-    REQUESTS,
-    SLOW_BATCHES,
-    Counted,
-    Floats,
-)
-from mig_opt.simulation.serving.service import ALWAYS, BLOCKS, Router
+from mig_opt.serving.profile_table import LATENCIES, Point
+from mig_opt.simulation.serving.queues import BINS, BINS_PER_UNIT, LATE, LEAST_LATENCY, Counted, Floats, Whole
+from mig_opt.simulation.serving.service import BLOCKS, Assignment, Router, varied
+
+_serve = loop("serve_continuously")
+
+_PARTS = 6
+"""Numbers that are known of a request in flight."""
 
 
 def is_continuous(demand: Demand, service: Service) -> bool:
@@ -38,80 +32,85 @@ def is_continuous(demand: Demand, service: Service) -> bool:
     return any(table.continuous for table in demand.tables if table.model == service.model)
 
 
-class ContinuousSegment:
-    """Segment with the requests that are in flight and those that wait."""
+@dataclass(frozen=True)
+class ContinuousWorker:
+    """A segment as the requests of a model that is batched continuously see it."""
 
-    def __init__(
-        self,
-        demand: Demand,
-        service: Service,
-        deployment: Deployment,
-        segment: Segment,
-        *,
-        times: tuple[float, float] = ALWAYS,
-        overhead: float = 0.0,
-    ) -> None:
-        gpu, size = deployment.model(segment.gpu).name, deployment.placement(segment).profile.compute_slices
-        tables = (table for table in demand.measured if (table.model, table.gpu) == (service.model, gpu))
-        points = [p for t in tables for p in t.points if (p.size, p.processes) == (size, segment.processes)]
-        self.most, self.throughput = segment.batch * segment.processes, segment.throughput
-        self.batch, (self.opens, self.closes), self.overhead = segment.batch, times, overhead
-        known = {p.batch * p.processes: p for p in sorted(points, key=lambda p: p.batch)}
-        flying, at = np.arange(self.most + 1), [n for n in known if n < self.most]
-        rates = [*(known[n].throughput for n in at), segment.throughput]
-        with np.errstate(invalid="ignore"):
-            self._speeds = np.interp(flying, [0, *at, self.most], [0.0, *rates]) / flying
-
-        def between(name: str) -> Floats:
-            there = [n for n in known if getattr(known[n], name) is not None]
-            found: Floats = np.interp(flying, there or [0], [getattr(known[n], name) for n in there] or [0.0])
-            return found
-
-        self._ttft, self._itl = between("ttft"), between("itl")
-        # Progress, and the sum of times between tokens over time, both since the begin.
-        self._now = self._progress = self._tokens = 0.0
-        self._flights: list[tuple[float, float, float, float, float, int]] = []
-        self._queue: deque[tuple[float, float]] = deque()
-        self.done: list[tuple[float, ...]] = []
-        """Arrival, begin, end, seconds to the first token, and from token to token, requests in flight at the begin."""
+    batch: int
+    processes: int
+    throughput: float  # requests per second, with as many in flight as there may be
+    limits: tuple[float, ...]  # SLOs on latency, time to the first token, and from token to token; infinite if none
+    overhead: float
+    # requests per second of each, seconds to the first token and from token to token, by the number in flight from 1 on
+    speeds: tuple[float, ...]
+    ttft: tuple[float, ...]
+    itl: tuple[float, ...]
 
     @property
-    def waiting(self) -> int:
-        """Requests that are not done."""
-        return len(self._flights) + len(self._queue)
+    def most(self) -> int:
+        """Requests that may be in flight."""
+        return len(self.speeds)
 
-    def arrive(self, moment: float, work: float) -> None:
-        """Let a request arrive, after :meth:`advance` to this moment; its work is in requests of the profile."""
-        self._queue.append((moment, work))
-        self._admit()
+    @property
+    def answer(self) -> tuple[float, ...]:
+        """Seconds until a request that is alone is answered; infinite if it breaks an SLO on tokens."""
+        kept = self.ttft[0] + self.overhead <= self.limits[1] * LATE and self.itl[0] <= self.limits[2] * LATE
+        return (1 / self.speeds[0] + self.overhead if kept else math.inf,)
 
-    def _admit(self) -> None:
-        while self._queue and len(self._flights) < self.most and self._now >= self.opens:
-            arrival, work = self._queue.popleft()
-            number = len(self._flights) + 1
-            flight = (self._progress + work, arrival, self._now, self._tokens, float(self._ttft[number]), number)
-            heapq.heappush(self._flights, flight)
+    def scaled(self, factor: float) -> ContinuousWorker:
+        """Return the same segment where every second is ``factor`` seconds."""
 
-    def advance(self, moment: float) -> None:
-        """Go on to a moment: what is done by then leaves, and what waits begins, if the segment has opened."""
-        if self._now < self.opens <= moment:
-            self._now = self.opens
-            self._admit()
-        while self._flights:
-            number = len(self._flights)
-            speed, target = float(self._speeds[number]), self._flights[0][0]
-            end = self._now + max(target - self._progress, 0.0) / speed
-            reached = min(end, moment)
-            self._tokens += (reached - self._now) * float(self._itl[number])
-            if end > moment:
-                self._progress += (moment - self._now) * speed
-                break
-            self._progress, self._now = target, end
-            _, arrival, begin, tokens, ttft, flying = heapq.heappop(self._flights)
-            itl = (self._tokens - tokens) / (end - begin) if end > begin else 0.0
-            self.done.append((arrival, begin, end, begin - arrival + ttft, itl, flying))
-            self._admit()
-        self._now = max(self._now, moment) if math.isfinite(moment) else self._now
+        def longer(seconds: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(one * factor for one in seconds)
+
+        speeds = tuple(speed / factor for speed in self.speeds)
+        times = longer(self.limits), self.overhead * factor, speeds, longer(self.ttft), longer(self.itl)
+        return ContinuousWorker(self.batch, self.processes, self.throughput / factor, *times)
+
+
+def continuous_worker(demand: Demand, service: Service, gpu: str, point: Point, overhead: float) -> ContinuousWorker:
+    """Return a segment with the figures of a point on a kind of GPU, and those of the points with fewer in flight."""
+    tables = (table for table in demand.measured if (table.model, table.gpu) == (service.model, gpu))
+    points = [p for t in tables for p in t.points if (p.size, p.processes) == (point.size, point.processes)]
+    most = point.batch * point.processes
+    known = {p.batch * p.processes: p for p in sorted(points, key=lambda p: p.batch)}
+    flying, at = np.arange(1, most + 1), [number for number in known if number < most]
+    rates = [*(known[number].throughput for number in at), point.throughput]
+    speeds = np.interp(flying, [0, *at, most], [0.0, *rates]) / flying
+
+    def between(name: str) -> tuple[float, ...]:
+        there = [number for number in known if getattr(known[number], name) is not None]
+        seconds = [getattr(known[number], name) for number in there]
+        return tuple(np.interp(flying, there or [0], seconds or [0.0]).tolist())
+
+    limits = tuple(service.slos.get(name, math.inf) for name in LATENCIES)
+    tokens = between("ttft"), between("itl")
+    return ContinuousWorker(
+        point.batch, point.processes, point.throughput, limits, overhead, tuple(speeds.tolist()), *tokens
+    )
+
+
+class _Flights(NamedTuple):
+    """Segments of a service; each array has an entry (or a row) for each segment."""
+
+    most: Whole  # requests that may be in flight
+    costs: Floats  # seconds of work that a request is
+    opens: Floats  # from when on, and until when, requests come
+    closes: Floats
+    # by the number of requests in flight, from 0 on
+    speeds: Floats
+    ttft: Floats
+    itl: Floats
+    state: Floats  # now, the progress, and the sum of times between tokens over time, both since the begin
+    flights: (
+        Floats  # of each request in flight: progress at its end, arrival, begin, sum at its begin, ttft, number then
+    )
+    flying: Whole
+    # queues: arrivals and works in rings of a power of two, where the oldest one stands, their number
+    rings: Floats
+    works: Floats
+    heads: Whole
+    waiting: Whole
 
 
 class ContinuousRequests:
@@ -123,75 +122,107 @@ class ContinuousRequests:
 
     def __init__(
         self,
-        segments: Sequence[ContinuousSegment],
-        service: Service,
+        workers: Sequence[ContinuousWorker],
         window: tuple[float, float],
         *,
-        router: Router,
-        spread: float,
+        router: Router = Router.LEAST_WORK,
+        spread: float = 0.0,
         rng: np.random.Generator,
+        times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
-        self._segments, self._service, self._window = segments, service, window
-        self._router, self._spread, self._rng = router, spread, rng
-        self._turns = [0] * len(segments)
+        count, most = len(workers), max(worker.most for worker in workers)
+        self._workers, self._window, self._spread, self._rng = workers, window, spread, rng
+        throughput = np.array([worker.throughput for worker in workers])
+        self._assignment = Assignment(router, throughput, times, rng)
+
+        def rows(name: str) -> Floats:
+            found = np.zeros((count, most + 1))
+            for row, worker in zip(found, workers, strict=True):
+                row[1 : worker.most + 1] = getattr(worker, name)
+            return found
+
+        self._flights = _Flights(
+            most=np.array([worker.most for worker in workers], dtype=np.int64),
+            costs=1 / throughput,
+            opens=self._assignment.opens,
+            closes=self._assignment.closes,
+            speeds=rows("speeds"),
+            ttft=rows("ttft"),
+            itl=rows("itl"),
+            state=np.zeros((count, 3)),
+            flights=np.zeros((count, _PARTS * most)),
+            flying=np.zeros(count, dtype=np.int64),
+            rings=np.zeros((count, 1)),
+            works=np.zeros((count, 1)),
+            heads=np.zeros(count, dtype=np.int64),
+            waiting=np.zeros(count, dtype=np.int64),
+        )
+        self._batches = np.zeros((count, 5))
+        limit = min(worker.limits[0] for worker in workers) * LATE
+        self._counted = Counted(
+            limits=np.array([*window, limit]),
+            batches=np.zeros((count, 5), dtype=np.int64),
+            busy_seconds=np.zeros(count),
+            histogram=np.zeros(BINS, dtype=np.int64),
+            blocks=np.zeros((BLOCKS, 3)),
+            totals=np.array([0.0, 0.0, math.inf, 0.0]),
+        )
 
     def run(self, arrivals: Iterable[Floats]) -> None:
         """Let all requests arrive, then answer those that wait."""
-        sigma = math.sqrt(math.log1p(self._spread**2))
         for times in arrivals:
-            works = self._rng.lognormal(-(sigma**2) / 2, sigma, len(times)) if sigma else np.ones(len(times))
-            for moment, work in zip(times.tolist(), works.tolist(), strict=True):
-                for segment in self._segments:
-                    segment.advance(moment)
-                self._segments[self._chosen(moment)].arrive(moment, work)
-        for segment in self._segments:
-            segment.advance(math.inf)
+            self._feed(times, last=False)
+        self._feed(np.zeros(0), last=True)
 
-    def _chosen(self, moment: float) -> int:
-        """Return the segment for a request: an open one, or else the one that opens next."""
-        there = [at for at, one in enumerate(self._segments) if one.opens <= moment < one.closes]
-        if not there:
-            later = [at for at, one in enumerate(self._segments) if one.opens > moment]
-            return min(later or range(len(self._segments)), key=lambda at: self._segments[at].opens)
-        rates = np.array([self._segments[at].throughput for at in there])
-        if self._router in (Router.RANDOM, Router.UNIFORM):
-            rates = rates if self._router == Router.RANDOM else np.ones(len(there))
-            return there[int(self._rng.choice(len(there), p=rates / rates.sum()))]
-        if self._router == Router.ROUND_ROBIN:
-            index = min(there, key=lambda at: (self._turns[at] + 0.5) / self._segments[at].throughput)
-            self._turns[index] += 1
-            return index
-        return min(there, key=lambda at: (self._segments[at].waiting + 1) / self._segments[at].throughput)
-
-    @cached_property
+    @property
     def counted(self) -> Counted:
-        """Counts of the requests that have arrived within the window, when all are answered."""
-        first, last = self._window
-        slos = self._service.slos
-        limits = [slos.get(name, math.inf) * LATE for name in ("latency", "ttft", "itl")]
-        batches, busy = np.zeros((len(self._segments), 5)), np.zeros(len(self._segments))
-        blocks, histogram = np.zeros((BLOCKS, 3)), np.zeros(BINS, dtype=np.int64)
-        totals = np.array([0.0, 0.0, math.inf, 0.0])
-        for index, segment in enumerate(self._segments):
-            if not segment.done:
-                continue
-            arrival, begin, end, ttft, itl, flying = np.array(segment.done).T
-            answered, ttft = end + segment.overhead, ttft + segment.overhead
-            spent = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0.0, None).sum()
-            busy[index] = spent / segment.batch  # so that the share of the time is that of all places
-            inside = (first <= arrival) & (arrival < last)
-            latency, itl, ttft = (answered - arrival)[inside], itl[inside], ttft[inside]
-            late = (latency > limits[0]) | (ttft > limits[1]) | (itl > limits[2])
-            shares, slow = 1 / flying[inside], (answered - begin)[inside] > limits[0]
-            for column, which in ((BATCHES, late | True), (LATE_BATCHES, late), (SLOW_BATCHES, slow)):
-                batches[index, column] = math.ceil(shares[which].sum() - 1e-9)
-            batches[index, REQUESTS], batches[index, LATE_REQUESTS] = len(latency), late.sum()
-            at = np.minimum(((arrival[inside] - first) / (last - first) * BLOCKS).astype(int), BLOCKS - 1)
-            np.add.at(blocks, at, np.stack([np.ones(len(at)), late, latency], axis=1))
-            bins = np.clip(np.log(latency / LEAST_LATENCY) * BINS_PER_UNIT, 0, BINS - 1).astype(int)
-            np.add.at(histogram, bins, 1)
-            if len(latency):
-                totals[:2] += latency.sum(), (latency**2).sum()
-                totals[2:] = min(totals[2], latency.min()), max(totals[3], latency.max())
-        limit = np.array([*self._window, limits[0]])
-        return Counted(limit, batches.astype(np.int64), busy, histogram, blocks, totals)
+        """Counts of the requests that have arrived within the window, and are answered."""
+        self._counted.batches[:] = np.ceil(self._batches - 1e-9)
+        return self._counted
+
+    def _feed(self, times: Floats, *, last: bool) -> None:
+        flights, room = self._flights, 1
+        while room < flights.waiting.max() + len(times):
+            room *= 2
+        if room > flights.rings.shape[1]:
+            self._flights = flights = _widened(flights, room)
+        works = varied(self._spread, len(times), self._rng) if self._spread else np.ones(len(times))
+        rows = np.zeros((int(flights.waiting.sum() + flights.flying.sum()) + len(times), 7))
+        done = _serve(times, works, self._assignment.of(times), last, flights, rows)
+        for index in range(len(self._workers)):
+            self._count(index, rows[:done][rows[:done, 0] == index].T[1:])
+
+    def _count(self, index: int, rows: Floats) -> None:
+        """Count the requests of a segment."""
+        (first, last), worker, counted = self._window, self._workers[index], self._counted
+        arrival, begin, end, ttft, itl, flying = rows
+        spent = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0.0, None).sum()
+        counted.busy_seconds[index] += spent / worker.batch  # so that the share of the time is that of all places
+        inside = (first <= arrival) & (arrival < last)
+        if not inside.any():
+            return
+        arrival, begin, end, ttft, itl, flying = rows[:, inside]
+        seconds = end + worker.overhead - arrival, ttft + worker.overhead, itl
+        late = np.any([of > limit * LATE for of, limit in zip(seconds, worker.limits, strict=True)], axis=0)
+        latency, shares = seconds[0], 1 / flying
+        slow = end + worker.overhead - begin > worker.limits[0] * LATE
+        # Columns as queues.py names them.
+        self._batches[index] += shares.sum(), len(late), shares[late].sum(), shares[slow].sum(), late.sum()
+        at = np.minimum(((arrival - first) / (last - first) * BLOCKS).astype(int), BLOCKS - 1)
+        np.add.at(counted.blocks, at, np.stack([np.ones(len(at)), late, latency], axis=1))
+        bins = np.clip(np.log(latency / LEAST_LATENCY) * BINS_PER_UNIT, 0, BINS - 1).astype(int)
+        counted.histogram[:] += np.bincount(bins, minlength=BINS)
+        totals = counted.totals
+        totals[:2] += latency.sum(), (latency**2).sum()
+        totals[2:] = min(totals[2], latency.min()), max(totals[3], latency.max())
+
+
+def _widened(flights: _Flights, room: int) -> _Flights:
+    """Return the segments with more room in their queues, whose oldest requests stand first."""
+    wider = []
+    for of in (flights.rings, flights.works):
+        wider.append(np.zeros((len(of), room)))
+        for row, old, head in zip(wider[-1], of, flights.heads, strict=True):
+            row[: len(old)] = np.roll(old, -head)
+    flights.heads[:] = 0
+    return flights._replace(rings=wider[0], works=wider[1])

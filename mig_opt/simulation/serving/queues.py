@@ -58,15 +58,15 @@ class Segments(NamedTuple):
     ends: Floats
     open: Whole
     turns: Whole  # number of the request that came last
-    # batches that are formed ahead: seconds after which the last one takes what has come since; 0 where none is
+    # batches that are formed ahead: seconds to the next look if nothing else is a reason for one; 0 if none is formed
     looks: Floats
     formed: Whole  # requests of each, the oldest first
-    since: Floats  # when each was formed
     formed_batches: Whole
     formed_requests: Whole
-    growing: Whole  # 0 if the last one is full, else 1 more than the requests with which it takes what has come
-    slot: Floats  # when there was room for one more
-    looked: Floats  # when the last one has taken requests
+    growing: Whole  # 1 if the last one may grow
+    lacking: Whole  # requests that have to wait for the next look
+    looked: Floats  # when the last look was
+    wakes: Floats  # when the next one is, at the latest
 
 
 class Counted(NamedTuple):

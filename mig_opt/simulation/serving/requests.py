@@ -21,8 +21,8 @@ from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import wrong_services
-from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousSegment, is_continuous
-from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
+from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousWorker, continuous_worker, is_continuous
+from mig_opt.simulation.serving.outcome import RequestSimulation, Served, latencies_of, load_of
 from mig_opt.simulation.serving.service import ALWAYS, Router, ServedRequests, Worker
 
 MOST_REQUESTS = 10_000_000_000
@@ -31,6 +31,8 @@ DEFAULT_SECONDS = 60.0
 """Seconds that count, if nothing else says how long."""
 _WARM_UP = 0.1
 """Share of these seconds that goes before."""
+
+Server = Worker | ContinuousWorker
 
 Wait = Annotated[float, Number("seconds", at_least=0)]
 Spread = Annotated[float, Number(at_least=0, at_most=10, words="a share of the time of a batch, from 0 to 10")]
@@ -61,10 +63,11 @@ class Batching:
     overhead : float
         Seconds that each answer takes longer: network, proxy, server.
     look : float
-        As Triton does it, above 0 (there 0.5): a batch is formed when its time has come although no process is free, up
-        to two for each process. One that is not full takes what has come since only when a batch begins, when as many
-        wait as would fill one, or after these seconds; without a delay at once. 0: a batch takes what is there when it
-        begins.
+        As the dynamic batcher of Triton does it, above 0 (there 0.5): a batch is formed when its time has come although
+        no process is free, up to two for each process. What comes later joins the last one only when a batch begins,
+        when as many wait as it lacked before, or after these seconds; without a delay at once. With one, when a batch
+        begins, the next ones join it if there is room; if not, and its delay is over, the first of them is closed. 0: a
+        batch takes what is there when it begins.
 
     Raises
     ------
@@ -181,26 +184,17 @@ def simulate_requests(
     for service, seed_of in zip(demand.services, np.random.SeedSequence(seed).spawn(len(demand.services)), strict=True):
         rng = np.random.default_rng(seed_of)
         window = before, before + counted
-        how: Any = {"router": Router(router), "spread": settings.spread, "rng": rng}
-        served: ServedRequests | ContinuousRequests
-        if is_continuous(demand, service):
-            flights = [
-                ContinuousSegment(
-                    demand, service, plan, segment, times=times.get(segment, ALWAYS), overhead=settings.overhead
-                )
-                for segment in own[service.name]
-            ]
-            groups: list[Sequence[object]] = [[one] for one in flights]
-            served = ContinuousRequests(flights, service, window, **how)
-        else:
-            workers = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
-            groups = [*workers]
-            windows = [
-                times.get(segment, ALWAYS)
-                for segment, group in zip(own[service.name], groups, strict=True)
-                for _ in group
-            ]
-            served = ServedRequests(list(itertools.chain(*workers)), service.slo, window, **how, times=windows)
+        groups = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
+        of = zip(own[service.name], groups, strict=True)
+        served = served_by(
+            list(itertools.chain(*groups)),
+            service.slo,
+            window,
+            router=Router(router),
+            spread=settings.spread,
+            rng=rng,
+            times=[times.get(segment, ALWAYS) for segment, group in of for _ in group],
+        )
         served.run(arrivals.stream(service.name, service.rate, before + counted, rng))
         services.append(latencies_of(service.name, service.slo, served))
         first = 0
@@ -321,13 +315,33 @@ def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point]
     return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait, preferred, batching.look)
 
 
-def separated(worker: Worker, batching: Batching) -> list[Worker]:
+def servers_at(demand: Demand, service: Service, gpu: str, point: Point, batching: Batching) -> tuple[Server, ...]:
+    """Return the servers that a segment with the figures of a point, on a kind of GPU, is to requests of a service."""
+    if is_continuous(demand, service):
+        return (continuous_worker(demand, service, gpu, point, batching.overhead),)
+    return separated(worker_at(point, service.slo, batching), batching)
+
+
+def separated(worker: Worker, batching: Batching) -> tuple[Worker, ...]:
     """Return the servers that a segment is: one for each process if they are separate."""
-    return [dataclasses.replace(worker, processes=1)] * worker.processes if batching.separate else [worker]
+    return (dataclasses.replace(worker, processes=1),) * worker.processes if batching.separate else (worker,)
 
 
 def workers_of(
     demand: Demand, service: Service, deployment: Deployment, segment: Segment, batching: Batching
-) -> list[Worker]:
+) -> tuple[Server, ...]:
     """Return the servers that a segment is to the requests of its service."""
+    if is_continuous(demand, service):
+        size = deployment.placement(segment).profile.compute_slices
+        point = Point(size, segment.batch, segment.processes, segment.throughput, segment.latency)
+        return servers_at(demand, service, deployment.model(segment.gpu).name, point, batching)
     return separated(worker_of(demand, service, deployment, segment, batching), batching)
+
+
+def served_by(workers: Sequence[Server], slo: float, window: tuple[float, float], **how: Any) -> Served:
+    """Return the requests of a service at its servers, as :class:`ServedRequests` takes them."""
+    flights = [worker for worker in workers if isinstance(worker, ContinuousWorker)]
+    if flights:
+        how.pop("quantiles", None)
+        return ContinuousRequests(flights, window, **how)
+    return ServedRequests([worker for worker in workers if isinstance(worker, Worker)], slo, window, **how)

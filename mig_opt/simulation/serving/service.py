@@ -53,6 +53,57 @@ class Worker:
         """Requests per second that full batches answer."""
         return self.batch * self.processes / self.busy[-1]
 
+    def scaled(self, factor: float) -> Worker:
+        """Return the same segment where every second is ``factor`` seconds."""
+        busy, answer = (tuple(seconds * factor for seconds in of) for of in (self.busy, self.answer))
+        wait, look = self.wait * factor, self.look * factor
+        return Worker(self.batch, self.processes, busy, answer, wait, self.preferred, look)
+
+
+class Assignment:
+    """Segments for requests that go where it does not matter what waits there: by turns, or at random."""
+
+    def __init__(
+        self, router: Router, throughput: Floats, times: Sequence[tuple[float, float]] | None, rng: np.random.Generator
+    ) -> None:
+        self._router, self._rng = router, rng
+        self._weights = np.ones(len(throughput)) if router == Router.UNIFORM else throughput
+        self._last_weights, self._turns = self._weights, np.zeros(len(throughput), dtype=np.int64)
+        self.opens, self.closes = np.array(times or [ALWAYS] * len(throughput), dtype=float).T.copy()
+        self._moments = np.unique([moment for moment in (*self.opens, *self.closes) if 0 < moment < math.inf])
+
+    def of(self, times: Floats) -> Whole:
+        """Return the segments of requests; none if each goes where there is the least to do."""
+        if self._router in (Router.LEAST_WORK, Router.LEAST_CONNECTIONS):
+            return np.zeros(0, dtype=np.int64)
+        parts = np.split(times, np.searchsorted(times, self._moments))
+        return np.concatenate([self._among(part) for part in parts])
+
+    def _among(self, times: Floats) -> Whole:
+        """Return the segments of requests, while the same ones are open."""
+        count = len(times)
+        if not count:
+            return np.zeros(0, dtype=np.int64)
+        opens, closes = self.opens, self.closes
+        weights = self._weights * ((opens <= times[0]) & (times[0] < closes))
+        if not np.array_equal(weights, self._last_weights):
+            self._turns[:], self._last_weights = 0, weights
+        if not weights.any():
+            later = opens > times[0]
+            next_open = np.argmin(np.where(later, opens, math.inf)) if later.any() else np.argmax(closes)
+            return np.full(count, next_open, dtype=np.int64)
+        shares = weights / weights.sum()
+        if self._router != Router.ROUND_ROBIN:
+            return self._rng.choice(len(shares), count, p=shares).astype(np.int64)
+        # The k-th turn of a segment is due at (k + 1/2) / share; turns come in the order in which they are due.
+        own = np.where(shares > 0, np.ceil(shares * count).astype(np.int64) + 2, 0)
+        segments = np.repeat(np.arange(len(shares)), own)
+        turns = np.concatenate([first + np.arange(more) for first, more in zip(self._turns, own, strict=True)])
+        due = (turns + 0.5) / shares[segments]
+        order = segments[np.argsort(due, kind="stable")[:count]]
+        self._turns += np.bincount(order, minlength=len(shares))
+        return order.astype(np.int64)
+
 
 class ServedRequests:
     """The segments of one service while requests arrive.
@@ -77,13 +128,10 @@ class ServedRequests:
         times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         count, most = len(workers), max(worker.batch for worker in workers)
-        self._router, self._spread, self._rng = router, spread, rng
+        self._spread, self._rng = spread, rng
         throughput = np.array([worker.throughput for worker in workers])
-        self._weights = np.ones(count) if router == Router.UNIFORM else throughput
-        self._last_weights = self._weights
-        self._turns, self._before = np.zeros(count, dtype=np.int64), 0
-        opens, closes = np.array([ALWAYS] * count if times is None else times, dtype=float).T.copy()
-        self._moments = np.unique([moment for moment in (*opens, *closes) if 0 < moment < math.inf])
+        self._assignment, self._before = Assignment(router, throughput, times, rng), 0
+        opens, closes = self._assignment.opens, self._assignment.closes
         formed = 2 * max(worker.processes for worker in workers)
         open_batches = max(map(_open_batches, workers)) if router == Router.LEAST_CONNECTIONS else 0
         self._segments = Segments(
@@ -107,10 +155,12 @@ class ServedRequests:
             turns=np.zeros(count, dtype=np.int64),
             looks=np.array([worker.look for worker in workers], dtype=float),
             formed=np.zeros((count, formed), dtype=np.int64),
-            since=np.zeros((count, formed)),
-            **{name: np.zeros(count, dtype=np.int64) for name in ("formed_batches", "formed_requests", "growing")},
-            slot=np.zeros(count),
+            formed_batches=np.zeros(count, dtype=np.int64),
+            formed_requests=np.zeros(count, dtype=np.int64),
+            growing=np.zeros(count, dtype=np.int64),
+            lacking=np.zeros(count, dtype=np.int64),
             looked=np.zeros(count),
+            wakes=np.full(count, math.inf),
         )
         for index, worker in enumerate(workers):
             self._segments.busy[index, 1 : worker.batch + 1] = worker.busy
@@ -139,7 +189,7 @@ class ServedRequests:
         return int(self._segments.lengths.sum())
 
     def _feed(self, times: Floats, *, last: bool) -> None:
-        assigned, factors = self._assigned(times), self._factors(len(times))
+        assigned, factors = self._assignment.of(times), self._factors(len(times))
         reached, before = 0, self._before
         while True:
             state = self._segments, self.counted
@@ -159,45 +209,16 @@ class ServedRequests:
         heads[:] = 0
         self._segments = self._segments._replace(rings=wider)
 
-    def _assigned(self, times: Floats) -> Whole:
-        if self._router in (Router.LEAST_WORK, Router.LEAST_CONNECTIONS):
-            return np.zeros(0, dtype=np.int64)
-        parts = np.split(times, np.searchsorted(times, self._moments))
-        return np.concatenate([self._among(part) for part in parts])
-
-    def _among(self, times: Floats) -> Whole:
-        """Return the segments of requests, while the same ones are open."""
-        count = len(times)
-        if not count:
-            return np.zeros(0, dtype=np.int64)
-        opens, closes = self._segments.opens, self._segments.closes
-        weights = self._weights * ((opens <= times[0]) & (times[0] < closes))
-        if not np.array_equal(weights, self._last_weights):
-            self._turns[:], self._last_weights = 0, weights
-        if not weights.any():
-            later = opens > times[0]
-            next_open = np.argmin(np.where(later, opens, math.inf)) if later.any() else np.argmax(closes)
-            return np.full(count, next_open, dtype=np.int64)
-        shares = weights / weights.sum()
-        if self._router != Router.ROUND_ROBIN:
-            return self._rng.choice(len(shares), count, p=shares).astype(np.int64)
-        # The k-th turn of a segment is due at (k + 1/2) / share; turns come in the order in which they are due.
-        own = np.where(shares > 0, np.ceil(shares * count).astype(np.int64) + 2, 0)
-        segments = np.repeat(np.arange(len(shares)), own)
-        turns = np.concatenate([first + np.arange(more) for first, more in zip(self._turns, own, strict=True)])
-        due = (turns + 0.5) / shares[segments]
-        order = segments[np.argsort(due, kind="stable")[:count]]
-        self._turns += np.bincount(order, minlength=len(shares))
-        return order.astype(np.int64)
-
     def _factors(self, count: int) -> Floats:
-        if self._spread == 0:
-            return np.ones(1)
-        size = max(count, _FACTORS)
-        if math.isinf(self._spread):
-            return self._rng.standard_exponential(size)
-        sigma = math.sqrt(math.log1p(self._spread**2))
-        return self._rng.lognormal(-(sigma**2) / 2, sigma, size)
+        return np.ones(1) if self._spread == 0 else varied(self._spread, max(count, _FACTORS), self._rng)
+
+
+def varied(spread: float, count: int, rng: np.random.Generator) -> Floats:
+    """Return random factors of mean 1 with a standard deviation: lognormal, or exponential if it is infinite."""
+    if math.isinf(spread):
+        return rng.standard_exponential(count)
+    sigma = math.sqrt(math.log1p(spread**2))
+    return rng.lognormal(-(sigma**2) / 2, sigma, count)
 
 
 def _open_batches(worker: Worker) -> int:

@@ -69,8 +69,8 @@ def test_capacities_are_for_as_many_processes_as_the_method_uses():
 def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monkeypatch):
     monkeypatch.setenv("MIG_OPT_CACHE", "off")
     runs = []
-    real = capacity.ServedRequests
-    monkeypatch.setattr(capacity, "ServedRequests", lambda *args, **known: runs.append(1) or real(*args, **known))
+    real = capacity.served_by
+    monkeypatch.setattr(capacity, "served_by", lambda *args, **known: runs.append(1) or real(*args, **known))
     twice = Demand(tuple(Service(name, 0.2, 300.25, "m") for name in ("a", "b")), (TABLE,), (GpuPool(A30, None),))
     halves = [Segment(name, gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02) for gpu, name in enumerate("ab")]
     moved = [dataclasses.replace(segment, gpu=1 - segment.gpu) for segment in halves]

@@ -18,9 +18,13 @@ from mig_opt.serving.rates import RateTable
 from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_rate, late_alone, pool_capacity
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import Batching, worker_at
-from mig_opt.simulation.serving.service import Router, ServedRequests
+from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
 
 POINT = Point(1, 8, 2, 400.0, 0.04)
+
+
+def servers(point: Point, slo: float, batching: Batching | None = None) -> tuple[Worker, ...]:
+    return (worker_at(point, slo, batching or Batching()),)
 
 
 def late_share(points, slo, rate, seed=1, requests=400_000, router=Router.LEAST_WORK) -> float:
@@ -83,16 +87,16 @@ def test_a_promise_that_cannot_be_kept_alone_has_no_capacity():
     """Lognormal times of batches: 2.3 % of those that take half the SLO on average take longer than it."""
     varied = Promise(0.95, batching=Batching(patience=0.0, spread=0.4))
     point = Point(1, 1, 1, 10.0, 0.1)
-    assert late_alone(point, 0.2, varied) == pytest.approx(0.0228, rel=0.1)
+    assert late_alone(servers(point, 0.2, varied.batching), 0.2, varied) == pytest.approx(0.0228, rel=0.1)
     assert pool_capacity(point, 0.2, 1, varied) > 0
     assert pool_capacity(point, 0.2, 1, dataclasses.replace(varied, share=0.98)) == 0.0
-    assert late_alone(Point(1, 8, 1, 10.0, 0.1), 0.2, Promise()) == 1.0
+    assert late_alone(servers(Point(1, 8, 1, 10.0, 0.1), 0.2), 0.2, Promise()) == 1.0
 
 
 def test_where_few_segments_hold_little_as_few_as_are_needed_count():
     point, promise = Point(1, 8, 1, 50.0, 0.16), Promise(0.999)
     for rate in (0.05, 8.0):
-        needed = math.ceil(rate / capacity_in_service(point, 0.2, rate, promise, 0.0))
+        needed = math.ceil(rate / capacity_in_service(servers(point, 0.2), 0.2, rate, promise, 0.0))
         few, enough = (pool_capacity(point, 0.2, count, promise) for count in (needed - 1, needed))
         assert few < rate <= enough
 
@@ -125,10 +129,10 @@ def test_split_at_random_the_sum_is_kept_too():
 
 
 def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
-    few, many = (capacity_in_service(POINT, 0.1, rate, Promise(), 0.0) for rate in (300.0, 2500.0))
+    few, many = (capacity_in_service(servers(POINT, 0.1), 0.1, rate, Promise(), 0.0) for rate in (300.0, 2500.0))
     assert few == pytest.approx(pool_capacity(POINT, 0.1, 1, Promise()))
     assert many > few
-    assert capacity_in_service(POINT, 0.1, 2500.0, Promise(), 399.9) == 0.0
+    assert capacity_in_service(servers(POINT, 0.1), 0.1, 2500.0, Promise(), 399.9) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving import capacity_cache
 from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.simulation.serving.capacity_cache import remembered
+from mig_opt.simulation.serving.requests import Batching, worker_at
 
 POINT = Point(1, 8, 1, 400.0, 0.02)
 
@@ -43,8 +44,9 @@ def test_another_method_computes_again(file: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_capacity_is_that_of_the_simulation(file: Path) -> None:
     promise = Promise(0.99)
-    first = capacity_in_service(POINT, 0.1, 300.0, promise, 0.0)
-    assert first == capacity_in_service(POINT, 0.1, 300.0, promise, 0.0)
+    servers = (worker_at(POINT, 0.1, Batching()),)
+    first = capacity_in_service(servers, 0.1, 300.0, promise, 0.0)
+    assert first == capacity_in_service(servers, 0.1, 300.0, promise, 0.0)
     with sqlite3.connect(file) as connection:
         assert connection.execute("SELECT count(*) FROM capacities").fetchone()[0] >= 1
     assert 0 < first < 400

@@ -23,9 +23,10 @@ from mig_opt import (
     get_gpu,
     simulate_requests,
 )
-from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousSegment
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.simulation.serving.continuous import ContinuousRequests, continuous_worker
 from mig_opt.simulation.serving.outcome import RequestSimulation
-from mig_opt.simulation.serving.service import Router
+from mig_opt.simulation.serving.service import varied
 
 A30 = get_gpu("A30")
 
@@ -127,26 +128,76 @@ def test_segments_that_end_and_begin() -> None:
         (Service("chat", 9.0, 1.0),), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),)
     )
     old, new = (Segment("chat", 0, "2g.12gb", start, 4, 1, 4.0, 1.0) for start in (0, 2))
-    deployment = Deployment((A30.name,), (old, new))
-    first = ContinuousSegment(demand, demand.services[0], deployment, old, times=(0.0, 10.0))
-    second = ContinuousSegment(demand, demand.services[0], deployment, new, times=(12.0, np.inf))
-    options = {"router": Router.LEAST_WORK, "spread": 0.0, "rng": np.random.default_rng(0)}
-    served = ContinuousRequests([first, second], demand.services[0], (0.0, 100.0), **options)  # type: ignore[arg-type]
-    served.run([np.array([9.9, 11.0, 13.0])])
-    # The one at 11 s waits for the segment that opens at 12 s.
-    assert [(done[0], round(done[2], 3)) for one in (first, second) for done in one.done] == [
-        (9.9, 10.4),
-        (11.0, 12.5),
-        (13.0, 13.5),
-    ]
+    change = ChangePlan(
+        (A30.name,),
+        (),
+        (
+            ChangeStep("destroy", 0, "2g.12gb", 0, 0.0, 1.0, ends=old),
+            ChangeStep("create", 0, "2g.12gb", 2, 1.0, 2.0, begins=new),
+        ),
+        (),
+        2.0,
+    )
+    arrivals = Arrivals(recorded={"chat": np.array([9.9, 11.0, 21.5, 40.0])})
+    found = simulate_requests(demand, change, arrivals=arrivals, warm_up=10.0, seconds=20.0)
+    # The one at 11 s waits for the segment that opens at 10 + 9 (drained) + 2 s.
+    assert {segment.start: segment.requests for segment in found.segments} == {0: 0, 2: 2}
+    assert found.services[0].longest_s == pytest.approx(21.5 + 0.25 - 11.0, abs=0.3)
 
 
-def test_a_promise_is_not_searched_and_says_so() -> None:
-    points = (Point(2, 8, 1, 6.0, 1.2, ttft=0.1, itl=0.01),)
-    tables = (ProfileTable("chat", A30.name, points, continuous=True),)
-    demand = Demand((Service("chat", 4.0, 5.0),), tables, (Pool(A30),))
-    (told,) = complaints(deploy_with_promise, demand, 0.99)
-    assert told.startswith("services[0]: no promise is searched for 'chat', which is batched continuously")
-    found = deploy(demand).deployment
-    assert found is not None
-    assert simulate_requests(demand, found, seconds=200).keeps(0.99)
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+def test_the_loop_does_what_small_steps_do(spread: float) -> None:
+    """Against the same by steps of time, in which each request goes on as fast as the number in flight says."""
+    rates, step = {1: 2.0, 3: 4.5, 4: 5.0}, 2e-4
+    points = tuple(Point(2, n, 1, rate, n / rate, ttft=0.1 * n, itl=0.01 * n) for n, rate in rates.items())
+    demand = Demand(
+        (Service("chat", 9.0, 1.0),), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),)
+    )
+    worker = continuous_worker(demand, demand.services[0], A30.name, points[-1], 0.0)
+    moments = np.sort(np.random.default_rng(3).uniform(0, 8, 40))
+    works = varied(spread, 40, np.random.default_rng(4)) if spread else np.ones(40)
+    served = ContinuousRequests([worker], (0.0, 100.0), spread=spread, rng=np.random.default_rng(4))
+    served.run([moments])
+    waiting, flying, latencies = [*zip(moments, works, strict=True)], [], []
+    for now in np.arange(0.0, 30.0, step):
+        while waiting and waiting[0][0] <= now and len(flying) < 4:
+            flying.append([*waiting.pop(0)])
+        for one in flying:
+            one[1] -= step * float(np.interp(len(flying), [0, *rates], [0.0, *rates.values()])) / len(flying)
+        latencies += [now + step - arrival for arrival, left in flying if left <= 0]
+        flying = [one for one in flying if one[1] > 0]
+    assert len(latencies) == served.counted.batches[0, 1] == 40
+    assert served.counted.totals[0] == pytest.approx(sum(latencies), abs=40 * 20 * step)
+    assert served.counted.totals[2:] == pytest.approx([min(latencies), max(latencies)], abs=20 * step)
+
+
+def language_model(**slos: float) -> Demand:
+    points = tuple(
+        Point(size, flying, 1, size * flying / (1 + flying / 8), (1 + flying / 8) / size, 0.05 * flying, 0.01 * flying)
+        for size in (1, 2, 4)
+        for flying in (1, 4, 8)
+    )
+    service = Service("chat", 8.0, 12.0, **{f"slo_{name}": slo for name, slo in slos.items()})
+    return Demand((service,), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),))
+
+
+@pytest.mark.parametrize("slos", [{}, {"ttft": 1.0, "itl": 0.07}])
+def test_a_promise_is_kept_and_what_costs_less_does_not_keep_it(slos: dict[str, float]) -> None:
+    demand = language_model(**slos)
+    for share in (0.9, 0.99):
+        result = deploy_with_promise(demand, share)
+        assert result.deployment is not None
+        assert result.status.value == "optimal"
+        assert simulate_requests(demand, result.deployment, seconds=4000, seed=7).keeps(share)
+        # Capacities are below the throughputs by what queues need, more for a greater share and for more SLOs.
+        assert all(0.5 < one.capacity / one.throughput <= 1 for one in result.capacities)
+    plain = deploy(demand).deployment
+    assert plain is not None
+    assert not simulate_requests(demand, plain, seconds=4000, seed=7).keeps(0.99)
+
+
+def test_slos_on_tokens_are_promised_only_where_they_are_simulated() -> None:
+    demand = language_model(ttft=1.0)
+    whole = demand.replace(tables=[dataclasses.replace(table, continuous=False) for table in demand.tables])
+    (told,) = complaints(deploy_with_promise, whole, 0.99)
+    assert told.startswith("services[0]: 'chat' has SLOs on tokens, which are simulated only of models that are")

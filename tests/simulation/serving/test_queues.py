@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from request_events import batches_of
+from triton_batches import triton_batches
 
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.simulation.serving.outcome import latencies_of
@@ -58,6 +59,39 @@ def test_the_loop_does_what_the_events_do(segments, arrivals, slo, chunk, router
     latencies = [batch.end - arrivals[index] for batch in expected for index in batch.requests]
     assert counts[:, LATE_REQUESTS].sum() == sum(latency > slo * (1 + 1e-6) for latency in latencies)
     assert served.counted.histogram.sum() == len(arrivals)
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.sets(st.integers(1, 5), max_size=2),
+    st.sampled_from([0.0, 0.01, 0.05, 0.3]),
+    st.sampled_from([0.5, 0.07]),
+    st.floats(0.1, 1.2),
+    st.integers(0, 2**31),
+)
+def test_batches_are_formed_ahead_as_by_the_batcher_of_triton(size, processes, sizes, delay, look, load, seed):
+    preferred = tuple(sorted(one for one in sizes if one < size))
+    busy = [0.05 + 0.05 * number / size for number in range(1, size + 1)]
+    arrivals = 1 + np.cumsum(np.random.default_rng(seed).exponential(0.1 / (load * size * processes), 100))
+    worker = Worker(size, processes, tuple(busy), tuple(busy), delay, preferred, look)
+    served = ServedRequests([worker], 1.0, (0.0, 1e6), rng=np.random.default_rng(0))
+    served.run([arrivals[:30], arrivals[30:]])
+    expected = triton_batches(
+        arrivals.tolist(),
+        size=size,
+        processes=processes,
+        delay=delay,
+        busy=lambda number: busy[number - 1],
+        preferred=preferred,
+        period=look,
+    )
+    assert [arrival for _, requests in expected for arrival in requests] == arrivals.tolist()
+    assert served.counted.batches[0, BATCHES] == len(expected)
+    latencies = [begin + busy[len(requests) - 1] - one for begin, requests in expected for one in requests]
+    assert served.counted.totals == pytest.approx(
+        [math.fsum(latencies), math.fsum(one * one for one in latencies), min(latencies), max(latencies)]
+    )
     assert served.counted.totals[0] == pytest.approx(math.fsum(latencies))
     bins = np.floor(np.log(np.maximum(np.array(latencies) / LEAST_LATENCY, 1)) * BINS_PER_UNIT).astype(int)
     assert (np.bincount(bins, minlength=35_000) == served.counted.histogram).all()

@@ -1,0 +1,108 @@
+/* Requests that join a running batch; mig_opt/simulation/serving/continuous.py says what each structure holds. */
+#include <math.h>
+#include <string.h>
+
+#include "arrays.h"
+
+enum { TARGET, ARRIVAL, BEGIN, TOKENS, FIRST_TOKEN, NUMBER, PARTS };
+enum { ROW_SEGMENT, ROW_ARRIVAL, ROW_BEGIN, ROW_END, ROW_TTFT, ROW_ITL, ROW_NUMBER, COLUMNS };
+
+/* Let requests that wait begin, while there is room for them. */
+static void admit(Flights *flights, int64_t segment)
+{
+    int64_t room = flights->rings.columns, *head = flights->heads.at + segment, *flying = flights->flying.at + segment;
+    double *state = flights->state.at + 3 * segment;
+    while (flights->waiting.at[segment] > 0 && *flying < flights->most.at[segment] && state[0] >= flights->opens.at[segment]) {
+        double *flight = flights->flights.at + segment * flights->flights.columns + PARTS * (*flying)++;
+        flight[TARGET] = state[1] + flights->works.at[segment * room + *head];
+        flight[ARRIVAL] = flights->rings.at[segment * room + *head];
+        flight[BEGIN] = state[0];
+        flight[TOKENS] = state[2];
+        flight[FIRST_TOKEN] = flights->ttft.at[segment * flights->ttft.columns + *flying];
+        flight[NUMBER] = (double)*flying;
+        *head = (*head + 1) & (room - 1);
+        flights->waiting.at[segment]--;
+    }
+}
+
+/* Go on to a moment: what is done by then leaves and gets a row, what waits begins. Return how many rows there are. */
+static int64_t advance(Flights *flights, int64_t segment, double moment, FloatRows *rows, int64_t done)
+{
+    double *state = flights->state.at + 3 * segment, opens = flights->opens.at[segment];
+    double *own = flights->flights.at + segment * flights->flights.columns;
+    const double *speeds = flights->speeds.at + segment * flights->speeds.columns;
+    const double *itl = flights->itl.at + segment * flights->itl.columns;
+    int64_t *flying = flights->flying.at + segment;
+    if (state[0] < opens && opens <= moment) {
+        state[0] = opens;
+        admit(flights, segment);
+    }
+    while (*flying > 0) {
+        double *first = own;
+        for (double *other = own + PARTS; other < own + PARTS * *flying; other += PARTS)
+            if (other[TARGET] < first[TARGET])
+                first = other;
+        double end = state[0] + longest(first[TARGET] - state[1], 0.0) / speeds[*flying];
+        state[2] += ((end < moment ? end : moment) - state[0]) * itl[*flying];
+        if (end > moment) {
+            state[1] += (moment - state[0]) * speeds[*flying];
+            break;
+        }
+        state[0] = end;
+        state[1] = first[TARGET];
+        double *row = rows->at + COLUMNS * done++, took = end - first[BEGIN];
+        row[ROW_SEGMENT] = (double)segment;
+        row[ROW_ARRIVAL] = first[ARRIVAL];
+        row[ROW_BEGIN] = first[BEGIN];
+        row[ROW_END] = end;
+        row[ROW_TTFT] = first[BEGIN] - first[ARRIVAL] + first[FIRST_TOKEN];
+        row[ROW_ITL] = took > 0.0 ? (state[2] - first[TOKENS]) / took : 0.0;
+        row[ROW_NUMBER] = first[NUMBER];
+        memmove(first, own + PARTS * --*flying, PARTS * sizeof *own);
+        admit(flights, segment);
+    }
+    if (isfinite(moment))
+        state[0] = longest(state[0], moment);
+    return done;
+}
+
+/* The open segment with the fewest requests, and this one, for its throughput; else the one that opens next. */
+static int64_t least_waiting(const Flights *flights, double now)
+{
+    int64_t chosen = -1, next = -1, count = flights->most.count;
+    double fewest = INFINITY, soonest = INFINITY;
+    for (int64_t segment = 0; segment < count; segment++) {
+        double opens = flights->opens.at[segment];
+        if (opens <= now && now < flights->closes.at[segment]) {
+            int64_t there = flights->waiting.at[segment] + flights->flying.at[segment];
+            double rank = (double)(there + 1) * flights->costs.at[segment];
+            if (rank < fewest) {
+                fewest = rank;
+                chosen = segment;
+            }
+        } else if ((opens > now ? opens : 1e300) < soonest) {
+            soonest = opens > now ? opens : 1e300;
+            next = segment;
+        }
+    }
+    return chosen < 0 ? next : chosen;
+}
+
+EXPORT int64_t serve_continuously(
+    const Floats *arrivals, const Floats *works, const Integers *assigned, int64_t last, Flights *flights, FloatRows *rows)
+{
+    int64_t done = 0, room = flights->rings.columns, count = flights->most.count;
+    for (int64_t index = 0; index < arrivals->count; index++) {
+        double now = arrivals->at[index];
+        for (int64_t segment = 0; segment < count; segment++)
+            done = advance(flights, segment, now, rows, done);
+        int64_t chosen = assigned->count ? assigned->at[index] : least_waiting(flights, now);
+        int64_t place = (flights->heads.at[chosen] + flights->waiting.at[chosen]++) & (room - 1);
+        flights->rings.at[chosen * room + place] = now;
+        flights->works.at[chosen * room + place] = works->at[index];
+        admit(flights, chosen);
+    }
+    for (int64_t segment = 0; last && segment < count; segment++)
+        done = advance(flights, segment, INFINITY, rows, done);
+    return done;
+}
