@@ -8,15 +8,17 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import node_plans
 import pytest
 from node_plans import until
 from nvml_machine import ALONE, Machine
 
 
-class Nodes:
+class Nodes(node_plans.Nodes):
     """The processes of a cluster, started one by one; each can be killed, and started again."""
 
     def __init__(self, folder: Path, *hosts: str, security: Mapping[str, str] | None = None) -> None:
@@ -83,10 +85,30 @@ class Nodes:
         nanny = self.workers[host].pid
         return next(pid for pid in children(nanny) if b"spawn_main" in command_of(pid))
 
-    def executor_of(self, host: str) -> int:
-        """The process that carries out the part of a node."""
-        (lock,) = self.folder.glob(f"state/*/{host}/run.journal.lock")
-        return int(lock.read_text())
+    def processes(self, who: str) -> list[int]:
+        """The ``controller`` is the scheduler; the worker of the first node the ``agent``, kept by a nanny."""
+        match who:
+            case "controller":
+                return [self.scheduler.pid]
+            case "agent":
+                return [self.worker_of("n1")]
+            case "keeper":
+                return [self.workers["n1"].pid, self.worker_of("n1")]
+            case "executor":
+                return [self.executor_of("n1")]
+        shell = parent(self.executor_of("n1"))
+        return [shell, *children(shell)]
+
+    def start_again(self, who: str) -> None:
+        """Start what has been killed, and all workers with the scheduler; a worker alone is started by its nanny."""
+        if who == "controller":
+            self.scheduler.wait()
+            time.sleep(1)
+            self.scheduler = self.start_scheduler(self.port)
+        for host in {"controller": ("n1", "n2"), "keeper": ("n1",)}.get(who, ()):
+            self.workers[host].kill()
+            self.workers[host].wait()
+            self.workers[host] = self.start_worker(host)
 
     def close(self) -> None:
         """End the cluster, and what it has begun."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -46,27 +48,38 @@ NOTHING: dict[str, set[tuple[str, int]]] = {"n1": set(), "n2": set()}
 
 
 class Nodes(Protocol):
-    """Nodes that an engine reaches from this machine."""
+    """Nodes that an engine reaches from this machine, and the processes by which it does so."""
+
+    folder: Path
+    machines: Mapping[str, Machine]
+    environment: Mapping[str, str]
 
     @property
     def engine(self) -> str: ...
-    @property
-    def environment(self) -> Mapping[str, str]: ...
-    @property
-    def machines(self) -> Mapping[str, Machine]: ...
-    def executor_of(self, host: str) -> int: ...
+    def processes(self, who: str) -> list[int]:
+        """The ``agent`` of the engine on the first node, its ``job`` there, or the ``controller`` of all nodes."""
+
+    def start_again(self, who: str) -> None:
+        """Start an ``agent`` or the ``controller`` that has been killed."""
+
+    def executor_of(self, host: str) -> int:
+        """The process that carries out the part of a node."""
+        (lock,) = self.folder.glob(f"state/*/{host}/run.journal.lock")
+        return int(lock.read_text())
 
 
-def commands(folder: Path, seconds: float) -> Commands:
-    """Commands that write down their begin and their end."""
-    begin, end = (f'echo "{word} $MIG_OPT_TASK $MIG_OPT_HOST $$" >>{folder}/ran' for word in ("begin", "end"))
-    script = f"{begin}; sleep {seconds} && {end}"  # no end if it is killed
-    return Commands({task.name: ("sh", "-c", script) for task in BATCH.tasks})
+def commands(folder: Path, seconds: float, **others: float) -> Commands:
+    """Commands that write down their begin and their end; some tasks take other times."""
+    note = f'$MIG_OPT_TASK $MIG_OPT_HOST $$ $PWD" >>{shlex.quote(f"{folder}/ran")}'
+    begin, end = f'echo "begin {note}', f'echo "end {note}'
+    times = {task.name: others.get(task.name, seconds) for task in BATCH.tasks}
+    # There is no end if it is killed.
+    return Commands({name: ("sh", "-c", f"{begin}; sleep {time} && {end}") for name, time in times.items()})
 
 
 def ran(folder: Path, word: str) -> list[list[str]]:
     path = folder / "ran"
-    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    lines = [line.split(" ", 4) for line in path.read_text().splitlines()] if path.exists() else []
     return [line[1:] for line in lines if line[0] == word]
 
 
@@ -87,14 +100,38 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def signalled(number: int, pids: Iterable[int]) -> None:
+    """Send a signal to processes, some of which may be gone."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def killed_at_once(pids: Sequence[int]) -> None:
+    """Kill processes and all that they have started as their control group does, in which none sees another one die."""
+    group = Path("/sys/fs/cgroup", "unified" if Path("/sys/fs/cgroup/unified").is_dir() else "", f"mig-opt-{pids[0]}")
+    try:
+        group.mkdir()
+    except OSError:  # where groups may not be made, nobody is awake to see it
+        signalled(signal.SIGSTOP, pids)
+        signalled(signal.SIGKILL, pids)
+        return
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            (group / "cgroup.procs").write_text(f"{pid}\n")
+    (group / "cgroup.kill").write_text("1\n")
+    until(lambda: "populated 0" in (group / "cgroup.events").read_text())
+    group.rmdir()
+
+
 class Client:
     """A process that carries out the plan by the cluster."""
 
-    def __init__(self, nodes: Nodes, folder: Path, seconds: float = 1.0) -> None:
+    def __init__(self, nodes: Nodes, folder: Path, seconds: float = 1.0, **others: float) -> None:
         self.nodes, self.folder, self.journal = nodes, folder, folder / "run.journal"
         BATCH_FILE.write(BATCH, folder / "batch.json")
         SCHEDULE.write(PLAN, folder / "plan.json")
-        COMMANDS.write(commands(folder, seconds), folder / "commands.json")
+        COMMANDS.write(commands(folder, seconds, **others), folder / "commands.json")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start ``mig-opt run``: it begins with the plan, unless it is to go on, or to take back."""
@@ -106,7 +143,9 @@ class Client:
             given += ["--journal", str(self.journal)]
         pipe = subprocess.PIPE
         program = [sys.executable, "-m", "mig_opt.cli", "run", *given]
-        return subprocess.Popen(program, env=self.nodes.environment, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(
+            program, env=self.nodes.environment, cwd=self.folder, stdout=pipe, stderr=pipe, text=True
+        )
 
     def ends(self, process: subprocess.Popen[str], code: int = 0) -> str:
         """Wait for the end of a process; return what it has said on standard error."""
@@ -137,6 +176,10 @@ class Client:
         self.ends(self.start("--undo", str(self.journal)))
         assert places(self.nodes) == NOTHING
 
+    def kinds(self) -> list[str]:
+        """The kinds of what has happened, as the journal tells."""
+        return [event.kind for event in read_journal(self.journal).events]
+
     def begun(self, task: str) -> list[str] | None:
         """The line in which a task has told that it has begun."""
         return next((line for line in ran(self.folder, "begin") if line[0] == task), None)
@@ -145,13 +188,3 @@ class Client:
         """For how long a task has run, as measured."""
         (found,) = (run.end - run.begin for run in read_journal(self.journal).runs() if run.task == task)
         return found
-
-    def kill_executor(self) -> None:
-        """Kill the process that carries out the part of the first node."""
-        os.kill(self.nodes.executor_of("n1"), signal.SIGKILL)
-
-    def kill_task(self) -> None:
-        """Kill the first task."""
-        line = self.begun("a")
-        assert line is not None
-        os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from dask_nodes import children, command_of, parent
+from node_plans import Nodes
 from nvml_machine import Machine
 from slurm_cluster import Cluster, cluster
 
+_DAEMONS = {"controller": "slurmctld", "agent": "slurmd-n1"}
 
-class SlurmNodes:
+
+class SlurmNodes(Nodes):
     """Nodes of Slurm, each with GPUs of its own, which its jobs see."""
 
-    engine = "slurm"
+    @property
+    def engine(self) -> str:
+        return "slurm"
 
     def __init__(self, slurm: Cluster) -> None:
-        self.slurm = slurm
+        self.slurm, self.folder = slurm, slurm.root.parent
         self.machines = {host: Machine(slurm.root / host, "A30") for host in slurm.machines}
         for host, machine in self.machines.items():
             (slurm.root / host / "environment").write_text(f"export FAKE_NVML={machine.path}\n")
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment of the program that submits the jobs."""
         path = self.machines["n1"].environment["LD_LIBRARY_PATH"]
-        state = str(self.slurm.root.parent / "state")
-        return {**self.slurm.environment, "LD_LIBRARY_PATH": path, "MIG_OPT_STATE": state}
+        self.environment = {**slurm.environment, "LD_LIBRARY_PATH": path, "MIG_OPT_STATE": str(self.folder / "state")}
 
-    def executor_of(self, host: str) -> int:
-        """The process that carries out the part of a node."""
-        (lock,) = self.slurm.root.parent.glob(f"state/*/{host}/run.journal.lock")
-        return int(lock.read_text())
+    def processes(self, who: str) -> list[int]:
+        """The ``controller`` is slurmctld; on the first node the ``agent`` is slurmd, the ``keeper`` slurmstepd."""
+        if who in _DAEMONS:
+            return [self.slurm.pid(_DAEMONS[who])]
+        mark = f"{self.slurm.root}/spool/n1/".encode()
+        scripts = [pid for pid in (int(path.name) for path in Path("/proc").glob("[1-9]*")) if mark in command_of(pid)]
+        if who == "keeper":
+            return [pid for pid in set(map(parent, scripts)) if command_of(pid).startswith(b"slurmstepd:")]
+        if who == "executor":  # and the script around it, which tells that it lives
+            return [*scripts, self.executor_of("n1")]
+        return [*scripts, *(child for pid in scripts for child in children(pid))]
 
-    def job_of(self, host: str) -> str:
-        """The number of the job of a node."""
-        return self.slurm.run("squeue", "-h", "-w", host, "-o", "%i").strip()
-
-    def processes_of(self, host: str) -> list[int]:
-        """The script that Slurm has started on a node, and the processes that keep it and that it has started."""
-        mark = f"{self.slurm.root}/spool/{host}/".encode()
-        numbers = [int(path.name) for path in Path("/proc").glob("[1-9]*")]
-        scripts = [pid for pid in numbers if mark in command_of(pid)]
-        keepers = [pid for pid in set(map(parent, scripts)) if command_of(pid).startswith(b"slurmstepd:")]
-        return [*keepers, *scripts, *(child for pid in (*keepers, *scripts) for child in children(pid))]
+    def start_again(self, who: str) -> None:
+        """Start a service that has been killed."""
+        self.slurm.service("start", _DAEMONS[who])
 
 
 @contextlib.contextmanager

@@ -30,6 +30,9 @@ _KEEPER = 'echo "$$" >&0; "$@" </dev/null; echo "$?" >&0'
 It starts no other program to do so, and makes no file: on a busy disk that takes milliseconds, which would be measured
 as time of the task. The file is open already, since the user of the program may not enter its folder."""
 
+_ROOM = b" " * 32
+"""What is in that file at first: on a disk that fills up meanwhile there is still room for the exit code."""
+
 _STATE = "state"
 """Name of the folder of the files that are locked; nobody else may enter it, since whoever has a lock is believed."""
 
@@ -111,6 +114,7 @@ class Attempts:
             environment = {**names, **environment}
         with path.open("w") as lock, (self.folder / f"{name}.out").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            os.pwrite(lock.fileno(), _ROOM, 0)
             return subprocess.Popen(  # noqa: S603 - the commands are what the user wants to run
                 ["/bin/sh", "-c", _KEEPER, "sh", *command],
                 env={**os.environ, **environment},

@@ -74,9 +74,9 @@ def check_machines(
                 [batch.placement(each) for each in those if each.gpu == index] for those in (made, batch.initial)
             )
             if batch.has_mig(index):
-                gpus.append(_check_gpu(machines.driver(), address.identifier, wanted, initial))
+                gpus.append(check_gpu(machines.driver, address.identifier, wanted, initial))
             else:
-                gpus.append(_check_whole_gpu(machines.driver(), address.identifier))
+                gpus.append(_check_whole_gpu(machines.driver, address.identifier))
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]
         except DriverError as error:
@@ -87,7 +87,8 @@ def check_machines(
     return tuple(gpus), problems
 
 
-def _check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initial: Sequence[Placement]) -> str:
+def check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initial: Sequence[Placement]) -> str:
+    """Return the UUID of a GPU on which instances may be created among those that are the plan's; raise if not."""
     device = driver.device(identifier)
     if device.trouble():
         raise DriverError("no mig", device.trouble())
@@ -118,5 +119,5 @@ def check_this_machine(batch: Batch, schedule: Schedule, devices: Sequence[str] 
     """Return everything on this machine that keeps a plan from being executed; raise if it cannot be asked."""
     with Machines(Path(), ".", Patience(limit=0)) as machines:
         if any("/" not in name for name in device_names(batch, devices) or [""]):
-            machines.driver()
+            machines.driver.devices()
         return check_machines(machines, batch, schedule, devices)[1]

@@ -12,13 +12,15 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 from mig_opt.batch.journal import Event, EventKind, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import DriverError
+from mig_opt.errors import DriverError, InputError
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver import MigInstance
 from mig_opt.operations.execute.attempts import Outcome, name_of_try
+from mig_opt.operations.execute.checks import check_gpu
 from mig_opt.operations.execute.lanes import Lane, follow_plan, lanes_of
 from mig_opt.operations.execute.machines import Done, Machines
 from mig_opt.operations.execute.replanning import Planner, Replanner, plan_rest
@@ -45,7 +47,7 @@ class Executor:
         planner: Planner = plan_rest,
     ) -> None:
         self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
-        self._uuids, self._driver = self._journal.gpus, machines.driver()
+        self._uuids, self._driver = self._journal.gpus, machines.driver
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
         self._replanner = None if self._journal.replan is None else Replanner(self._journal, self._lanes, planner)
@@ -96,7 +98,7 @@ class Executor:
         if not all(lane.complete for lane in self._lanes):
             return False
         self._note("end")
-        self._machines.clear()
+        self._machines.tries.clear()
         return True
 
     def _interrupt(self) -> None:
@@ -112,7 +114,7 @@ class Executor:
         running = [(index, self._try(lane, lane.running)) for index, lane in enumerate(self._lanes) if lane.running]
         self._machines.stop(name for _, name in running)
         for index, name in running:
-            outcome = self._machines.outcome(name)
+            outcome = self._machines.tries.outcome(name)
             # It has been told to stop, maybe before this process was: a failure is not an end of its own.
             self._note_end(index, outcome if outcome is not None and outcome.code == 0 else None)
 
@@ -151,7 +153,7 @@ class Executor:
                 self._refuse(index, error)
         if not refusals:
             self._note("undo")
-            self._machines.clear()
+            self._machines.tries.clear()
         return refusals
 
     # Going on after a crash
@@ -189,10 +191,10 @@ class Executor:
         lane.state = "planned"
 
     def _settle_task(self, index: int, lane: Lane, task: str) -> None:
-        name = self._try(lane, task)
-        outcome = self._machines.outcome(name)
+        tries, name = self._machines.tries, self._try(lane, task)
+        outcome = tries.outcome(name)
         if outcome is None:
-            self._machines.adopt(task, name)
+            self._machines.later(partial(tries.wait, name), task=task)
         else:
             self._note_end(index, outcome)
 
@@ -264,7 +266,7 @@ class Executor:
             return None
 
         self._busy.add(gpu)
-        self._machines.operate(gpu, index, operate)
+        self._machines.later(operate, instance=index)
 
     def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:
         lane = self._lanes[index]
@@ -299,16 +301,13 @@ class Executor:
 
     def _possible(self, schedule: Schedule) -> bool:
         """Return True if the driver can create what a new plan wants, since nothing of somebody else is in the way."""
-        own = {(lane.planned.gpu, lane.number) for lane in self._lanes}
+        batch, made = self._journal.batch, [each for each in schedule.operations or () if each.kind == "create"]
         for gpu, uuid in enumerate(self._uuids):
-            made = (each for each in schedule.operations or () if (each.kind, each.gpu) == ("create", gpu))
-            wanted = [self._journal.batch.placement(each) for each in made]
-            if not self._journal.batch.has_mig(gpu):
-                continue
+            wanted = [batch.placement(each) for each in made if each.gpu == gpu]
+            own = [lane.placement for lane in self._lanes if lane.planned.gpu == gpu and lane.state == "live"]
             try:
-                there = [one for one in self._driver.instances(uuid) if (gpu, one.number) not in own]
-                if self._driver.check(uuid, wanted) or any(one.overlaps(each) for one in there for each in wanted):
-                    return False
-            except DriverError:
+                if batch.has_mig(gpu):
+                    check_gpu(self._driver, uuid, wanted, own)
+            except (DriverError, InputError):
                 return False
         return True

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +43,17 @@ class Machines(contextlib.ExitStack):
     ) -> None:
         super().__init__()
         self._patience = patience or Patience()
-        self._tries = Attempts(folder, Path(working), account)
-        self._driver: Nvml | None = None
+        self.tries = Attempts(folder, Path(working), account)
         self._done: queue.Queue[Done] = queue.Queue()
 
+    @cached_property
     def driver(self) -> Nvml:
-        """Return the driver."""
-        if self._driver is None:
-            self._driver = self.enter_context(Nvml(self._patience))
-        return self._driver
+        """The driver, which is asked from here on."""
+        return self.enter_context(Nvml(self._patience))
 
     def now(self) -> float:
         """Return seconds since 1970."""
         return time.time()
-
-    def operate(self, gpu: int, instance: int, action: Callable[[], Any]) -> None:
-        """Have an operation of a GPU done; its driver does nothing else meanwhile."""
-        self._later(f"driver of GPU {gpu}", action, instance=instance)
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a try, whose files have a name, at a task.
@@ -69,24 +64,14 @@ class Machines(contextlib.ExitStack):
             If the machine refuses to start it.
         """
         try:
-            process = self._tries.begin(name, command, environment)
+            process = self.tries.begin(name, command, environment)
         except OSError as error:
             reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on"
             raise DriverError("start", reason) from error
-        self._later(f"task {task}", lambda: self._tries.wait(name, process), task=task)
+        self.later(lambda: self.tries.wait(name, process), task=task)
 
-    def adopt(self, task: str, name: str) -> None:
-        """Wait for a try that an earlier process has started."""
-        self._later(f"task {task}", lambda: self._tries.wait(name), task=task)
-
-    def work_out(self, action: Callable[[], Any]) -> None:
-        """Have something worked out beside everything else; its end is about no instance and no task."""
-        self._later("planner", action)
-
-    def _later(
-        self, thread: str, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None
-    ) -> None:
-        """Do something in a thread, and have its end told."""
+    def later(self, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None) -> None:
+        """Have something done beside everything else, and its end told, as that of an instance or a task if it is."""
 
         def work() -> None:
             try:
@@ -97,7 +82,7 @@ class Machines(contextlib.ExitStack):
                 end = value.time if isinstance(value, Outcome) else self.now()
                 self._done.put(Done(instance, task, end, value))
 
-        threading.Thread(target=work, name=thread, daemon=True).start()
+        threading.Thread(target=work, daemon=True).start()
 
     def next(self, until: float | None) -> Done | None:
         """Return what ends next; None if nothing does until that second."""
@@ -106,18 +91,10 @@ class Machines(contextlib.ExitStack):
         except queue.Empty:
             return None
 
-    def outcome(self, name: str) -> Outcome | None:
-        """Return the end of a try, None while it runs."""
-        return self._tries.outcome(name)
-
     def stop(self, names: Iterable[str]) -> None:
         """End some tries, all at the same time."""
-        threads = [threading.Thread(target=self._tries.stop, args=(name,), daemon=True) for name in names]
+        threads = [threading.Thread(target=self.tries.stop, args=(name,), daemon=True) for name in names]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-
-    def clear(self) -> None:
-        """Remove what helps to find tries again, but not their outputs."""
-        self._tries.clear()

@@ -92,7 +92,8 @@ def look(host: str, run: str, seen: int, undo: bool) -> Progress:
 def progress_in(folder: Path, name: str, seen: int, *, ended: bool, code: int | None) -> Progress:
     """Return what the files of a part tell, and what it has said last: from its last error on, if there is one.
 
-    Whether it has ended is known before the journal is read, so that nothing comes after it.
+    Whether it has ended is known before the journal is read, so that nothing comes after it. On a full disk it could
+    say nothing, which is said in its place.
     """
     journal, text = b"", ""
     with contextlib.suppress(FileNotFoundError), (folder / JOURNAL).open("rb") as file:
@@ -100,6 +101,8 @@ def progress_in(folder: Path, name: str, seen: int, *, ended: bool, code: int | 
         journal = file.read()
     with contextlib.suppress(FileNotFoundError):
         text = (folder / f"{name}.out").read_bytes()[-_MOST_TEXT:].decode("utf-8", "replace") if ended else ""
+    if ended and code and not text and not os.statvfs(folder).f_bavail:
+        text = f"error: {folder}: No space left on device; mend that, and then go on"
     return Progress(journal, ended, code, text[max(text.rfind("error: "), 0) :])
 
 

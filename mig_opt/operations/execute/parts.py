@@ -24,7 +24,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.files.documents import write_text
+from mig_opt.files.documents import write_text, writing_to
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
 
 JOURNAL = "run.journal"
@@ -241,8 +241,8 @@ def alone(journal: Path) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.ftruncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode("ascii"))
+        with writing_to(lock_of(journal), "; mend that, and then go on"):
+            os.pwrite(lock, b"%20d\n" % os.getpid(), 0)  # always as long, so that a full disk has room for it
         if journal.exists() and b"\n" not in journal.read_bytes():
             journal.unlink()
         yield

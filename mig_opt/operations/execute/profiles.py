@@ -108,9 +108,36 @@ class _Way:
         return f"{self}, run {number + 1}"
 
 
+OUT_OF_MEMORY = "out of memory"
+
+
 @dataclass
-class ProfileOutcome:
-    """The outcome of measurements.
+class Measurements:
+    """The outcome of measurements of models.
+
+    Attributes
+    ----------
+    tables : tuple of ProfileTable
+        The models with their points, medians.
+    left_out : dict of str to str
+        Ways that could not be measured (``gaussian on 1g``), with the reason; for lack of memory, as a rule.
+    notes : list of str
+        What was measured otherwise than wanted.
+    """
+
+    tables: tuple[ProfileTable, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Entries of ``left_out`` for another reason than lack of memory."""
+        return {way: reason for way, reason in self.left_out.items() if reason != OUT_OF_MEMORY}
+
+
+@dataclass(kw_only=True)
+class ProfileOutcome(Measurements):
+    """The outcome of measurements of tasks and models.
 
     Attributes
     ----------
@@ -120,25 +147,11 @@ class ProfileOutcome:
         The runs.
     batch : Batch or None
         The tasks with their times, medians; None if there are no tasks, or none has a time.
-    tables : tuple of ProfileTable
-        The models with their points, medians.
-    left_out : dict of str to str
-        Ways that could not be measured (``gaussian on 1g``), with the reason; for lack of memory, as a rule.
     """
 
     plan: ProfilePlan
     execution: Execution
     batch: Batch | None = None
-    tables: tuple[ProfileTable, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Entries of ``left_out`` for another reason than lack of memory."""
-        return {way: reason for way, reason in self.left_out.items() if reason != OUT_OF_MEMORY}
-
-
-OUT_OF_MEMORY = "out of memory"
 
 
 def profile_tasks(
@@ -194,7 +207,7 @@ def profile_tasks(
             missing = [problem for name, words in programs for problem in missing_program(name, words)]
             if missing or refused:
                 raise InputError([*missing, *refused])
-            driver = machines.driver()
+            driver = machines.driver
             source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
             own, run = account.pw_name if account else "", secrets.token_hex(8)
             head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run, own)
@@ -260,7 +273,7 @@ def _cleared(batch: Batch, schedule: Schedule) -> Schedule:
 
 
 def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence[_Way]) -> ProfileOutcome:
-    journal, found = execution.journal, ProfileOutcome(plan, execution)
+    journal, found = execution.journal, ProfileOutcome(plan=plan, execution=execution)
     if not execution.complete:
         return found
     runs = {run.task: run for run in journal.runs()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from mig_opt.api.solve import solve
@@ -14,12 +13,16 @@ from mig_opt.batch.journal import Journal
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.batch.timing import retimed_schedule, tidy
 from mig_opt.errors import MigOptError
+from mig_opt.heuristics.batch.far.concatenation import shifted
 from mig_opt.operations.execute.lanes import Lane
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.texts import in_seconds
 
 _SHORTEST_S, _LONGEST_S, _LONGEST_SHARE = 0.1, 5.0, 0.02
 """Seconds that planning may take: a share of what is left to do, within these limits."""
+
+_TICK = 1e-6
+"""Seconds that are no gain."""
 
 _LEAST_STEP = 0.1
 """Share by which, at least, a task that is late has to become later to be a reason once more."""
@@ -81,7 +84,7 @@ class Replanner:
         if self._deviated and settled and not self._planning and any(lane.waiting for lane in self._lanes):
             events, (rest, planned_runs) = len(self._journal.events), self._rest(now)
             self._planning, self._deviated = True, False
-            machines.work_out(lambda: Proposal(now, events, *self._proposed(rest, planned_runs)))
+            machines.later(lambda: Proposal(now, events, *self._proposed(rest, planned_runs)))
         return until
 
     def _rest(self, now: float) -> tuple[Batch, Sequence[Run]]:
@@ -128,17 +131,4 @@ class Replanner:
             return None
         shift = found.moment - self._journal.began
         end = in_seconds(found.until + shift)
-        return _later(found.schedule, shift), f"the last task ends at {end}, {in_seconds(found.gain)} earlier"
-
-
-_TICK = 1e-6
-"""Seconds that are no gain."""
-
-
-def _later(schedule: Schedule, seconds: float) -> Schedule:
-    """Return a schedule that begins later."""
-    runs, operations = (
-        tuple(replace(each, begin=tidy(each.begin + seconds), end=tidy(each.end + seconds)) for each in those)
-        for those in (schedule.runs, schedule.operations or ())
-    )
-    return Schedule(runs, operations)  # type: ignore[arg-type]  # runs and operations
+        return shifted(found.schedule, shift), f"the last task ends at {end}, {in_seconds(found.gain)} earlier"

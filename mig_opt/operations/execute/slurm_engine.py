@@ -41,7 +41,7 @@ _SCRIPT = """#!/bin/sh
 # Carries out the part of {host}. Slurm starts it again after its node was lost, and then it goes on.
 cd {folder} || exit
 export MIG_OPT_HOST={host}
-(while kill -0 $$ && date >{name}.alive; do sleep 1; done) 2>{name}.heart &
+(while kill -0 $$ && touch {name}.alive; do sleep 1; done) 2>{name}.heart &
 heart=$! child=
 trap 'kill -TERM $child' TERM
 found=$({python} -c "from importlib import metadata; print(metadata.version('mig-opt'))")
@@ -59,7 +59,7 @@ else
     [ "$code" = 137 ] && [ "$starts" -lt 3 ] || break
   done
 fi
-echo "$code" >{name}.ended && mv {name}.ended {name}.code
+ln -sfn "$code" {name}.code  # a link, for which a full disk has room
 kill $heart 2>{name}.heart
 exit "$code"
 """
@@ -115,7 +115,8 @@ class SlurmEngine:
         script = _SCRIPT.format(host=host, name=kind, python=quote(sys.executable), version=version, **places)
         write_text(folder / f"{kind}.sh", script)
         options = ["--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--requeue", "--open-mode=append"]
-        options += [f"--nodelist={host}", f"--job-name={name}", f"--output={folder}/{kind}.out", f"--chdir={folder}"]
+        output = f"{folder}/{kind}.out".replace("%", "%%")  # which is a pattern
+        options += [f"--nodelist={host}", f"--job-name={name}", f"--output={output}", f"--chdir={folder}"]
         self._orders[host].append(["sbatch", "--parsable", *options, str(folder / f"{kind}.sh")])
         self._obey(host, part)
 
@@ -137,7 +138,7 @@ class SlurmEngine:
                 code = self._folder(host, part) / f"{Path(order[-1]).stem}.code"
                 if not done:
                     return False
-                if code.exists() or not set(text.split()) & {*_WAITING, *_LIVE}:
+                if code.is_symlink() or not set(text.split()) & {*_WAITING, *_LIVE}:
                     code.unlink(missing_ok=True)
                     if not _call(order)[0]:
                         return False
@@ -155,7 +156,7 @@ class SlurmEngine:
         folder, kind = self._folder(host, part), "undo" if undo else "run"
         name, jobs, code = _name(host, part, kind), self._queue.jobs(self._names.values()), None
         with contextlib.suppress(FileNotFoundError, ValueError):
-            code = int((folder / f"{kind}.code").read_text(encoding="ascii"))
+            code = int(str((folder / f"{kind}.code").readlink()))
         gone = jobs is not None and name not in jobs
         found = progress_in(folder, kind, seen, ended=code is not None or gone, code=code)
         heard = found.ended or bool(found.journal)

@@ -11,44 +11,19 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.serving.printed import tells_of_memory
-from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, ProfilePlan
+from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, Measurements, ProfilePlan
 from mig_opt.rules import wrong_number
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 _SILENT = 60.0
 """Seconds beyond those of a run after which a server that does not answer is given up."""
 _COMPUTE = ("compute_input", "compute_infer", "compute_output")
-
-
-@dataclass
-class TritonProfile:
-    """Outcome of measurements.
-
-    Attributes
-    ----------
-    tables : tuple of ProfileTable
-        The models with their points.
-    left_out : dict of str to str
-        Ways that could not be measured (``bert, batch 8, 2 processes``), with the reason.
-    notes : list of str
-        What was measured otherwise than wanted.
-    """
-
-    tables: tuple[ProfileTable, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def failed(self) -> bool:
-        """True if a way is left out for another reason than lack of memory."""
-        return any(reason != OUT_OF_MEMORY for reason in self.left_out.values())
 
 
 def profile_triton(
@@ -59,7 +34,7 @@ def profile_triton(
     shapes: Mapping[str, Sequence[int]] | None = None,
     seconds: float = 2.0,
     observe: Callable[[str], None] = lambda _: None,
-) -> TritonProfile:
+) -> Measurements:
     """Measure the models of a running Triton.
 
     Parameters
@@ -79,7 +54,7 @@ def profile_triton(
 
     Returns
     -------
-    TritonProfile
+    Measurements
         Points: their latency is the mean time in which a batch is computed, by the statistics of the server. In the end
         its models are as they were.
 
@@ -99,7 +74,7 @@ def profile_triton(
     except ImportError:
         message = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
         raise InputError([Problem("", message)]) from None
-    found, tables = TritonProfile(), []
+    found, tables = Measurements(), []
     client = grpc.InferenceServerClient(address)
     try:
         with client:
@@ -125,7 +100,7 @@ class _Model:
     """Model of a server."""
 
     def __init__(
-        self, client: Any, grpc: Any, name: str, shapes: Mapping[str, Sequence[int]], found: TritonProfile
+        self, client: Any, grpc: Any, name: str, shapes: Mapping[str, Sequence[int]], found: Measurements
     ) -> None:
         self._client, self._grpc, self._name, self._found = client, grpc, name, found
         self._config = client.get_model_config(name).config

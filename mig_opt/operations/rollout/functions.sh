@@ -8,34 +8,24 @@ done
 # host_of GPU: prints the machine that has this GPU of the plan, nothing if it is this one
 host_of() { if [[ ${GPUS[$1]} == */* ]]; then printf '%s' "${GPUS[$1]%%/*}"; fi; }
 
-# at GPU COMMAND...: runs a command on the machine that has this GPU of the plan
-at() {
-  local device=${GPUS[$1]}
-  shift
-  if [[ $device == */* ]]; then
-    ssh -n -o BatchMode=yes "${device%%/*}" "$@"
-  else
-    "$@"
-  fi
-}
-
-# line_at GPU TEXT: runs a line of shell on that machine
+# line_at GPU TEXT: runs a line of shell on the machine that has this GPU of the plan
 line_at() {
-  local device=${GPUS[$1]}
-  if [[ $device == */* ]]; then
-    ssh -n -o BatchMode=yes "${device%%/*}" "$2"
+  if [[ ${GPUS[$1]} == */* ]]; then
+    ssh -n -o BatchMode=yes "${GPUS[$1]%%/*}" "$2"
   else
     bash -c "$2" </dev/null
   fi
 }
 
-query() { at "$1" "${SMI[@]}" -i "${GPUS[$1]##*/}" --query-gpu="$2" --format=csv,noheader; }
-
-mig() {
-  local gpu=$1
-  shift
-  at "$gpu" "${SMI[@]}" mig -i "${GPUS[$gpu]##*/}" "$@"
+# at GPU COMMAND...: runs a command there
+at() {
+  local line
+  printf -v line '%q ' "${@:2}"
+  line_at "$1" "$line"
 }
+
+query() { at "$1" "${SMI[@]}" -i "${GPUS[$1]##*/}" --query-gpu="$2" --format=csv,noheader; }
+mig() { at "$1" "${SMI[@]}" mig -i "${GPUS[$1]##*/}" "${@:2}"; }
 
 # instances GPU: prints "PROFILE-ID:START INSTANCE-ID GPU-INDEX" for each instance that exists
 instances() {

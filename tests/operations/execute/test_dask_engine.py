@@ -1,16 +1,15 @@
-"""Plans of two nodes on a Dask cluster: whatever dies or falls silent, each task ends exactly once."""
+"""Plans of two nodes on a Dask cluster: what is refused, what has not begun, new plans."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from dask_nodes import Nodes
-from node_plans import BATCH, DEVICES, FOREIGN, NOTHING, PLAN, USER, Client, commands, places, until
+from node_plans import BATCH, DEVICES, NOTHING, PLAN, USER, Client, commands, places
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
@@ -22,80 +21,6 @@ from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["dask"], indirect=True)]
-
-
-# Deaths of what belongs to Dask
-
-
-def kill_worker(client: Client) -> None:
-    os.kill(client.nodes.worker_of("n1"), signal.SIGKILL)
-
-
-def kill_nanny(client: Client) -> None:
-    worker, nanny = client.nodes.worker_of("n1"), client.nodes.workers["n1"]
-    nanny.kill()
-    nanny.wait()
-    os.kill(worker, signal.SIGKILL)
-    client.nodes.workers["n1"] = client.nodes.start_worker("n1")
-
-
-def kill_node(client: Client) -> None:
-    """Everything of a node dies, the tasks included, and it comes back without its instances."""
-    kill_nanny(client)
-    client.kill_executor()
-    client.kill_task()
-    client.nodes.machines["n1"].reboot()
-    client.nodes.machines["n1"].add(0, *FOREIGN)
-
-
-def kill_scheduler(client: Client) -> None:
-    client.nodes.scheduler.kill()
-    client.nodes.scheduler.wait()
-    time.sleep(1)
-    client.nodes.scheduler = client.nodes.start_scheduler(client.nodes.port)
-    for host in ("n1", "n2"):
-        client.nodes.workers[host].kill()
-        client.nodes.workers[host].wait()
-        client.nodes.workers[host] = client.nodes.start_worker(host)
-
-
-@pytest.mark.parametrize(
-    ("death", "again"),
-    [
-        (kill_worker, ()),
-        (kill_nanny, ()),
-        (kill_node, ("a",)),
-        (kill_scheduler, ()),
-    ],
-)
-def test_each_task_ends_once_whatever_dies(
-    nodes: Nodes, tmp_path: Path, death: Callable[[Client], None], again: tuple[str, ...]
-) -> None:
-    client = Client(nodes, tmp_path, 2.0)
-    client.outlives(lambda: death(client), again)
-
-
-@pytest.mark.parametrize("who", ["worker", "scheduler", "executor"])
-def test_silence_is_told_within_ten_seconds_and_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str) -> None:
-    client = Client(nodes, tmp_path, 2.0)
-    process = client.start()
-    until(lambda: client.begun("a"))
-    pid = nodes.scheduler.pid if who == "scheduler" else getattr(nodes, f"{who}_of")("n1")
-    os.kill(pid, signal.SIGSTOP)
-    begin = time.monotonic()
-    if who == "executor":  # its node answers, and its task ends meanwhile
-        time.sleep(6)
-    else:
-        until(lambda: "silent" in [event.kind for event in read_journal(client.journal).events])
-        assert time.monotonic() - begin < 10
-        time.sleep(max(12 - (time.monotonic() - begin), 0))
-    os.kill(pid, signal.SIGCONT)
-    err = client.ends(process)
-    if who != "executor":
-        assert "n1: no answer for 8 s; what runs there goes on" in err
-        assert "n1: answers again" in err
-    assert 2 <= client.seconds_of("a") < 3
-    client.check()
 
 
 # What is refused

@@ -1,0 +1,209 @@
+"""Faults of clusters, for each engine: whatever dies, is silent or full, each task ends exactly once.
+
+The table in docs/how-to/run-a-plan.md has a line for each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from node_plans import FOREIGN, Client, Nodes, killed_at_once, ran, signalled, until
+from slurm_nodes import SlurmNodes
+
+from mig_opt.files.batch.journals import read_journal
+
+pytestmark = pytest.mark.deep
+
+
+# Deaths on the nodes
+
+
+def kill_task(client: Client) -> None:
+    line = client.begun("a")
+    assert line is not None
+    os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)
+
+
+def kill_executor(client: Client) -> None:
+    os.kill(client.nodes.executor_of("n1"), signal.SIGKILL)
+
+
+def kill_job(client: Client) -> None:
+    """All processes of the part of a node die at once, as with its control group."""
+    killed_at_once(client.nodes.processes("job"))
+
+
+def kill_agent(client: Client) -> None:
+    """What is asked on a node dies: the worker of Dask, slurmd."""
+    signalled(signal.SIGKILL, client.nodes.processes("agent"))
+    time.sleep(1)
+    client.nodes.start_again("agent")
+
+
+def kill_nanny(client: Client) -> None:
+    signalled(signal.SIGKILL, client.nodes.processes("keeper"))
+    client.nodes.start_again("keeper")
+
+
+def kill_controller(client: Client) -> None:
+    """What the client asks dies: the scheduler of Dask, slurmctld."""
+    if isinstance(client.nodes, SlurmNodes):
+        time.sleep(6)  # until it has saved its jobs: those that it does not know again keep it from using their nodes
+    signalled(signal.SIGKILL, client.nodes.processes("controller"))
+    time.sleep(3)
+    client.nodes.start_again("controller")
+
+
+def lose_node(client: Client) -> None:
+    """Everything of a node dies at once, the tasks included, and it comes back without its instances."""
+    killed_at_once([pid for who in ("agent", "keeper", "job") for pid in client.nodes.processes(who)])
+    client.nodes.machines["n1"].reboot()
+    client.nodes.machines["n1"].add(0, *FOREIGN)
+    if isinstance(client.nodes, SlurmNodes):
+        slurm = client.nodes.slurm
+        until(lambda: slurm.states()["n1"].startswith("DOWN"))
+        client.nodes.start_again("agent")
+    else:
+        client.nodes.start_again("keeper")
+
+
+def requeue(client: Client) -> None:
+    assert isinstance(client.nodes, SlurmNodes)
+    slurm = client.nodes.slurm
+    slurm.run("scontrol", "requeue", slurm.run("squeue", "-h", "-w", "n1", "-o", "%i").strip())
+
+
+Fault = Callable[[Client], None]
+
+
+def by_engine(*rows: tuple[object, dict[str, object]]) -> list[object]:
+    """The engines, what happens there, and what comes of it."""
+    return [
+        pytest.param(engine, what, outcome, id=f"{engine}-{getattr(what, '__name__', what)}")
+        for what, engines in rows
+        for engine, outcome in engines.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "death", "again"),
+    by_engine(
+        (kill_task, {"dask": "a", "slurm": "a"}),
+        (kill_executor, {"dask": "", "slurm": ""}),
+        (kill_job, {"dask": "a", "slurm": "a"}),
+        (kill_agent, {"dask": "", "slurm": ""}),
+        (kill_nanny, {"dask": ""}),
+        (kill_controller, {"dask": "", "slurm": ""}),
+        (lose_node, {"dask": "a", "slurm": "a"}),
+        (requeue, {"slurm": "a"}),
+    ),
+    indirect=["nodes"],
+)
+def test_each_task_ends_once_whatever_dies(nodes: Nodes, tmp_path: Path, death: Fault, again: str) -> None:
+    client = Client(nodes, tmp_path, 12.0 if death is kill_controller else 2.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    death(client)
+    assert "Traceback" not in client.ends(process)
+    client.check(again=again)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "who", "told"),
+    by_engine(
+        ("agent", {"dask": True, "slurm": False}),
+        ("controller", {"dask": True, "slurm": False}),
+        ("executor", {"dask": False, "slurm": True}),
+    ),
+    indirect=["nodes"],
+)
+def test_a_minute_of_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str, told: bool) -> None:
+    """It is told within ten seconds if nothing is heard of a node; files that Slurm's nodes share tell without it."""
+    client = Client(nodes, tmp_path, 2.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    silent = nodes.processes(who)
+    signalled(signal.SIGSTOP, silent)
+    begin = time.monotonic()
+    if told:
+        until(lambda: "silent" in client.kinds())
+        assert time.monotonic() - begin < 10
+    time.sleep(60 - (time.monotonic() - begin))
+    signalled(signal.SIGCONT, silent)
+    err = client.ends(process)
+    assert ("n1: no answer for 8 s; what runs there goes on" in err) == told
+    assert ("n1: answers again" in err) == told
+    assert all(2 <= client.seconds_of(task) < 3 for task in ("a", "c"))
+    client.check()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_told_and_gone_on_with(nodes: Nodes, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "none", state], check=True)
+    try:
+        client = Client(nodes, tmp_path, 2.0, a=5.0)
+        process = client.start()
+        until(lambda: client.begun("a") and "ran" in client.kinds())
+        time.sleep(1)  # the other node has cleared up
+        free = os.statvfs(state)
+        (state / "filler").write_bytes(bytes(free.f_bavail * free.f_bsize))
+        assert "No space left on device; mend that, and then go on" in client.ends(process, 1)
+        (state / "filler").unlink()
+        client.ends(client.start("--resume", str(client.journal)))
+        client.check()
+    finally:
+        subprocess.run(["umount", "--lazy", state], check=True)
+
+
+# Those of the program that was started
+
+
+def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path)
+    process = client.start()
+    until(lambda: client.begun("a"))
+    until(lambda: "run" in client.kinds())
+    process.kill()
+    process.communicate()
+    time.sleep(2)  # meanwhile the nodes go on
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check()
+
+
+def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes: Nodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 3.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    process.send_signal(signal.SIGINT)
+    client.ends(process, 130)
+    kinds = client.kinds()
+    assert kinds[-1] == "stop"
+    assert kinds.count("died") == 2
+    if isinstance(nodes, SlurmNodes):
+        until(lambda: nodes.slurm.run("squeue", "-h") == "")
+    time.sleep(3.5)
+    assert ran(tmp_path, "end") == []
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check(again=("a", "c"))
+
+
+def test_the_same_execution_begun_twice_at_once(nodes: Nodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 0.5)
+    first = client.start()
+    until(lambda: client.begun("a"))
+    second = client.start("--resume", str(client.journal))
+    assert "still goes on in another process" in client.ends(second, 2)
+    copy = tmp_path / "copy.journal"
+    copy.write_bytes(client.journal.read_bytes().partition(b"\n")[0] + b"\n")
+    client.ends(client.start("--resume", str(copy)))
+    client.ends(first)
+    assert read_journal(copy).ended
+    client.check()
