@@ -287,7 +287,7 @@ def instances(page: Page, seeds: int, jobs: int) -> None:
         for profile, share in surplus_shares(log).items():
             surplus.setdefault(profile, []).append(share)
         kinds = zip(log.operation_kind, log.operation_placement, strict=True)
-        destroyed.update(log.geometry.placements[place].profile.name for kind, place in kinds if kind != CREATE)
+        destroyed.update(log.placements[place].profile.name for kind, place in kinds if kind != CREATE)
     rows = [
         [profile, f"{100 * statistics.fmean(surplus[profile]):.0f} %", f"{destroyed[profile] / (seeds * jobs):.2f}"]
         for profile in sorted(surplus)

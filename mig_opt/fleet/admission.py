@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.fleet.job import Job
+from mig_opt.fleet.job import Job, whole_run_profiles_on
 from mig_opt.fleet.trace import Trace
 
 AdmissionGoal = Literal["jobs", "slices", "slice-seconds"]
@@ -127,5 +127,9 @@ def admission_weights(trace: Trace, goal: AdmissionGoal) -> list[float]:
 
 def _least(trace: Trace, job: Job, *, timed: bool) -> float:
     """Return the fewest compute slices on which a job can run from begin to end, or the least slices x seconds."""
-    sizes = [profile.compute_slices for profile in trace.whole_run_profiles(job)] or list(job.times)
-    return float(min(size * (job.times[size] if timed else 1) for size in sizes))
+    able, known = list[tuple[int, float]](), list[tuple[int, float]]()
+    for kind in trace.kinds:
+        if own := job.on(kind):
+            known += own.times.items()
+            able += [(each.compute_slices, own.times[each.compute_slices]) for each in whole_run_profiles_on(kind, own)]
+    return float(min((size * (seconds if timed else 1) for size, seconds in able or known), default=1.0))

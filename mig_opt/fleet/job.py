@@ -140,11 +140,15 @@ class Job:
         """
         if gpu.mig and not self.by_kind and self.profile.__class__ is not dict:
             return self
-        times, profile = times_on(self.times, gpu), self.profile
+        times = times_on(self.times, gpu)
         declared = self.declared and times_on(self.declared, gpu)
-        if isinstance(profile, Mapping):
-            profile = profile.get(gpu.name)
-        return dataclasses.replace(self, times=times, profile=profile, declared=declared) if times else None
+        asked = self.asked(gpu.name)
+        return dataclasses.replace(self, times=times, profile=asked, declared=declared) if times else None
+
+    def asked(self, gpu: str) -> str | None:
+        """Return the profile that it asks for on a kind of GPU, by the name of the kind; None if it asks for none."""
+        found: str | None = self.profile.get(gpu) if self.profile.__class__ is dict else self.profile
+        return found
 
     def seconds(self, profile: Profile) -> float | None:
         """Return the seconds that all of its work takes on an instance of a profile; None where it cannot run."""
@@ -205,6 +209,11 @@ def profiles_on(gpu: GpuModel, job: Job, least_gb: float = 0.0) -> tuple[Profile
 def whole_run_profiles_on(gpu: GpuModel, job: Job) -> tuple[Profile, ...]:
     """Return the profiles of a kind on which a job can run from its begin to its end, however its memory grows."""
     return profiles_on(gpu, job, 0.0 if job.profile else job.most_gb or 0.0)
+
+
+def has_room(gpu: GpuModel, job: Job) -> bool:
+    """Return True if an instance on which a job may run from begin to end has all the memory that it will need."""
+    return any(profile.memory_gb >= (job.most_gb or 0.0) for profile in whole_run_profiles_on(gpu, job))
 
 
 def job_problems(kinds: Sequence[GpuModel], job: Job, path: str) -> Iterator[Problem]:

@@ -12,9 +12,10 @@ from typing import Final
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.fleet.trace import Trace, pcie_slowdown
+from mig_opt.fleet.trace import Trace, TracePart, pcie_slowdown
 from mig_opt.gpu.geometry import Geometry, NumberedPlace
 from mig_opt.gpu.model import Placement
+from mig_opt.gpu.pools import Pool
 
 
 class RunOutcome(IntEnum):
@@ -68,12 +69,16 @@ class LoggedRun:
 class Log:
     """Log of a simulation: runs in the order of their ends, operations in the order in which they were decided.
 
+    With several kinds of GPUs, operations are in the order of the kinds first.
+
     Attributes
     ----------
     trace : Trace
         The jobs and the fleet.
-    geometry : Geometry
-        The numbers of the placements.
+    geometries : tuple of Geometry
+        The placements of each kind of GPU.
+    placements : tuple of Placement
+        Those of all kinds, one kind after the other: the numbers in the columns are their indices.
     run_job, run_gpu, run_placement, run_begin, run_end, run_outcome : array
         The runs, column by column; outcomes are those of :class:`RunOutcome`.
     operation_kind, operation_gpu, operation_placement, operation_begin, operation_end : array
@@ -86,19 +91,20 @@ class Log:
         For each job the second at which it was turned away; not a number if it never was.
     """
 
-    def __init__(self, trace: Trace, geometry: Geometry) -> None:
+    def __init__(self, trace: Trace, *geometries: Geometry) -> None:
         self.trace = trace
-        self.geometry = geometry
+        self.geometries = geometries
+        self.placements = tuple(placement for geometry in geometries for placement in geometry.placements)
         self._returns: dict[int, list[tuple[float, int]]] = {}
         self.run_job = array("q")
         self.run_gpu = array("i")
-        self.run_placement = array("b")
+        self.run_placement = array("h")
         self.run_begin = array("d")
         self.run_end = array("d")
         self.run_outcome = array("b")
         self.operation_kind = array("b")
         self.operation_gpu = array("i")
-        self.operation_placement = array("b")
+        self.operation_placement = array("h")
         self.operation_begin = array("d")
         self.operation_end = array("d")
         self.scheduled = array("d", [math.nan]) * len(trace.jobs)
@@ -134,14 +140,14 @@ class Log:
 
     def runs(self) -> Iterator[LoggedRun]:
         """Yield the runs by their ends."""
-        placements = self.geometry.placements
+        placements = self.placements
         columns = self.run_job, self.run_gpu, self.run_placement, self.run_begin, self.run_end, self.run_outcome
         for job, gpu, placement, begin, end, outcome in zip(*columns, strict=True):
             yield LoggedRun(job, gpu, placements[placement], begin, end, RunOutcome(outcome))
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations in the order in which they were decided."""
-        placements = self.geometry.placements
+        placements = self.placements
         where = self.operation_kind, self.operation_gpu, self.operation_placement
         for kind, gpu, index, begin, end in zip(*where, self.operation_begin, self.operation_end, strict=True):
             placement = placements[index]
@@ -158,9 +164,9 @@ class Log:
 
     def as_asked(self) -> bool:
         """Return True if each job that asks for a profile ran on this profile only."""
-        jobs, names = self.trace.jobs, [placement.profile.name for placement in self.geometry.placements]
+        jobs, profiles = self.trace.jobs, [placement.profile for placement in self.placements]
         return all(
-            jobs[job].profile in (None, names[placement])
+            jobs[job].asked(profiles[placement].gpu) in (None, profiles[placement].name)
             for job, placement in zip(self.run_job, self.run_placement, strict=True)
         )
 
@@ -172,8 +178,9 @@ class Log:
         """Return the share of its job's work that each run did, from the runs alone.
 
         The rate of a PCIe-bound job is integrated over its competitors on the GPU; the others always run at full speed.
+        Where a job has no time it does nothing.
         """
-        trace, placements = self.trace, self.geometry.placements
+        trace, placements = self.trace, self.placements
         work = [0.0] * len(self.run_job)
         bound: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
         for run, (number, begin, end) in enumerate(zip(self.run_job, self.run_begin, self.run_end, strict=True)):
@@ -183,7 +190,8 @@ class Log:
             if job.pcie_gbps > 0:
                 bound[self.run_gpu[run]] += [(begin, 1, run), (end, -1, run)]
             else:
-                work[run] = (end - begin) / job.times[placements[self.run_placement[run]].profile.compute_slices]
+                seconds = job.seconds(placements[self.run_placement[run]].profile)
+                work[run] = (end - begin) / seconds if seconds else 0.0
         for changes in bound.values():
             self._integrate(sorted(changes), work)
         return work
@@ -195,7 +203,7 @@ class Log:
         for moment, change, index in changes:
             for run in present if moment > before else ():
                 job = self.trace.jobs[self.run_job[run]]
-                alone = job.times[self.geometry.placements[self.run_placement[run]].profile.compute_slices]
+                alone = job.seconds(self.placements[self.run_placement[run]].profile) or math.inf
                 work[run] += (moment - before) / (alone * pcie_slowdown(self.trace, job, len(present)))
             before = moment
             if change > 0:
@@ -223,15 +231,49 @@ class Log:
         InputError
             If there was no run of any length.
         """
-        tasks, runs = [], []
-        for number, run in enumerate(self.runs()):
+        trace, tasks, runs = self.trace, [], []
+        # GPUs that have returned come after the others; a batch numbers them through its kinds.
+        back = (outage.gpu for outage in sorted(trace.outages, key=lambda outage: outage.end))
+        ranges = list(trace.kinds.values())
+        kinds = [next(at for at, own in enumerate(ranges) if gpu in own) for gpu in (*range(trace.gpus), *back)]
+        number = {gpu: at for at, gpu in enumerate(sorted(range(len(kinds)), key=kinds.__getitem__))}
+        for index, run in enumerate(self.runs()):
             if run.end > run.begin:
-                name = f"{number}:{self.trace.jobs[run.job].name}"
+                name = f"{index}:{trace.jobs[run.job].name}"
                 profile = run.placement.profile
-                tasks.append(Task(name, {profile.compute_slices: run.end - run.begin}))
-                gpu, start = self.incarnation(run.gpu, run.begin), run.placement.start
+                seconds = {profile.compute_slices: run.end - run.begin}
+                tasks.append(Task(name, seconds if trace.gpu else {profile.gpu: seconds}))
+                gpu, start = number[self.incarnation(run.gpu, run.begin)], run.placement.start
                 runs.append(Run(name, gpu, profile.name, start, run.begin, run.end))
-        gpus = self.trace.gpus + len(self.trace.outages)
-        batch = Batch(tuple(tasks), self.trace.one_kind, gpus, self.trace.operations, name=self.trace.name)
-        operations = (replace(done, gpu=self.incarnation(done.gpu, done.begin)) for done in self.operations())
+        pools = tuple(Pool(kind, kinds.count(at)) for at, kind in enumerate(trace.kinds))
+        batch = Batch(tuple(tasks), pools=pools, operations=trace.operations, name=trace.name)
+        operations = (replace(done, gpu=number[self.incarnation(done.gpu, done.begin)]) for done in self.operations())
         return batch, Schedule(tuple(runs), tuple(operations))
+
+
+def joined_log(trace: Trace, parts: Sequence[TracePart], logs: Sequence[Log]) -> Log:
+    """Return the log of a trace, given those of its parts; with one kind of GPU that is its log."""
+    if trace.gpu:
+        return logs[0]
+    joined = Log(trace, *(log.geometries[0] for log in logs))
+    runs = []
+    first = 0
+    for part, log in zip(parts, logs, strict=True):
+        columns = log.run_job, log.run_gpu, log.run_placement, log.run_begin, log.run_end, log.run_outcome
+        for job, gpu, placement, begin, end, outcome in zip(*columns, strict=True):
+            runs.append((end, part.jobs[job], (part.gpus[gpu], first + placement), begin, RunOutcome(outcome)))
+        where = log.operation_kind, log.operation_gpu, log.operation_placement
+        for kind, gpu, placement, begin, end in zip(*where, log.operation_begin, log.operation_end, strict=True):
+            joined.add_operation(kind, part.gpus[gpu], first + placement, begin, end)
+        for moments, found in (
+            (joined.scheduled, log.scheduled),
+            (joined.finished, log.finished),
+            (joined.rejected, log.rejected),
+        ):
+            for job, moment in zip(part.jobs, found, strict=True):
+                if not math.isnan(moment):
+                    moments[job] = moment if math.isnan(moments[job]) else min(moment, moments[job])
+        first += len(log.placements)
+    for end, job, place, begin, outcome in sorted(runs, key=lambda run: run[0]):
+        joined.add_run(job, place, begin, end, outcome)
+    return joined

@@ -18,7 +18,7 @@ from mig_opt.batch.problems import (
     repeated_names,
 )
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.job import Job, job_problems, profiles_on, whole_run_profiles_on
+from mig_opt.fleet.job import Job, has_room, job_problems, profiles_on, whole_run_profiles_on
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.pools import Pool
@@ -190,12 +190,17 @@ class Trace:
 
     @cached_property
     def _parts(self) -> tuple[TracePart, ...]:
+        able: dict[GpuModel, list[tuple[int, Job]]] = {kind: [] for kind in self.kinds}
+        for number, job in enumerate(self.jobs):
+            known = [(kind, own) for kind in self.kinds if (own := job.on(kind)) and whole_run_profiles_on(kind, own)]
+            # What asks for an instance that has too little memory for it does so only where nothing else can run it.
+            roomy = [(kind, own) for kind, own in known if has_room(kind, own)]
+            for kind, own in roomy or known:
+                able[kind].append((number, own))
         found = []
         for kind, gpus in self.kinds.items():
-            known = ((number, job.on(kind)) for number, job in enumerate(self.jobs))
-            own = [(number, job) for number, job in known if job and whole_run_profiles_on(kind, job)]
-            if own:
-                numbers, jobs = zip(*own, strict=True)
+            if able[kind]:
+                numbers, jobs = zip(*able[kind], strict=True)
                 there = (outage for outage in self.outages if outage.gpu in gpus)
                 outages = tuple(dataclasses.replace(outage, gpu=outage.gpu - gpus.start) for outage in there)
                 operations = self.operations.of_kind(kind)

@@ -132,20 +132,20 @@ def excess_fragmentation(log: Log) -> float:
     >>> [round(excess_fragmentation(log), 3) for log in logs]
     [0.244, 0.0]
     """
-    geometry, gpus = log.geometry, log.trace.gpus
+    gpu, gpus, (geometry, *_) = log.trace.one_kind, log.trace.gpus, log.geometries
     changes: dict[float, Counter[int]] = defaultdict(Counter)
     for place, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True):
         changes[begin][geometry.profile_of[place]] += 1
         changes[end][geometry.profile_of[place]] -= 1
     profiles: ProfileSet = "double-memory"
-    if len(geometry.profiles) != len(log.trace.one_kind.profiles_of(profiles)):
+    if len(geometry.profiles) != len(gpu.profiles_of(profiles)):
         profiles = "all"
     held, area = Counter(range(0)), 0.0
     moments, levels = fragmentation_series(log)
     for (moment, level), (until, _) in itertools.pairwise(zip(moments, levels, strict=True)):
         held.update(changes[moment])
         totals = tuple(held[profile] for profile in range(len(geometry.profiles)))
-        least = _least_cost(log.trace.one_kind, profiles, ((0, gpus),), totals) / geometry.unit / gpus
+        least = _least_cost(gpu, profiles, ((0, gpus),), totals) / geometry.unit / gpus
         area += (level - least) * (until - moment)
     return area / moments[-1] if moments[-1] > 0 else 0.0
 

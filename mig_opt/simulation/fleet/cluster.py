@@ -252,6 +252,13 @@ class Cluster(FleetInstances):
         del self.waiting[job]
         self.log.rejected[job] = self.now
 
+    def hand_over(self, job: int, other: Cluster, number: int) -> None:
+        """Let a waiting job wait for GPUs of another kind, where it has another number."""
+        del self.waiting[job]
+        other.now, other.waiting[number] = self.now, None
+        other._crashes[number] = self._crashes[job]
+        other._needed_gb[number] = self.known_need(job)
+
     @property
     def running(self) -> int:
         """Number of jobs that have a place."""
@@ -324,7 +331,7 @@ class Cluster(FleetInstances):
         """Let a GPU return as an event says, and return it."""
         gpu = self._outages.pop(number)
         self._driver[gpu] = self.now
-        self._become(gpu, 0, 0)
+        self._become(gpu, 0, self._at_first(gpu))
         return gpu
 
     def _launch(self, run: ActiveRun) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, LEAVE, MOVE, RETURN, WAKE, ActiveRun, Event
+from mig_opt.simulation.fleet.router import Arrivals
 
 Observer = Callable[[Cluster], None]
 
@@ -23,11 +24,12 @@ class Decision(NamedTuple):
     """Moment at which a scheduler may act, and what it learns then.
 
     The event is the method of :class:`~mig_opt.simulation.Policy` that hears of it, with its arguments after the
-    cluster.
+    cluster. Where there are several kinds of GPUs, ``part`` is the index of that which it is about.
     """
 
     event: Literal["begin", "arrived", "finished", "failed", "gave_up", "gpu_left", "gpu_returned", "woken", "rejected"]
     arguments: tuple[Any, ...] = ()
+    part: int = 0
 
     def tell(self, policy: Policy, cluster: Cluster) -> None:
         """Let a policy decide.
@@ -45,13 +47,16 @@ class Course:
     Attributes
     ----------
     cluster : Cluster
-        The fleet. Whoever goes through :meth:`decisions` acts on it between two of them.
+        The fleet. Whoever goes through :meth:`decisions` acts on it between two of them. Where there are several kinds
+        of GPUs, those of the first kind.
     failure_limit : int
         A job that has run out of memory so often is given up.
     observer : callable, optional
         Called with the cluster after each event.
     reject : bool
         Jobs that have no place in the moment in which they arrive are turned away.
+    router : Arrivals, optional
+        Lets jobs arrive; where there are several kinds, the router that gives them one, and has the cluster of each.
     events : int
         Number of events so far.
 
@@ -79,94 +84,140 @@ class Course:
     failure_limit: int = 100
     observer: Observer | None = None
     reject: bool = False
+    router: Arrivals = None  # type: ignore[assignment]  # made for one kind if it is not given
     events: int = field(default=0, init=False)
-    _failures: Counter[int] = field(default_factory=Counter, init=False)  # of each job
+    _failures: Counter[tuple[int, int]] = field(default_factory=Counter, init=False)  # of each job of each kind
     _idle_wakes: int = field(default=0, init=False)  # in a row
+
+    def __post_init__(self) -> None:
+        self.router = self.router or Arrivals(self.cluster)
 
     def decisions(self) -> Iterator[Decision]:
         """Go from event to event, and yield where a scheduler may act; it learns first of the jobs that wait already.
 
         Each event at which one hears of anything is one decision, and one more for each job that is turned away.
         """
-        cluster, observer, jobs = self.cluster, self.observer, self.cluster.trace.jobs
-        queue, count = cluster.events, len(jobs)
-        yield Decision("begin")
+        cluster, observer, router = self.cluster, self.observer, self.router
+        clusters = router.clusters
+        for part in range(len(clusters)):
+            yield Decision("begin", part=part)
         waiting = list(cluster.waiting)
         cluster.waiting.clear()
         for job in waiting:
             cluster.waiting[job] = None
             cluster.more_to_come = job != waiting[-1]
             yield Decision("arrived", (job,))
-        while self._idle_wakes < IDLE_WAKES:
-            event = queue.peek()
-            arrival = jobs[cluster.coming].arrival if cluster.coming < count else math.inf
-            if event is None and cluster.coming == count:
-                break
-            self.events += 1
-            if event is None or arrival < event.time or (arrival == event.time and event.kind > ARRIVAL):
-                cluster.now = arrival
-                cluster.waiting[cluster.coming] = None
-                decision: Decision | None = Decision("arrived", (cluster.coming,))
-                cluster.coming += 1
-            else:
-                cluster.now = event.time
-                decision = self._process(queue.pop())
-            cluster.more_to_come = cluster.coming < count and jobs[cluster.coming].arrival == cluster.now
+        while self._idle_wakes < IDLE_WAKES and (step := self._step()):
+            cluster, decision = step
             if decision is not None:
                 actions = cluster.actions
                 yield decision
                 if decision.event == "woken":
-                    self._woken(acted=cluster.actions > actions)
-            # Jobs without a place are sent away, the first one first: those behind it may have its turn.
-            while self.reject and cluster.waiting and not cluster.more_to_come:
-                job = next(iter(cluster.waiting))
-                cluster.turn_away(job)
-                yield Decision("rejected", (job,))
+                    self._woken(cluster, acted=cluster.actions > actions)
+            if self.reject:
+                yield from self._turn_away(cluster.now)
             if observer is not None:
                 observer(cluster)
-            if cluster.coming == count and not cluster.running and not cluster.waiting:
+            if router.arrival == math.inf and not any(each.running or each.waiting for each in clusters):
                 break
-        cluster.end()
+        now = max(each.now for each in clusters)
+        for cluster in clusters:
+            cluster.now = now
+            cluster.end()
 
     def run(self, policy: Policy) -> None:
         """Let a policy decide until nothing more happens."""
         for decision in self.decisions():
             decision.tell(policy, self.cluster)
 
-    def _process(self, event: Event) -> Decision | None:
+    def _step(self) -> tuple[Cluster, Decision | None] | None:
+        """Let the next event happen, an arrival or another: return its cluster and decision; None if there is none."""
+        router = self.router
+        part, event = _next_event(router.clusters)
+        arrival = router.arrival
+        if event is None and arrival == math.inf:
+            return None
+        self.events += 1
+        if event is None or arrival < event.time or (arrival == event.time and event.kind > ARRIVAL):
+            part, job = router.arrive()
+            cluster = router.clusters[part]
+            cluster.now = arrival
+            cluster.waiting[job] = None
+            decision: Decision | None = Decision("arrived", (job,), part)
+        else:
+            cluster = router.clusters[part]
+            cluster.now = event.time
+            decision = self._process(part, cluster.events.pop())
+        cluster.more_to_come = router.more_to_come(part, cluster.now)
+        return cluster, decision
+
+    def _turn_away(self, now: float) -> Iterator[Decision]:
+        """Send jobs without a place to another kind, or away, the first one first: those behind may have its turn."""
+        router, clusters = self.router, self.router.clusters
+
+        def full() -> Iterator[int]:
+            return (part for part, each in enumerate(clusters) if each.waiting and not router.more_to_come(part, now))
+
+        while (part := next(full(), None)) is not None:
+            cluster = clusters[part]
+            job = next(iter(cluster.waiting))
+            other = router.elsewhere(part, job)
+            if other is None:
+                cluster.turn_away(job)
+            else:
+                cluster.hand_over(job, clusters[other[0]], other[1])
+                self._failures[other] = self._failures[part, job]
+                clusters[other[0]].more_to_come = router.more_to_come(other[0], now)
+            yield Decision("rejected", (job,), part)
+            if other is not None:
+                yield Decision("arrived", other[1:], other[0])
+
+    def _process(self, part: int, event: Event) -> Decision | None:
         """Let an event happen, and return the decision that it leads to, if any."""
-        cluster, run = self.cluster, event.run
+        cluster, run = self.router.clusters[part], event.run
         if event.kind == WAKE:
-            return Decision("woken", (cluster.wake_up(event.number),))
+            return Decision("woken", (cluster.wake_up(event.number),), part)
         if event.kind == LEAVE:
-            return Decision("gpu_left", cluster.leave(event.number))
+            return Decision("gpu_left", cluster.leave(event.number), part)
         if event.kind == RETURN:
-            return Decision("gpu_returned", (cluster.come_back(event.number),))
+            return Decision("gpu_returned", (cluster.come_back(event.number),), part)
         assert run is not None
         if event.kind == END:
-            return self._end(run)
+            return self._end(part, run)
         if event.kind == MOVE:
             cluster.move(run)
         elif event.kind == BEGIN:
             cluster.events.join(run, cluster.now)
         return None
 
-    def _end(self, run: ActiveRun) -> Decision:
+    def _end(self, part: int, run: ActiveRun) -> Decision:
         """End a run where its job is done, or fails."""
-        cluster, job = self.cluster, run.job
+        cluster, job = self.router.clusters[part], run.job
         if run.limit >= 1:
             place = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[job] = cluster.now
-            return Decision("finished", (job, *place))
+            self.router.gone(part, job)
+            return Decision("finished", (job, *place), part)
         outcome, place = cluster.fail(run)
-        self._failures[job] += outcome is RunOutcome.OUT_OF_MEMORY
-        if self._failures[job] >= self.failure_limit:
-            return Decision("gave_up", (job, *place))
+        self._failures[part, job] += outcome is RunOutcome.OUT_OF_MEMORY
+        if self._failures[part, job] >= self.failure_limit:
+            self.router.gone(part, job)
+            return Decision("gave_up", (job, *place), part)
         cluster.waiting[job] = None
-        return Decision("failed", (job, *place, cluster.known_need(job)))
+        return Decision("failed", (job, *place, cluster.known_need(job)), part)
 
-    def _woken(self, *, acted: bool) -> None:
+    def _woken(self, cluster: Cluster, *, acted: bool) -> None:
         """End a wake-up, and count those that change nothing where nothing else is to come."""
-        self.cluster.wake_over()
-        idle = not (self.cluster.awaits_others or self.cluster.running or acted)
+        cluster.wake_over()
+        idle = not (acted or any(each.awaits_others or each.running for each in self.router.clusters))
         self._idle_wakes = self._idle_wakes + 1 if idle else 0
+
+
+def _next_event(clusters: Sequence[Cluster]) -> tuple[int, Event | None]:
+    """Return the next event, and the kind of GPU that it is of; of those of one moment and sort the first kind's."""
+    first, found = 0, clusters[0].events.peek()
+    for part in range(1, len(clusters)):
+        event = clusters[part].events.peek()
+        if found is None or (event is not None and event[:2] < found[:2]):
+            first, found = part, event
+    return first, found

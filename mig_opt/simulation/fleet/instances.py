@@ -169,6 +169,8 @@ class FleetInstances(GpuStates):
         self._driver = [0.0] * trace.gpus
         self._ready: dict[NumberedPlace, float] = {}
         profiles = [placement.profile for placement in geometry.placements]
+        for gpu in () if geometry.gpu.mig else range(trace.gpus):
+            self._become(gpu, 0, self._at_first(gpu))
         self._operation_seconds = (
             tuple(trace.operations.of("create", profile) for profile in profiles),
             tuple(trace.operations.of("destroy", profile) for profile in profiles),
@@ -186,10 +188,14 @@ class FleetInstances(GpuStates):
         return self._driver[gpu]
 
     def create(self, gpu: int, placement: int) -> None:
-        """Create an idle instance; idle ones that are in the way are destroyed first."""
+        """Create an idle instance; idle ones that are in the way are destroyed first.
+
+        Where MIG is off nothing happens: the whole GPU is there already.
+        """
         self._check_place(gpu, placement)
         self.actions += 1
-        self._create(gpu, placement)
+        if self.geometry.gpu.mig:
+            self._create(gpu, placement)
 
     def destroy(self, gpu: int, placement: int) -> None:
         """Destroy an idle instance."""
@@ -198,6 +204,8 @@ class FleetInstances(GpuStates):
         state = self.states[gpu]
         if not state.idle >> placement & 1:
             raise PolicyError(f"{self._name(gpu, placement)} was to be destroyed, but there is no idle instance")
+        if not self.geometry.gpu.mig:
+            raise PolicyError(f"{self._name(gpu, placement)} was to be destroyed, but MIG is off")
         self._destroy(gpu, placement)
         self._become(gpu, state.busy, state.idle ^ 1 << placement)
 
@@ -240,6 +248,13 @@ class FleetInstances(GpuStates):
         self._driver[gpu] = end
         self.log.add_operation(kind, gpu, placement, begin, end)
         return end
+
+    def _at_first(self, gpu: int) -> int:
+        """Return the mask of the instances of a GPU that has come: none, or the whole where MIG is off."""
+        if self.geometry.gpu.mig:
+            return 0
+        self._ready[gpu, 0] = self.now
+        return 1
 
     def _vanish(self, gpu: int) -> None:
         """Let a GPU leave with its instances, of which none has a job; what its driver has not done is not done."""

@@ -7,11 +7,14 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import truediv
 from typing import Annotated
 
 from mig_opt.errors import Problem
 from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import GpuModel
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Number
 
@@ -154,21 +157,23 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     columns = zip(trace.jobs, log.scheduled, log.finished, strict=True)
     done = [(job.arrival, scheduled, finished) for job, scheduled, finished in columns if not math.isnan(finished)]
     makespan = max(log.run_end, default=0.0)
-    sizes = [placement.profile.compute_slices for placement in log.geometry.placements]
-    used = math.fsum(
-        sizes[placement] * (end - begin)
-        for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True)
-    )
-    absent = math.fsum(max(0.0, min(outage.end, makespan) - outage.begin) for outage in trace.outages)
-    present = trace.gpus * makespan - absent
-    offered, memory = trace.one_kind.compute_slices * present, trace.one_kind.memory_gb * present
+    sizes = [placement.profile.compute_slices for placement in log.placements]
+    busy = _slice_seconds(log, sizes)
+    used = math.fsum(busy.values())
+    present = _gpu_seconds(trace, makespan)
+    offered = math.fsum(kind.compute_slices * seconds for kind, seconds in present.items())
+    memory = math.fsum(kind.memory_gb * seconds for kind, seconds in present.items())
     area, before, level = 0.0, 0.0, 0.0
     active, gpu_seconds = 0, 0.0
     for moment, fragmentation, changed in _usage_changes(log):
         area += level * (moment - before)
         gpu_seconds += active * (moment - before)
         before, level, active = moment, fragmentation, active + changed
-    share = used / offered if offered else 0.0
+    draw = [
+        seconds * (power.idle + (power.full - power.idle) * (busy[kind.name] / (kind.compute_slices * seconds)))
+        for kind, seconds in present.items()
+        if seconds
+    ]
     return Metrics(
         jobs=len(trace.jobs),
         finished=len(done),
@@ -178,7 +183,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         execution=Spread.of([finished - scheduled for _, scheduled, finished in done]),
         completion=Spread.of([finished - arrival for arrival, _, finished in done]),
         makespan=makespan,
-        utilisation=share,
+        utilisation=used / offered if offered else 0.0,
         memory_utilisation=math.fsum(_gb_seconds(log)) / memory if memory else 0.0,
         fragmentation=area / makespan if makespan else 0.0,
         creations=log.operation_kind.count(CREATE),
@@ -190,8 +195,26 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         evictions=log.count(RunOutcome.GPU_LEFT),
         lost=_in_vain(log, sizes) / used if used else 0.0,
         active_gpus=gpu_seconds / makespan if makespan else 0.0,
-        energy=present * (power.idle + (power.full - power.idle) * share) + _own_energy(log, power),
+        energy=math.fsum(draw) + _own_energy(log, power),
     )
+
+
+def _slice_seconds(log: Log, sizes: Sequence[int]) -> dict[str, float]:
+    """Return the compute slices times seconds of all runs, by the name of the kind of GPU."""
+    found: dict[str, list[float]] = {kind.name: [] for kind in log.trace.kinds}
+    lists = [found[placement.profile.gpu] for placement in log.placements]
+    for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True):
+        lists[placement].append(sizes[placement] * (end - begin))
+    return {name: math.fsum(areas) for name, areas in found.items()}
+
+
+def _gpu_seconds(trace: Trace, until: float) -> dict[GpuModel, float]:
+    """Return for each kind the number of its GPUs, while they are there, times seconds."""
+    return {
+        kind: len(gpus) * until
+        - math.fsum(max(0.0, min(each.end, until) - each.begin) for each in trace.outages if each.gpu in gpus)
+        for kind, gpus in trace.kinds.items()
+    }
 
 
 def _in_vain(log: Log, sizes: Sequence[int]) -> float:
@@ -209,7 +232,7 @@ def _in_vain(log: Log, sizes: Sequence[int]) -> float:
 def _gb_seconds(log: Log) -> Iterator[float]:
     """Yield the memory that each run used, times seconds."""
     jobs = log.trace.jobs
-    given = [placement.profile.memory_gb for placement in log.geometry.placements]
+    given = [placement.profile.memory_gb for placement in log.placements]
     needed = [job.memory_gb for job in jobs]
     grows = any(job.memory_growth for job in jobs)
     work = log.work_done() if grows else ()
@@ -240,12 +263,13 @@ def _own_energy(log: Log, power: PowerModel) -> float:
     trace = log.trace
     if all(job.energy_j is None for job in trace.jobs):
         return 0.0
-    per_slice = (power.full - power.idle) / trace.one_kind.compute_slices
+    per_slice = {kind.name: (power.full - power.idle) / kind.compute_slices for kind in trace.kinds}
     found = []
     for run, work in zip(log.runs(), log.work_done(), strict=True):
         own = trace.jobs[run.job].energy_j
         if own is not None:
-            found += [own * work, -per_slice * run.placement.profile.compute_slices * (run.end - run.begin)]
+            profile = run.placement.profile
+            found += [own * work, -per_slice[profile.gpu] * profile.compute_slices * (run.end - run.begin)]
     return math.fsum(found)
 
 
@@ -269,17 +293,20 @@ def _usage_changes(log: Log) -> Iterator[tuple[float, float, int]]:
 
     That is 1 or -1 if a GPU has its first job then or loses its last one, else 0.
     """
-    count, usage = len(log.run_job), log.geometry.usage
+    count = len(log.run_job)
     # In the same moment ends come first; a run without length leaves no trace.
     lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]
     changes = sorted(
         [(log.run_end[run], 0, run) for run in lasting] + [(log.run_begin[run], 1, run) for run in lasting]
     )
     busy = [0] * log.trace.gpus
-    total, scale = 0, log.geometry.unit * log.trace.gpus
+    places = [(part, bit) for part, each in enumerate(log.geometries) for bit in range(len(each.placements))]
+    usages = [geometry.usage for geometry in log.geometries]
+    totals, scales = [0] * len(usages), [geometry.unit * log.trace.gpus for geometry in log.geometries]
     for moment, _begins, run in changes:
-        gpu, bit = log.run_gpu[run], 1 << log.run_placement[run]
-        before = busy[gpu]
-        busy[gpu] = before ^ bit
-        total += usage(before ^ bit).cost - usage(before).cost
-        yield moment, total / scale, bool(before ^ bit) - bool(before)
+        gpu = log.run_gpu[run]
+        part, number = places[log.run_placement[run]]
+        before, usage = busy[gpu], usages[part]
+        busy[gpu] = after = before ^ 1 << number
+        totals[part] += usage(after).cost - usage(before).cost
+        yield moment, sum(map(truediv, totals, scales)), bool(after) - bool(before)

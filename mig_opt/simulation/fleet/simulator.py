@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Mapping
@@ -11,9 +12,9 @@ from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.job import Job
-from mig_opt.fleet.log import Log
+from mig_opt.fleet.log import Log, joined_log
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import Trace
+from mig_opt.fleet.trace import Trace, TracePart, check_jobs
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.shown import Shown
@@ -22,6 +23,7 @@ from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.course import Course, Decision, Observer
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.fleet.options import option_problems, policy_label
+from mig_opt.simulation.fleet.router import Arrivals, Router
 
 _LOG = logging.getLogger(__name__)
 
@@ -160,14 +162,21 @@ def simulate(
         raise InputError([Problem("busy_until", "is for a state; leave it out")])
     begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
-    cluster = _cluster(trace)
-    course = Course(cluster, failure_limit, observer, reject)
+    parts = trace.parts()
+    if not parts:
+        check_jobs(trace)
+    clusters = [_cluster(part.trace) for part in parts]
+    deciders = [decider, *(copy.copy(decider) for _ in parts[1:])]
+    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, [part.jobs for part in parts])
+    course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
-        if not running.answer(decision, cluster):
-            decision.tell(decider, cluster)
+        at = decision.part
+        if not running.answer(decision, clusters[at], parts[at]):
+            decision.tell(deciders[at], clusters[at])
+    log = joined_log(trace, parts, [cluster.log for cluster in clusters])
     runtime = time.perf_counter() - begin
     _LOG.info("%s on %s: %d events in %.3f s", name, trace.name, course.events, runtime)
-    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), course.events, runtime, options, reject)
+    return Simulation(trace, name, log, log.unfinished(), course.events, runtime, options, reject)
 
 
 def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **options: object) -> None:
@@ -186,7 +195,8 @@ def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **
     decider = _decider(trace, policy, options)
     if reject:
         _check_rejecting(decider)
-    decider.begin(_cluster(trace))
+    for part in trace.parts():
+        decider.begin(_cluster(part.trace))
 
 
 class _RunningJobs(NamedTuple):
@@ -195,15 +205,19 @@ class _RunningJobs(NamedTuple):
     busy: tuple[HeldInstance, ...] = ()
     idle: tuple[HeldInstance, ...] = ()
 
-    def answer(self, decision: Decision, cluster: Cluster) -> bool:
+    def answer(self, decision: Decision, cluster: Cluster, part: TracePart) -> bool:
         """Create the idle instances at the begin; start such a job where it runs, and return True: it is decided."""
+        if not self.busy and not self.idle:
+            return False
         if decision.event == "begin":
             for held in self.idle:
-                cluster.create(held.gpu, cluster.geometry.index(held.profile, held.start))
-        if decision.event != "arrived" or decision.arguments[0] >= len(self.busy):
+                if held.gpu in part.gpus:
+                    cluster.create(held.gpu - part.gpus.start, cluster.geometry.index(held.profile, held.start))
+        if decision.event != "arrived" or part.jobs[decision.arguments[0]] >= len(self.busy):
             return False
         (job,) = decision.arguments
-        cluster.start(job, self.busy[job].gpu, cluster.geometry.index(self.busy[job].profile, self.busy[job].start))
+        held = self.busy[part.jobs[job]]
+        cluster.start(job, held.gpu - part.gpus.start, cluster.geometry.index(held.profile, held.start))
         return True
 
 
@@ -216,12 +230,13 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     problems: list[Problem] = []
     if not isinstance(state, FleetState):
         raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
-    if state.gpu != trace.one_kind:
-        problems.append(
-            Problem(
-                "state", f"is of {' and '.join(dict.fromkeys(state.names))}, and the trace of {trace.one_kind.name}"
-            )
-        )
+    names = tuple(trace.kind(gpu).name for gpu in range(trace.gpus))
+    if state.gpu != trace.gpu:
+        kinds = " and ".join(dict.fromkeys(state.names))
+        problems.append(Problem("state", f"is of {kinds}, and the trace of {' and '.join(dict.fromkeys(names))}"))
+    elif state.kinds and state.names != names:
+        message = f"has the GPUs {', '.join(state.names)}; give the trace pools in that order"
+        problems.append(Problem("state", message))
     busy, idle = state.busy().instances, state.idle
     if busy and busy_until is None:
         message = f"say after how many seconds the {len(busy)} instances in use are free"
@@ -230,7 +245,7 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
         problems += wrong_number("busy_until", busy_until, "a number of seconds > 0", above=0)
     if problems:
         raise InputError(problems)
-    names = {job.name for job in trace.jobs}
+    known = {job.name for job in trace.jobs}
     jobs = []
     passed: dict[int, float] = {}
     for held in (*idle, *busy):
@@ -238,9 +253,10 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
         passed[held.gpu] = passed.get(held.gpu, 0.0) + trace.operations.of("create", profile)
         if not held.idle:
             seconds = max((busy_until or 0.0) - passed[held.gpu], 1e-3)
-            name = held.name if held.name and held.name not in names else f"{held.profile}@{held.start} of {held.gpu}"
-            names.add(name)
-            jobs.append(Job(name, 0.0, {profile.compute_slices: seconds}, held.profile))
+            name = held.name if held.name and held.name not in known else f"{held.profile}@{held.start} of {held.gpu}"
+            known.add(name)
+            kind = state.kind(held.gpu).name
+            jobs.append(Job(name, 0.0, {kind: {profile.compute_slices: seconds}}, {kind: held.profile}))
     return trace.replace(jobs=(*jobs, *trace.jobs), gpus=state.gpus), _RunningJobs(busy, idle)
 
 

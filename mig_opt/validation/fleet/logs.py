@@ -17,7 +17,8 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
     No job runs before it arrives, in two places at once or again after it is done; what goes on elsewhere does so in
     the same moment; and the work that was done, recomputed from the runs alone, is all of it where a job finished,
     what its memory allowed where that ran out, and the share at which it was to crash where it did. Nothing runs once
-    it was turned away, nor on a GPU that is not there, whose driver does nothing either.
+    it was turned away, nor on a GPU that is not there, whose driver does nothing either, nor where a job has no time,
+    nor on an instance of another kind than its GPU.
 
     Parameters
     ----------
@@ -31,7 +32,12 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
     runs: dict[int, list[tuple[int, LoggedRun]]] = defaultdict(list)
     for index, run in enumerate(log.runs()):
         runs[run.job].append((index, run))
-    problems = list(_outage_problems(log, tolerance))
+    problems = [
+        Problem(f"runs[{index}]", f"is on {run.placement} of {run.placement.profile.gpu}, but GPU {run.gpu} is none")
+        for index, run in enumerate(log.runs())
+        if run.placement.profile.gpu != trace.kind(run.gpu).name
+    ]
+    problems += _outage_problems(log, tolerance)
     for number, job in enumerate(trace.jobs):
         own = sorted(runs[number], key=lambda entry: (entry[1].begin, entry[1].end, entry[0]))
         problems += _order_problems(job, own, tolerance)
@@ -75,8 +81,12 @@ def _work_problems(
     for index, run in runs:
         done += work[index]
         profile = run.placement.profile
+        seconds = job.seconds(profile)
+        if seconds is None:
+            yield Problem(f"runs[{index}]", f"{job.name!r} has no time for {profile.name} of {profile.gpu}")
+            continue
         allowed = min(job.share_within(profile.memory_gb), crash)
-        close = tolerance * max(1.0, 1 / job.times[profile.compute_slices])
+        close = tolerance * max(1.0, 1 / seconds)
         exact = run.outcome in {RunOutcome.FINISHED, RunOutcome.OUT_OF_MEMORY, RunOutcome.CRASHED}
         wanted = {RunOutcome.FINISHED: 1.0, RunOutcome.CRASHED: crash}.get(run.outcome, allowed)
         # A job that migrates to less memory than it uses is over there at once.

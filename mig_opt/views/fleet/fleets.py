@@ -59,7 +59,7 @@ def fragmentation_steps(log: Log) -> StepFunction:
 def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
     """Return the mean percentage of the fleet's compute slices that jobs have between edges, by profile in use."""
     gpu: GpuModel = log.trace.one_kind
-    placements = log.geometry.placements
+    placements = log.placements
     sizes = {placement.profile.name: placement.profile.compute_slices for placement in placements}
     number = {name: index for index, name in enumerate(sizes)}
     kind = np.array([number[placement.profile.name] for placement in placements])[np.array(log.run_placement, int)]
@@ -219,7 +219,7 @@ def _hops(log: Log, number: int, runs: Sequence[Box]) -> Iterator[Links]:
 def _use(log: Log, number: int, heading: str, times: Axis, only: Only) -> Panel:
     """Return the shares of the compute slices in use over time, by profile."""
     edges = np.linspace(0.0, times.limits[1] if times.limits else 1.0, _BINS + 1)
-    names = list(dict.fromkeys(placement.profile.name for placement in log.geometry.placements))
+    names = list(dict.fromkeys(placement.profile.name for placement in log.placements))
     marks, below = [], np.zeros(_BINS)
     for name, shares in busy_shares(log, edges).items():
         colour, gid = colour_of(names.index(name)), f"use:{number}:{name}"

@@ -1,0 +1,170 @@
+"""Simulations on several kinds of GPUs: every scheduler, whatever jobs and fleets there are, and the router."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mig_opt import InputError, Job, PolicyError, Trace, get_gpu, simulate
+from mig_opt.fleet.log import Log
+from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.fleet.trace import Outage
+from mig_opt.gpu.pools import Pool
+from mig_opt.heuristics.fleet.queues import FirstFit
+from mig_opt.method.registry import methods
+from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.simulator import check_policy
+from mig_opt.validation import validate
+from mig_opt.validation.fleet.logs import check_log
+
+A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
+POLICIES = [policy.name for policy in methods("simulate")]
+
+
+def mixed_trace(seed: int) -> Trace:
+    """Return a trace on two or three kinds of GPUs, with MIG off on some, drawn by a seed."""
+    draw = random.Random(seed)
+    pools = [
+        Pool(kind, draw.randint(1, 3), mig=draw.random() < 0.8)
+        for kind in draw.sample((A30, A100, H100), draw.randint(2, 3))
+    ]
+    if draw.random() < 0.2:
+        pools.append(Pool(pools[0].gpu, 1, mig=not pools[0].mig))
+    kinds = list(dict.fromkeys(pool.gpu for pool in pools))
+    cut = {pool.gpu.name for pool in pools if pool.mig}
+    jobs, arrival = [], 0.0
+    for number in range(draw.randint(1, 20)):
+        arrival += draw.choice((0.0, 0.0, draw.expovariate(0.2)))
+        times, asked, gb = {}, {}, draw.uniform(1, 12)
+        more: dict[str, object] = draw.choice(
+            [{}, {}, {}, {"memory_gb": gb}, {"memory_growth": ((0.0, gb / 3), (0.5, gb))}]
+        )
+        for kind in draw.sample(kinds, draw.randint(1, len(kinds))):
+            # Jobs that ran out of memory look for another size.
+            sizes = set(kind.sizes if more else draw.sample(kind.sizes, draw.randint(1, len(kind.sizes))))
+            sizes |= set() if kind.name in cut else {kind.sizes[-1]}
+            times[kind.name] = {size: draw.uniform(1, 30) / size**0.5 for size in sizes}
+            if draw.random() < 0.4 and kind.name in cut and not more:
+                asked[kind.name] = draw.choice([p.name for p in kind.profiles_of() if p.compute_slices in sizes])
+        if draw.random() < 0.3:
+            more |= {"pcie_gbps": draw.uniform(1, 20), "sensitivity": draw.uniform(0.5, 1.5)}
+        if draw.random() < 0.1:
+            more["crashes"] = (draw.uniform(0.1, 0.9),)
+        if draw.random() < 0.2:
+            factor = draw.uniform(0.5, 2)
+            more["declared"] = {k: {size: s * factor for size, s in own.items()} for k, own in times.items()}
+        jobs.append(Job(f"job-{number}", arrival, times, asked or None, **more))  # type: ignore[arg-type]  # drawn
+    gpus = sum(pool.count or 0 for pool in pools)
+    outages = (Outage(draw.randrange(gpus), draw.uniform(0, 20), draw.uniform(21, 60)),)
+    return Trace(tuple(jobs), pools=tuple(pools), outages=outages if draw.random() < 0.2 else ())
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 10**6), st.sampled_from(POLICIES))
+def test_every_scheduler_does_all_jobs_of_a_mixed_trace(seed: int, policy: str) -> None:
+    trace = mixed_trace(seed)
+    able = {trace.jobs[number].name for part in trace.parts() for number in part.jobs}
+    trace = trace.replace(jobs=tuple(job for job in trace.jobs if job.name in able))
+    done = simulate(trace, policy)
+    assert check_log(done.log) == []
+    if policy != "static":  # whose partitions may lack a profile, as on one kind of GPU
+        assert done.unfinished == ()
+    if done.log.run_job:
+        assert validate(*done.log.as_schedule()).violations == ()
+        assert 0 < done.metrics.utilisation <= 1
+        assert done.metrics.energy > 0
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("planner", "baskets")])
+def test_a_job_is_turned_away_only_if_no_kind_has_room(policy: str) -> None:
+    jobs = tuple(Job(f"{at}", 0.0, {"A30": {4: 10.0}, "A100": {7: 9.0}}) for at in range(4))
+    pools = (Pool(A100, 1, mig=False), Pool(A30, 2, mig=False))
+    done = simulate(Trace(jobs, pools=pools), policy, reject=True)
+    assert (done.metrics.finished, len(done.rejected)) == (3, 1)
+    assert check_log(done.log) == []
+
+
+def test_a_job_goes_where_it_is_expected_to_end_first() -> None:
+    """The first one to the faster kind, the next one to the one with room, later ones where less work waits."""
+    times = {"A30": {4: 12.0}, "A100": {7: 10.0}}
+    trace = Trace(tuple(Job(f"{at}", at, times) for at in range(4)), pools=(Pool(A30, 1), Pool(A100, 1)))
+    done = simulate(trace, "first-fit")
+    where = {run.job: trace.kind(run.gpu).name for run in done.log.runs()}
+    assert [where[job][:4].rstrip("-") for job in range(4)] == ["A100", "A30", "A100", "A30"]
+
+
+def test_jobs_of_one_moment_are_divided_among_the_kinds() -> None:
+    times = {"A30": {1: 10.0}, "A100": {1: 10.0}}
+    trace = Trace(tuple(Job(f"{at}", 0.0, times) for at in range(11)), pools=(Pool(A30, 1), Pool(A100, 1)))
+    for policy in POLICIES:
+        done = simulate(trace, policy)
+        places = {run.job: trace.kind(run.gpu).name for run in done.log.runs()}
+        assert Counter(places.values()) == {"A30-24GB": 4, "A100-40GB": 7}, policy
+
+
+def test_gpus_without_mig_have_no_operations() -> None:
+    trace = Trace((Job("a", 0.0, {"A30": {4: 5.0}}),), pools=(Pool(A30, 1, mig=False), Pool(A100, 1)))
+    done = simulate(trace, "pcie-aware")
+    assert [operation.gpu for operation in done.log.operations() if operation.gpu == 0] == []
+    assert done.metrics.makespan == 5.0
+
+    class Destroying(FirstFit):
+        def begin(self, cluster: Cluster) -> None:
+            cluster.destroy(0, 0)
+
+    with pytest.raises(PolicyError, match="MIG is off"):
+        simulate(trace, Destroying())
+
+
+def test_the_validator_knows_kinds() -> None:
+    trace = Trace(
+        (Job("a", 0.0, {"A30": {1: 5.0}}), Job("b", 0.0, {"A100": {7: 1.0}})), pools=(Pool(A100, 1), Pool(A30, 1))
+    )
+    log = simulate(trace, "first-fit").log
+    assert check_log(log) == []
+    a30 = next(index for index, place in enumerate(log.placements) if str(place) == "1g.6gb@0")
+    a100 = next(index for index, place in enumerate(log.placements) if str(place) == "1g.5gb@0")
+    log.run_placement[list(log.run_placement).index(a30)] = a100
+    messages = [problem.message for problem in check_log(log)]
+    assert messages[0] == "is on 1g.5gb@0 of A100-40GB, but GPU 1 is none"
+    assert "'a' has no time for 1g.5gb of A100-40GB" in messages
+
+
+def test_a_fleet_starts_with_the_instances_of_a_state_of_the_same_kinds() -> None:
+    trace = Trace((Job("a", 0.0, {"A30": {1: 5.0}}),), pools=(Pool(A100, 1), Pool(A30, 1)))
+    held = (
+        HeldInstance(0, "1g.5gb", 2, "chat"),
+        HeldInstance(1, "1g.6gb", 1, idle=True),
+        HeldInstance(1, "2g.12gb", 2),
+    )
+    state = FleetState(None, 2, held, kinds=(A100, A30))
+    done = simulate(trace, "best-fit", state=state, busy_until=9.0)
+    runs = {done.trace.jobs[run.job].name: (run.gpu, str(run.placement), run.end) for run in done.log.runs()}
+    assert runs == {
+        "chat": (0, "1g.5gb@2", 9.0),
+        "2g.12gb@2 of 1": (1, "2g.12gb@2", 9.0),
+        "a": (1, "1g.6gb@0", pytest.approx(5.34)),
+    }
+    with pytest.raises(InputError, match="pools in that order"):
+        simulate(trace, "best-fit", state=dataclasses.replace(state, instances=(), kinds=(A30, A100)))
+
+
+def test_options_are_checked_on_each_kind() -> None:
+    trace = Trace((Job("a", 0.0, {"A30": {1: 5.0}, "A100": {1: 4.0}}),), pools=(Pool(A100, 1), Pool(A30, 1)))
+    with pytest.raises(InputError, match="A30-24GB has no partition '4\\+3'"):
+        check_policy(trace, "static", partition="4+3")
+
+
+def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
+    def columns(log: Log) -> list[list[float]]:
+        return [list(getattr(log, name)) for name in ("run_job", "run_gpu", "run_begin", "run_end", "finished")]
+
+    plain = Trace(tuple(Job(f"{at}", at, {1: 5.0}) for at in range(9)), A30, 2)
+    other = tuple(Job(job.name, job.arrival, {"A30": job.times}) for job in plain.jobs)
+    beside = Trace(other, pools=(Pool(A30, 2), Pool(A100, 1)))
+    assert columns(simulate(beside, "planner").log) == columns(simulate(plain, "planner").log)
