@@ -23,7 +23,7 @@ def test_every_name_is_there() -> None:
     text = "\n".join(lines())
     for name in mig_opt.__all__:
         assert f"mig_opt.{name}" in text
-    assert "def mig_opt.solve(batch: Batch, method: str = 'auto', *, " in text
+    assert "def mig_opt.solve(batch: Batch, method: str | Callable[..., Schedule | None] = 'auto', *, " in text
     assert "mig_opt.Status.OPTIMAL = 'optimal'" in text
     assert "def mig_opt.Batch.replace(self" in text
     assert " at 0x" not in text

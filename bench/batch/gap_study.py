@@ -40,7 +40,7 @@ def planned(part: str, *, cut: bool = False) -> Study:
         if method.kind == "heuristic" and not method.options and method.name not in listed
     )
     known = [method.name for method in methods()]
-    ordered = sorted(study.methods + others, key=lambda settings: known.index(settings.method))
+    ordered = sorted(study.methods + others, key=lambda settings: known.index(str(settings.method)))
     study = dataclasses.replace(study, methods=tuple(ordered))
     return _cut(study) if cut else study
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
 from mig_opt.batch.batch import Batch, wrong_batch
@@ -32,7 +32,7 @@ _BEYOND_TIMES = (
 
 def solve(
     batch: Batch,
-    method: str = AUTO,
+    method: str | Callable[..., Schedule | None] = AUTO,
     *,
     time_limit: float | None = None,
     partition: str | Sequence[Placement] | None = None,
@@ -45,8 +45,9 @@ def solve(
     ----------
     batch : Batch
         The problem.
-    method : str
-        A name of :func:`methods`, or ``auto``.
+    method : str or callable
+        A name of :func:`methods`, or ``auto``; or a heuristic of your own: a function of a batch, or of a batch and the
+        seconds that it has, that returns a schedule or None.
     time_limit : float, optional
         Wall-clock seconds of the method; seconds of counted work if ``deterministic``. Exact methods without a limit
         run until the proof.
@@ -105,7 +106,7 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
             control.report_plan(schedule)
-        needed = horizon.batch if found.options else horizon.in_reach
+        needed = horizon.batch if found.options or found.function else horizon.in_reach
         if found.warm_start and not control.done:
             call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.

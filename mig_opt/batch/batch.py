@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from mig_opt.batch.kinds import (
-    joined_costs,
     kinds_of,
     named_tables,
+    no_costs,
     profile_set_of,
     settled_costs,
     times_on,
@@ -398,7 +398,7 @@ class Batch(Shown):
         >>> solve(batch, "miso-opt").makespan, solve(batch.cost_free(), "miso-opt").makespan
         (3.13, 3.0)
         """
-        return self.replace(operations=joined_costs({kind: OperationCosts.zero(kind) for kind in self.kinds}))
+        return self.replace(operations=no_costs(self.kinds))
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:

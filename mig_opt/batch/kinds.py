@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
@@ -89,6 +89,11 @@ def usual_costs(costs: OperationCosts, kinds: Sequence[GpuModel]) -> bool:
     """Return True if the costs of operations are the GPUs' own tables."""
     usual = joined_costs({kind: kind.operation_costs for kind in kinds})
     return costs == usual if len(kinds) == 1 else (costs.create, costs.destroy) == (usual.create, usual.destroy)
+
+
+def no_costs(kinds: Iterable[GpuModel]) -> OperationCosts:
+    """Return costs of operations on GPUs of some kinds that take no time."""
+    return joined_costs({kind: OperationCosts.zero(kind) for kind in kinds})
 
 
 def profile_set_of(kinds: Sequence[GpuModel], tasks: Sequence[Any], initial: Sequence[Any]) -> ProfileSet:

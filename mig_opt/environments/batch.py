@@ -12,7 +12,6 @@ from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, sl
 from mig_opt.errors import InputError, Problem
 from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
 from mig_opt.instances.batch import generate_batch
-from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
 
@@ -152,6 +151,8 @@ class BatchEnv(MaskedEnv[Batch]):
 class BatchAgent:
     """A trained model as a heuristic: called with a batch, it returns the schedule.
 
+    :func:`mig_opt.solve` and :func:`mig_opt.compare` take it in place of the name of a method.
+
     Parameters
     ----------
     choose : callable
@@ -176,7 +177,3 @@ class BatchAgent:
         while not view.over:
             view.act(int(self.choose(view.observe(), view.mask())))
         return view.schedule()
-
-    def method(self, batch: Batch, control: Control[Schedule]) -> None:
-        """Report the schedule to a run, as methods of :func:`mig_opt.solve` do."""
-        control.report_plan(self(batch))

@@ -15,7 +15,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files import KINDS
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, NESTED
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 from mig_opt.method.result import Status
 from mig_opt.rules import hints_of
 

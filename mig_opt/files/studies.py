@@ -13,6 +13,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, defaults_of
+from mig_opt.method.functions import name_of
 from mig_opt.method.study import (
     BatchFromFile,
     BatchSource,
@@ -90,6 +91,20 @@ def _readable(part: Any) -> Any:
     return shape(**values) if hints_of(shape).keys() <= values.keys() | defaults_of(shape).keys() else None
 
 
+def _named(study: Study, document: Raw) -> Raw:
+    """Return the document of a study; refuse one with functions and objects, of which a file can have no name."""
+    own = [("methods", "method", one.method) for one in study.methods]
+    own += [("policies", "policy", one.policy) for one in study.policies]
+    wrong = [
+        Problem(f"{key}.{name}", f"{name_of(given)} is no name of the package, and files have only these")
+        for key, name, given in own
+        if not isinstance(given, str)
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return document
+
+
 STUDY: FileKind[Study] = FileKind(
     "study",
     Study,
@@ -110,4 +125,5 @@ STUDY: FileKind[Study] = FileKind(
     options=("part_problems",),
     prepare=lambda raw, _, __, **_given: raw,
     build=_study,
+    finish=_named,
 )

@@ -19,7 +19,7 @@ from mig_opt.files import KINDS
 from mig_opt.files.documents import read_bytes
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 from mig_opt.method.result import Status, relative_gap
 
 if TYPE_CHECKING:

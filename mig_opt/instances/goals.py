@@ -5,80 +5,30 @@ Every goal is to be least. A kind of instances with its goals is an entry of :da
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, rendered
 from mig_opt.files.values import EXAMPLES, Findings, read_listed
-from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.fleet.state import FleetState, Migration
-from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.instances.bundled import InstanceInfo
-from mig_opt.method.registry import AUTO, imported
-from mig_opt.method.result import versions_with
+from mig_opt.instances.judgements import Attempt, Judgement
+from mig_opt.instances.trace_goals import accept, flow_time_bound, judge_flow_time, judge_rejections, schedule_jobs
+from mig_opt.method.functions import imported
+from mig_opt.method.registry import AUTO
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.rates import RateTable
 from mig_opt.validation import validate, validate_deployment, validate_migrations
 
-_TOLERANCE = 1e-6
-"""Seconds by which a job may begin before it arrives, as times may differ for the validator of schedules."""
-
-_POLICIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("first-fit", {}),
-    ("best-fit", {"backfill": True}),
-    ("load-balancing", {"backfill": True}),
-    ("fragmentation-aware", {"migration": False, "backfill": True}),
-    ("planner", {}),
-)
-"""Schedulers for traces, each with its options: none of them migrates a job, so each log is a schedule."""
-
-_MOST_JOBS_EXACTLY = 20
-"""Jobs up to which the best schedule in hindsight is looked for."""
-
-
 EXAMPLES[Migration] = {"gpu": 0, "profile": "1g.5gb", "start": 6, "to_gpu": 1, "to_start": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Judgement of a plan by the validator.
-
-    Attributes
-    ----------
-    valid : bool
-        True if the plan keeps every rule of its problem.
-    value : float or None
-        The figure that counts, computed anew; None for a plan that is not valid.
-    violations : tuple of str
-        Everything that is wrong.
-    """
-
-    valid: bool
-    value: float | None
-    violations: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """Result of our own methods: a plan with its value, a lower bound, and who found them in which time."""
-
-    plan: Any
-    value: float | None
-    lower_bound: float
-    method: str
-    seconds: float
-    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +74,6 @@ def goal_of(info: InstanceInfo) -> Goal:
         raise InputError([Problem(f"{info.name}.goal", message)]) from None
 
 
-def _judged(violations: Any, value: float) -> Judgement:
-    found = tuple(map(str, violations))
-    return Judgement(not found, None if found else value, found)
-
-
 def _read(kind: str, problem: Any, text: str, source: str) -> Any:
     """Return the plan in a text: all of it, or that of a result as commands print it with ``--json``."""
     inner = parsed(text, source)[0].get(kind)
@@ -153,7 +98,7 @@ def _plans(kind: str) -> Any:
 
 def _judge_schedule(batch: Batch, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:
     found = validate(batch, schedule)
-    return _judged(found.violations, found.makespan)
+    return Judgement.of(found.violations, found.makespan)
 
 
 def _schedule_bound(batch: Batch, _: Mapping[str, Any]) -> float:
@@ -165,16 +110,14 @@ def _schedule_bound(batch: Batch, _: Mapping[str, Any]) -> float:
 def _solve(batch: Batch, _: Mapping[str, Any], seconds: float, workers: int, method: str = AUTO) -> Attempt:
     from mig_opt.api.solve import solve
 
-    found = solve(batch, method, time_limit=seconds, workers=workers)
-    plan = found.schedule
-    return Attempt(plan, found.makespan, found.lower_bound, found.method, found.runtime_s, found.versions)
+    return Attempt.of(solve(batch, method, time_limit=seconds, workers=workers))
 
 
 # Deployments
 
 
 def _judge_deployment(demand: Demand, deployment: Deployment, _: Mapping[str, Any]) -> Judgement:
-    return _judged(validate_deployment(demand, deployment).violations, deployment.cost(demand))
+    return Judgement.of(validate_deployment(demand, deployment).violations, deployment.cost(demand))
 
 
 def _cost_bound(demand: Demand, _: Mapping[str, Any]) -> float:
@@ -187,9 +130,8 @@ def _deploy(demand: Demand, _: Mapping[str, Any], seconds: float, workers: int, 
     from mig_opt.api.deploy import deploy
 
     # Whether fewer compute slices would do is another question: the run ends once no deployment has fewer GPUs.
-    found = deploy(demand, method, time_limit=seconds, workers=workers, stop=lambda p: p.objective == p.lower_bound)
-    plan = found.deployment
-    return Attempt(plan, found.objective, found.lower_bound, found.method, found.runtime_s, found.versions)
+    ends: Any = {"time_limit": seconds, "workers": workers, "stop": lambda now: now.objective == now.lower_bound}
+    return Attempt.of(deploy(demand, method, **ends))
 
 
 # Days
@@ -218,7 +160,7 @@ def _judge_day(demand: Demand, plan: DayPlan, question: Mapping[str, Any]) -> Ju
 
     day = day_of(demand, question)
     violations = validate_day(day, plan).violations
-    return _judged(violations, 0.0 if violations else day.cost(plan))
+    return Judgement.of(violations, 0.0 if violations else day.cost(plan))
 
 
 def _day_bound(demand: Demand, question: Mapping[str, Any]) -> float:
@@ -231,113 +173,7 @@ def _plan_day(demand: Demand, question: Mapping[str, Any], seconds: float, worke
 
     day = day_of(demand, question)
     prices = {key: getattr(day, key) for key in ("margin", "creation_price", "interruption_price")}
-    found = deploy_day(demand, day.rates, method, time_limit=seconds, workers=workers, **prices)
-    return Attempt(found.plan, found.objective, found.lower_bound, found.method, found.runtime_s, found.versions)
-
-
-# Traces
-
-
-def _judge_flow_time(trace: Trace, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:
-    if any(job.pcie_gbps for job in trace.jobs):
-        raise InputError([Problem("jobs", "must not slow each other down: a schedule does not say how long they run")])
-    arrivals = {job.name: job.arrival for job in trace.jobs}
-    violations = list(map(str, validate(batch_of(trace), schedule).violations))
-    violations += [
-        f"runs[{index}].begin: {run.task!r} runs at {run.begin:g} s, and arrives at {arrivals[run.task]:g} s"
-        for index, run in enumerate(schedule.runs)
-        if run.begin < arrivals.get(run.task, -math.inf) - _TOLERANCE
-    ]
-    waits = [run.end - arrivals[run.task] for run in schedule.runs] if not violations else [0.0]
-    return _judged(violations, math.fsum(waits) / len(waits))
-
-
-def _flow_time_bound(trace: Trace, _: Mapping[str, Any]) -> float:
-    from mig_opt.fleet.bounds import trace_bounds
-
-    return trace_bounds(trace, resizing=False).mean_completion
-
-
-def _schedule_jobs(trace: Trace, question: Mapping[str, Any], seconds: float, _: int, method: str = AUTO) -> Attempt:
-    from mig_opt.models.fleet.optimum import trace_optimum
-    from mig_opt.simulation import simulate
-
-    begin = time.perf_counter()
-    bound = _flow_time_bound(trace, question)
-    best = Attempt(None, None, bound, "", 0.0, versions_with(["ortools"]))
-    for policy, options in _POLICIES:
-        if method not in (AUTO, policy):
-            continue
-        if time.perf_counter() - begin > seconds:
-            break
-        done = simulate(trace, policy, **options)
-        schedule = _logged_schedule(trace, done.log)
-        judged = _judge_flow_time(trace, schedule, question)
-        if judged.value is not None and (best.value is None or judged.value < best.value):
-            best = dataclasses.replace(best, plan=schedule, value=judged.value, method=policy)
-    left = seconds - (time.perf_counter() - begin)
-    if method == AUTO and len(trace.jobs) <= _MOST_JOBS_EXACTLY and left > 0:
-        found = trace_optimum(trace, "completion", time_limit=left)
-        arrivals = math.fsum(job.arrival for job in trace.jobs)
-        least = max(bound, (found.lower_bound - arrivals) / len(trace.jobs))
-        best = dataclasses.replace(best, lower_bound=least)
-        if found.plan is not None:
-            value = _judge_flow_time(trace, found.plan, question).value
-            if value is not None and (best.value is None or value < best.value):
-                best = dataclasses.replace(best, plan=found.plan, value=value, method="optimum")
-    return dataclasses.replace(best, seconds=time.perf_counter() - begin)
-
-
-def _logged_schedule(trace: Trace, log: Any) -> Schedule:
-    runs = tuple(
-        Run(trace.jobs[run.job].name, run.gpu, run.placement.profile.name, run.placement.start, run.begin, run.end)
-        for run in log.runs()
-        if run.end > run.begin
-    )
-    return Schedule(runs, tuple(log.operations()))
-
-
-def _judge_rejections(trace: Trace, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:
-    from mig_opt.validation.fleet.admissions import check_admission
-
-    jobs = {job.name: job for job in trace.jobs}
-    violations = [
-        f"runs[{index}]: {run.task!r} must run from its arrival for as long as it takes there"
-        for index, run in enumerate(schedule.runs)
-        if run.task in jobs and not _at_once(trace, jobs[run.task], run)
-    ]
-    accepted = tuple(AcceptedJob(run.task, run.gpu, run.profile, run.start) for run in schedule.runs)
-    violations += map(str, check_admission(trace, Admission(accepted)))
-    return _judged(violations, len(trace.jobs) - len(accepted))
-
-
-def _at_once(trace: Trace, job: Any, run: Run) -> bool:
-    try:
-        seconds = job.times.get(trace.one_kind.profile(run.profile).compute_slices)
-    except InputError:  # told by the validator
-        return True
-    there = abs(run.begin - job.arrival) <= _TOLERANCE
-    return there and seconds is not None and abs(run.end - run.begin - seconds) <= _TOLERANCE
-
-
-def _accept(trace: Trace, _: Mapping[str, Any], seconds: float, workers: int, _method: str = AUTO) -> Attempt:
-    from mig_opt.models.fleet.admission import admission_optimum
-
-    found = admission_optimum(trace, time_limit=seconds, workers=workers)
-    plan = None if found.admission is None else _accepted_schedule(trace, found.admission)
-    rejected = None if plan is None else float(len(trace.jobs) - len(plan.runs))
-    least = math.ceil(len(trace.jobs) - found.upper_bound - _TOLERANCE)
-    return Attempt(plan, rejected, least, "admission", found.runtime_s, found.versions)
-
-
-def _accepted_schedule(trace: Trace, admission: Admission) -> Schedule:
-    jobs = {job.name: job for job in trace.jobs}
-    runs = []
-    for entry in admission.accepted:
-        job = jobs[entry.job]
-        end = job.arrival + job.times[trace.one_kind.profile(entry.profile).compute_slices]
-        runs.append(Run(entry.job, entry.gpu, entry.profile, entry.start, job.arrival, end))
-    return Schedule(tuple(runs), ())
+    return Attempt.of(deploy_day(demand, day.rates, method, time_limit=seconds, workers=workers, **prices))
 
 
 # Migrations
@@ -360,7 +196,7 @@ def _judge_migrations(state: FleetState, migrations: tuple[Migration, ...], ques
     room = _room_after(state, migrations, question["room"])
     if isinstance(room, str):
         return Judgement(False, None, (room,))
-    return _judged(validate_migrations(state, migrations, room=room).violations, len(migrations))
+    return Judgement.of(validate_migrations(state, migrations, room=room).violations, len(migrations))
 
 
 def _room_after(state: FleetState, migrations: tuple[Migration, ...], wanted: list[str]) -> Any:
@@ -417,17 +253,17 @@ GOALS: Mapping[tuple[str, str], Goal] = {
     ("trace", "flow time"): Goal(
         "s",
         "the mean of the times from arrival to end, without preemption and migration",
-        judge=_judge_flow_time,
-        bound=_flow_time_bound,
-        attempt=_schedule_jobs,
+        judge=judge_flow_time,
+        bound=flow_time_bound,
+        attempt=schedule_jobs,
         **_SCHEDULE,
     ),
     ("trace", "rejected"): Goal(
         "jobs",
         "the number of jobs that do not run from their arrival on, where operations take no time",
-        judge=_judge_rejections,
+        judge=judge_rejections,
         bound=lambda *_: 0.0,
-        attempt=_accept,
+        attempt=accept,
         **_SCHEDULE,
     ),
     ("state", "migrations"): Goal(

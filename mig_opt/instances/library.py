@@ -31,7 +31,8 @@ from mig_opt.instances.bundled import (
     digest_of,
     file_text,
 )
-from mig_opt.instances.goals import Judgement, goal_of
+from mig_opt.instances.goals import goal_of
+from mig_opt.instances.judgements import Judgement
 from mig_opt.method.result import versions_with
 
 LIMITS: Mapping[str, float] = {"1 s": 1.0, "10 s": 10.0, "10 min": 600.0, "1 h": 3600.0}

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
+from mig_opt.method.functions import imported, name_of, reporting
 from mig_opt.rules import wrong_choice, wrong_type
 
 AUTO = "auto"
-
-
-def imported(entry: str) -> Any:
-    """Return what an entry, ``module:name``, stands for; its module is imported when it is first asked for."""
-    module, name = entry.split(":")
-    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +29,8 @@ class Method:
     source : str
         Where the method comes from.
     entry : str
-        Module and function that run it, or module and class of the policy; imported when first used.
+        Module and function that run it, module and class of the policy, or for a function of somebody else those of the
+        plans that it has to return; imported when first used.
     warm_start : bool
         True if a heuristic runs first, for the method to start from: FAR for schedules, ``search`` for deployments.
     packages : tuple of str
@@ -44,6 +38,9 @@ class Method:
     options : tuple of str
         Arguments beside the problem and the control, as the entry point knows them: those of :func:`solve` that are for
         this method and that it needs, the relaxation of a demand, the deployment that is running, what stays of it.
+    function : callable or None
+        Function of somebody else in place of the entry: it takes the problem, and if it wants the seconds that it has,
+        and returns a plan or None.
     """
 
     name: str
@@ -54,6 +51,7 @@ class Method:
     warm_start: bool = False
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    function: Callable[..., Any] | None = None
 
     def load(self) -> Callable[..., Any]:
         """Import the method and return its function, or the class of the policy.
@@ -61,8 +59,9 @@ class Method:
         The function takes the problem, a :class:`mig_opt.method.control.Control` and by keyword its ``options``. It
         reports plans and bounds to the control, and starts from what is known there.
         """
+        function = self.function
         found: Callable[..., Any] = imported(self.entry)
-        return found
+        return found if function is None else reporting(function, found)
 
 
 @dataclass(slots=True)
@@ -72,9 +71,10 @@ class Registry:
     what: str  # ``method`` or ``policy``: the argument that takes the name
     entries: tuple[Method, ...]
     auto: str = ""  # name of the entry that ``auto`` stands for, if there is one
+    plans: str = ""  # module and class of the plans, where functions of others may be methods
 
     def find(self, name: object) -> Method:
-        """Return the entry called ``name``.
+        """Return the entry called ``name``, or one of a function in place of a name.
 
         Raises
         ------
@@ -82,8 +82,12 @@ class Registry:
             If ``name`` is no text. If it is the name of no entry the message offers the nearest names, and for a method
             the error is an UnknownMethodError.
         """
+        if callable(name) and self.plans:
+            return Method(name_of(name), "heuristic", "a function of your own", "", self.plans, function=name)
         if not isinstance(name, str):
-            raise InputError([wrong_type(self.what, name, f"the name of a {self.what}")])
+            raise InputError(
+                [wrong_type(self.what, name, f"the name of a {self.what}{', or a function' * bool(self.plans)}")]
+            )
         wanted = self.auto if self.auto and name == AUTO else name
         for entry in self.entries:
             if entry.name == wanted:
@@ -220,6 +224,7 @@ METHODS = Registry(
         ),
     ),
     auto="cp",
+    plans="mig_opt.batch.schedule:Schedule",
 )
 
 _PARVAGPU_PAPER = "Lee et al., ParvaGPU, SC 2024"
@@ -307,6 +312,7 @@ DEPLOY_METHODS = Registry(
         ),
     ),
     auto="exact",
+    plans="mig_opt.serving.deployment:Deployment",
 )
 
 _FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 
 _VIEWS = "mig_opt.views"
 """Imported when something is shown, so that the package stays fast to import."""

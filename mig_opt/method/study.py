@@ -6,13 +6,19 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.rules import MOST_SEEDS
 from mig_opt.rules.vocabulary import MOST_GPUS, NotEmpty, OneOrMore, Rule, Whole, stated
+
+if TYPE_CHECKING:
+    _Method: TypeAlias = str | Callable[..., Any]
+    _Policy: TypeAlias = Any
+else:  # files have names only
+    _Method = _Policy = str
 
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that a run of a study has unless it says otherwise."""
@@ -113,8 +119,8 @@ class MethodSettings:
 
     Attributes
     ----------
-    method : str
-        Name of the method.
+    method : str or callable
+        Name of the method, or a heuristic of your own at the top of a file, as :func:`mig_opt.solve` takes it.
     time_limit : tuple of float or None
         Seconds for a run; None: no limit.
     gap : tuple of float
@@ -129,7 +135,7 @@ class MethodSettings:
         Name in tables; by default the method with the arguments that are not the usual ones.
     """
 
-    method: str
+    method: Annotated[_Method, stated(description="Name of the method.")]
     time_limit: Annotated[tuple[Annotated[float, stated(exclusiveMinimum=0)] | None, ...], OneOrMore()] = (
         DEFAULT_TIME_LIMIT,
     )
@@ -176,9 +182,13 @@ TraceSource = TraceFromFile | GeneratedTraces
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """A scheduler for every combination of its options; ``label`` is its name in tables, by default with options."""
+    """A scheduler for every combination of its options; ``label`` is its name in tables, by default with options.
 
-    policy: Annotated[str, stated(description="Name of the scheduler.")]
+    In place of its name it may be an object with the methods of :class:`mig_opt.simulation.Policy`, such as a trained
+    :class:`~mig_opt.environments.FleetAgent`, that has a name at the top of a file.
+    """
+
+    policy: Annotated[_Policy, stated(description="Name of the scheduler.")]
     options: Annotated[
         Mapping[str, Annotated[tuple[Any, ...], OneOrMore()]],
         stated(description="Its options, each with its value or a list of values."),

@@ -19,6 +19,7 @@ from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.kinds import gpu_named
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import instance_names, load
+from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, relative_gap
@@ -70,7 +71,7 @@ class BatchRun(StudyRun):
             for method, given, column in columns(study.methods):
                 partition = given.pop("partition")  # rows of methods without one have no such key
                 arguments = {
-                    "method": method.method,
+                    "method": method.method if isinstance(method.method, str) else place_of(method.method, "method"),
                     **given,
                     "deterministic": method.deterministic,
                     "seed": study.seed + repetition,
@@ -96,11 +97,13 @@ class BatchRun(StudyRun):
 
     def warm_up(self) -> None:
         """Load whatever the method loads."""
-        warm_up(self.arguments["method"])
+        method = found_at(self.arguments["method"])
+        if isinstance(method, str):
+            warm_up(method)
 
     def measure(self, subject: Batch) -> Outcome:
         """Run the method."""
-        given = dict(self.arguments)
+        given = {**self.arguments, "method": found_at(self.arguments["method"])}
         outcome = measure(subject, memory=given.pop("fresh"), **given)
         if outcome.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -118,10 +121,10 @@ def columns(methods: Sequence[MethodSettings]) -> Iterator[tuple[MethodSettings,
             ]
             if method.deterministic and not method.label:
                 named.append("deterministic")
-            yield method, given, ", ".join([method.label or method.method, *named])
+            yield method, given, ", ".join([method.label or name_of(method.method), *named])
 
 
-def measure(batch: Batch, method: str, *, memory: bool = False, **options: Any) -> Outcome:
+def measure(batch: Batch, method: Any, *, memory: bool = False, **options: Any) -> Outcome:
     """Run a method with options of :func:`mig_opt.solve`, time it, and validate its schedule once more.
 
     If the method fails, the status is ``crashed`` and ``error`` says why; after Ctrl-C in the method it is
@@ -189,6 +192,7 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
 def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:
     """Yield the problems of the settings of a method; ``samples`` returns :func:`sample_batches`."""
     yield from _refused("method", "method", method=method.method)
+    yield from () if isinstance(method.method, str) else problems_of(place_of, method.method, "method")
     yield from _refused("deterministic", "deterministic", deterministic=method.deterministic)
     for name in _USUAL:
         values = getattr(method, name)
@@ -211,7 +215,7 @@ def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
 
 
 def _partition_problems(
-    where: str, method: str, partition: object, samples: Callable[[], list[tuple[str, Batch]]]
+    where: str, method: object, partition: object, samples: Callable[[], list[tuple[str, Batch]]]
 ) -> Iterator[Problem]:
     if partition is not None and not isinstance(partition, str):
         yield wrong_type(where, partition, "a text such as '4+2+1'")

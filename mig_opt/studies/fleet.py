@@ -17,13 +17,15 @@ from mig_opt.files.kinds import gpu_named
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
+from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.result import Status, relative_gap
 from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
 from mig_opt.rules import wrong_integer, wrong_type
 from mig_opt.rules.vocabulary import MOST_GPUS
+from mig_opt.simulation.fleet.cluster import Policy
 from mig_opt.simulation.fleet.options import option_problems, policy_label
-from mig_opt.simulation.fleet.simulator import Simulation, simulate
+from mig_opt.simulation.fleet.simulator import Simulation, check_own_policy, simulate
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
@@ -63,7 +65,8 @@ class TraceRun(StudyRun):
         """Yield each scheduler with its options, and its column; it does the same each time, so no repetitions."""
         for settings, options, column in policy_columns(study.policies):
             ordered = dict(sorted(options.items()))
-            yield {"policy": settings.policy, "options": ordered, "fresh": study.fresh}, column
+            policy = settings.policy if isinstance(settings.policy, str) else place_of(settings.policy, "policy")
+            yield {"policy": policy, "options": ordered, "fresh": study.fresh}, column
 
     @classmethod
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
@@ -76,24 +79,31 @@ class TraceRun(StudyRun):
         _warm_up(json.dumps({**self.arguments, "fresh": False}))
 
     def measure(self, subject: Trace) -> Outcome:
-        """Simulate the scheduler; its log has to pass the validator and must not beat the lower bounds.
+        """Simulate the scheduler."""
+        given = self.arguments
+        return measure(subject, found_at(given["policy"]), memory=given["fresh"], **given["options"])
 
-        The outcome has no makespan if jobs were left waiting for ever; its figures are those of the others then.
-        """
-        bounds = _bounds(subject)
-        done = simulate(subject, self.arguments["policy"], **self.arguments["options"])
-        peak = peak_bytes() if self.arguments["fresh"] else None
-        complete = not done.unfinished
-        return Outcome(
-            status=Status.FEASIBLE.value if complete else UNFINISHED,
-            seconds=done.runtime_s,
-            makespan=done.metrics.makespan if complete else None,
-            lower_bound=bounds.makespan[0].value,
-            tolerance=RESOLUTION * done.metrics.makespan,
-            peak_bytes=peak,
-            error=_defects(done, bounds),
-            figures=_figures(done, bounds),
-        )
+
+def measure(trace: Trace, policy: str | Policy, *, memory: bool = False, **options: Any) -> Outcome:
+    """Simulate a scheduler on a trace; its log has to pass the validator and must not beat the lower bounds.
+
+    The outcome has no makespan if jobs were left waiting for ever; its figures are those of the others then. With
+    ``memory`` the peak of this process is noted.
+    """
+    bounds = _bounds(trace)
+    done = simulate(trace, policy, **options)
+    peak = peak_bytes() if memory else None
+    complete = not done.unfinished
+    return Outcome(
+        status=Status.FEASIBLE.value if complete else UNFINISHED,
+        seconds=done.runtime_s,
+        makespan=done.metrics.makespan if complete else None,
+        lower_bound=bounds.makespan[0].value,
+        tolerance=RESOLUTION * done.metrics.makespan,
+        peak_bytes=peak,
+        error=_defects(done, bounds),
+        figures=_figures(done, bounds),
+    )
 
 
 @functools.cache
@@ -110,7 +120,7 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
             named = {
                 name: value for name, value in options.items() if len(settings.options[name]) > 1 or not settings.label
             }
-            yield settings, options, policy_label(settings.label or settings.policy, named)
+            yield settings, options, policy_label(settings.label or name_of(settings.policy), named)
 
 
 @functools.lru_cache(maxsize=1)
@@ -172,7 +182,9 @@ def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
 def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
     """Yield the problems of the settings of a scheduler."""
     if not isinstance(settings.policy, str):
-        yield wrong_type("policy", settings.policy, "the name of a policy")
+        for problem in problems_of(check_own_policy, settings.policy, settings.options):
+            yield problem if problem.path == "policy" else problem.below("options")
+        yield from problems_of(place_of, settings.policy, "policy")
         return
     try:
         entry = get_policy(settings.policy)

@@ -11,7 +11,8 @@ from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.instances.bundled import Finding, InstanceInfo, Library, content_digest, digest_of
-from mig_opt.instances.goals import Attempt, goal_of
+from mig_opt.instances.goals import goal_of
+from mig_opt.instances.judgements import Attempt
 from mig_opt.instances.library import (
     PLAN_PROOF,
     PROOFS,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.batch.kinds import no_costs
 from mig_opt.method.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
 from mig_opt.studies.rows import Outcome
 from mig_opt.studies.workers import alone
@@ -189,4 +189,4 @@ def _generated(run_class: type[StudyRun], key: str) -> Any:
 
 
 def _with_costs(subject: Any, operation_costs: bool) -> Any:
-    return subject if operation_costs else subject.replace(operations=OperationCosts.zero(subject.gpu))
+    return subject if operation_costs else subject.replace(operations=no_costs(subject.kinds))

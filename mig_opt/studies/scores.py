@@ -17,18 +17,21 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import make_folder, read_text
 from mig_opt.instances.bundled import DATA, InstanceInfo, Library
 from mig_opt.instances.library import same
+from mig_opt.instances.trace_goals import is_policy
+from mig_opt.method.functions import place_of
 from mig_opt.method.result import relative_gap
 from mig_opt.rules import wrong_number
+from mig_opt.simulation import Policy
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Row
-from mig_opt.studies.solvers import VALID, SolverRun, judged_text, perform, place_of
+from mig_opt.studies.solvers import VALID, SolverRun, judged_text, perform
 from mig_opt.studies.summary import grouped
 
 FACTORS = (1.0, 1.001, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)
 """Factors of the best known value for which a performance profile has the share of the instances."""
 
-Solver = Callable[[Any, float], Any]
-"""Function of an instance and a limit in seconds that returns a plan."""
+Solver = Callable[[Any, float], Any] | Callable[[Any], Any] | Policy
+"""Function of an instance, or of one and a limit in seconds, that returns a plan; or a scheduler of traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,8 @@ def score(
         With ``plan`` the name of an instance. Else a folder with plans, each called like its instance
         (``NAME.json``); a command with the placeholders ``{instance}`` and ``{plan}`` (and, where it wants them,
         ``{seconds}``, ``{name}``, ``{goal}`` and ``{question}``); or a function at the top of a file, which takes an
-        instance and a limit in seconds and returns a plan.
+        instance, and if it wants a limit in seconds, and returns a plan; or a scheduler with a name there, such as a
+        trained :class:`~mig_opt.environments.FleetAgent`, for traces.
     plan : path-like, optional
         File of a plan for the instance.
     time_limit : float
@@ -243,17 +247,22 @@ def score(
     known = Library(DATA if library is None else Path(library))
     if plan is not None:
         return Scores((score_plan(known, str(solver), plan),))
-    if not callable(solver) and Path(solver).is_dir():
-        return _scored_folder(known, Path(solver))
+    command = solver if isinstance(solver, str | Path) else None
+    if command is not None and Path(command).is_dir():
+        return _scored_folder(known, Path(command))
     problems = [*wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0.0)]
-    command = str(solver)
-    if not callable(solver) and not all(f"{{{word}}}" in command for word in ("instance", "plan")):
+    if command is not None and not all(f"{{{word}}}" in str(command) for word in ("instance", "plan")):
         problems.append(Problem("solver", "must be a folder of plans, or a command with {instance} and {plan}"))
     if problems:
         raise InputError(problems)
+    if kind is None and is_policy(solver):
+        kind = "trace"
     infos = [known.info(name) for name in names] or chosen(known, kind=kind, difficulty=difficulty)
-    how, what = ("function", place_of(solver)) if callable(solver) else ("command", command)
-    shown = what.rsplit(":", 1)[1] if how == "function" else _program(command)
+    if command is None:
+        how, what = "function", place_of(solver, "solver")
+        shown = what.rsplit(":", 1)[1]
+    else:
+        how, what, shown = "command", str(command), _program(str(command))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if output is None else str(output)
         make_folder(folder)

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import runpy
 import shlex
 import signal
 import subprocess
@@ -19,11 +18,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mig_opt.errors import InputError, MigOptError, Problem
+from mig_opt.errors import InputError, MigOptError
 from mig_opt.files.documents import write_text
 from mig_opt.instances.bundled import InstanceInfo, Library, file_text
 from mig_opt.instances.goals import goal_of
-from mig_opt.method.registry import imported
+from mig_opt.instances.trace_goals import is_policy, scheduled_by
+from mig_opt.method.functions import found_at, planned_by
 from mig_opt.studies.rows import CRASHED, Outcome
 
 VALID, INVALID, GARBAGE, NO_PLAN, LATE, TIMEOUT = "valid", "invalid", "garbage", "no plan", "late", "timeout"
@@ -57,7 +57,8 @@ def judged_text(library: Library, info: InstanceInfo, text: str, source: str) ->
 class SolverRun:
     """Run of a solver on an instance.
 
-    The solver is a command with placeholders, a function (``module:name`` or ``file.py:name``), or our own method.
+    The solver is a command with placeholders, a function or scheduler (``module:name`` or ``file.py:name``), or our own
+    method.
     """
 
     solver: str
@@ -174,20 +175,7 @@ def call_solver() -> None:
     if how == "method":
         plan = goal.attempt(problem, info.question, limit, 1, what).plan
     else:
-        place, function = what.rsplit(":", 1)
-        found = runpy.run_path(place, run_name="__mp_main__")[function] if place.endswith(".py") else imported(what)
-        plan = found(problem, limit)
+        found = found_at(what)
+        plan = scheduled_by(problem, info.goal, found) if is_policy(found) else planned_by(found, problem, limit)
     if plan is not None:
         write_text(path, goal.text(plan))
-
-
-def place_of(function: object) -> str:
-    """Return where a process can find a function; refuse one that only this process has."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    place = main if module == "__main__" and main and main.endswith(".py") else module
-    if not callable(function) or "<" in name or place in (None, "__main__"):
-        raise InputError(
-            [Problem("solver", "must be a function at the top of a file, so that other processes find it")]
-        )
-    return f"{place}:{name}"

@@ -164,9 +164,9 @@ def summarise(judged: Iterable[Judged], *, by_cell: bool = True) -> list[Line]:
     return _lines(judged, _line, by_cell=by_cell)
 
 
-def summarise_traces(rows: Iterable[Row[Any]]) -> list[TraceLine]:
-    """Return a line for each scheduler in each group of traces, in the order in which they come."""
-    return _lines(rows, _trace_line)
+def summarise_traces(rows: Iterable[Row[Any]], *, by_cell: bool = True) -> list[TraceLine]:
+    """Return a line for each scheduler in each group of traces, or for each; in the order in which they come."""
+    return _lines(rows, _trace_line, by_cell=by_cell)
 
 
 def _lines(rows: Iterable[J], line: Callable[[str, str, Sequence[J]], T], *, by_cell: bool = True) -> list[T]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 
 Key = TypeVar("Key")
 

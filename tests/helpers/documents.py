@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mig_opt.errors import InputError
 from mig_opt.files import KINDS
 from mig_opt.gpu.model import KNOWN
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 from mig_opt.studies import study_from_json
 
 DELETE = wrong.DELETE

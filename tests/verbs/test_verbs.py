@@ -13,7 +13,7 @@ import mig_opt
 from mig_opt import Batch, Deployment, FleetState, InputError, Migration, ProfileTable, RateTable, Trace
 from mig_opt.fleet.admission import AdmissionGoal
 from mig_opt.instances.bundled import BatchName, DemandName
-from mig_opt.method.registry import imported
+from mig_opt.method.functions import imported
 from mig_opt.method.study import BundledBatch, GeneratedBatches, MethodSettings, Study
 from mig_opt.models.fleet.arrivals import TraceGoal
 from mig_opt.operations.observe.state_import import FORMATS

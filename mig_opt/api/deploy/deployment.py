@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from mig_opt.api.change import align
@@ -26,7 +26,7 @@ from mig_opt.validation.violations import DeploymentViolationCode, Violation
 
 def deploy(
     demand: Demand,
-    method: str = AUTO,
+    method: str | Callable[..., Deployment | None] = AUTO,
     *,
     running: Deployment | None = None,
     only: Iterable[str] | None = None,
@@ -43,8 +43,9 @@ def deploy(
     ----------
     demand : Demand
         Services, what their models achieve, and the GPUs that there are.
-    method : str
-        One of :func:`mig_opt.methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``.
+    method : str or callable
+        One of :func:`mig_opt.methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``. Or one of your
+        own: a function of a demand, or of a demand and the seconds that it has, that returns a deployment or None.
     running : Deployment, optional
         What is running now. GPUs keep their numbers, and as much as possible stays where it is.
     only : iterable of str, optional
@@ -224,7 +225,7 @@ def _work(
             call(each, demand, control, relaxation=relaxation, **fleets)
 
 
-def updating(method: str) -> str:
+def updating(method: Any) -> Any:
     """Return the method that updates some services: ``parvagpu`` in place of ``auto``."""
     return "parvagpu" if method == AUTO else method
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log, joined_log
 from mig_opt.fleet.state import FleetState, HeldInstance
@@ -267,15 +267,21 @@ def _check_rejecting(policy: Policy) -> None:
         raise InputError([Problem("policy", f"{message} that are turned away; choose another one, or let jobs wait")])
 
 
+def check_own_policy(policy: object, options: Mapping[str, object]) -> None:
+    """Refuse what is no scheduler of somebody else, and options for one."""
+    if isinstance(policy, type) or not callable(getattr(policy, "arrived", None)):
+        raise InputError([wrong_type("policy", policy, "the name of a policy or an object with the methods of Policy")])
+    if options:
+        raise InputError(Problem(option, "is for policies that are given by name") for option in options)
+
+
 def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     if isinstance(policy, str):
         entry = get_policy(policy)
         problems += option_problems(entry, options)
-    elif isinstance(policy, type) or not callable(getattr(policy, "arrived", None)):
-        problems.append(wrong_type("policy", policy, "the name of a policy or an object with the methods of Policy"))
-    elif options:
-        problems += [Problem(option, "is for policies that are given by name") for option in options]
+    else:
+        problems += problems_of(check_own_policy, policy, options)
     if problems:
         raise InputError(problems)
     return get_policy(policy).load()(**options) if isinstance(policy, str) else policy

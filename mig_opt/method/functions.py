@@ -1,0 +1,96 @@
+"""Functions and objects of other people, which methods and schedulers may be: their names, places and calls."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import math
+import operator
+import runpy
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mig_opt.errors import InputError, Problem
+
+
+def imported(entry: str) -> Any:
+    """Return what an entry, ``module:name``, stands for; its module is imported when it is first asked for."""
+    module, name = entry.split(":")
+    return operator.attrgetter(name)(importlib.import_module(module))
+
+
+def name_of(function: object) -> str:
+    """Return what tables call a function or another object; a name is one already.
+
+    Examples
+    --------
+    >>> name_of(name_of), name_of(Problem("", ""))
+    ('name_of', 'Problem')
+    """
+    return function if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
+
+
+def place_of(function: object, what: str) -> str:
+    """Return where another process finds a function or an object, as ``module:name`` or ``file.py:name``.
+
+    Raises
+    ------
+    InputError
+        If it does not stand at the top of a file, so that only this process has it; ``what`` is the argument's name.
+
+    Examples
+    --------
+    >>> place_of(name_of, "solver")
+    'mig_opt.method.functions:name_of'
+    """
+    main = sys.modules.get("__main__")
+    given = getattr(function, "__qualname__", None)
+    own = sys.modules.get(str(getattr(function, "__module__", "")))
+    # An object says its class's module at most: it may have a name anywhere.
+    for module in [own, main] if given else [main, *sys.modules.values()]:
+        there: dict[str, Any] = getattr(module, "__dict__", {})
+        names = [given] if given and given in there else [name for name, it in list(there.items()) if it is function]
+        file = str(there.get("__file__") or "")
+        place = file if module is main and file.endswith(".py") else there.get("__name__", "__main__")
+        if names and place != "__main__":
+            return f"{place}:{names[0]}"
+    message = "must be a function, or an object with a name, at the top of a file, so that other processes find it"
+    raise InputError([Problem(what, message)])
+
+
+@functools.cache
+def found_at(place: str) -> Any:
+    """Return the function or object at such a place; a file is run for it, but not as the main program.
+
+    What is no place is returned as it is.
+    """
+    if ":" not in place:
+        return place
+    file, name = place.rsplit(":", 1)
+    return runpy.run_path(file, run_name="__mp_main__")[name] if file.endswith(".py") else imported(place)
+
+
+def planned_by(function: Any, problem: object, seconds: float) -> Any:
+    """Return the plan of a function of a problem, or of a problem and a limit in seconds."""
+    try:
+        count = len(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of compiled ones nothing is known
+        count = 1
+    return function(problem, seconds) if count > 1 else function(problem)
+
+
+def reporting(function: Callable[..., Any], wanted: Any) -> Callable[..., None]:
+    """Return a method that reports the plan of a function."""
+
+    def method(problem: object, control: Any) -> None:
+        plan = planned_by(function, problem, math.inf if control.remaining is None else control.remaining)
+        if plan is None:
+            return
+        if not isinstance(plan, wanted):
+            returned = f"a function that returns a {wanted.__name__}, but it returned one of type"
+            raise InputError([Problem("method", f"must be {returned} {type(plan).__name__}")])
+        control.report_plan(plan)
+
+    return method

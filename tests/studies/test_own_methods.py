@@ -1,0 +1,194 @@
+"""Heuristics and schedulers of one's own, as they are: in solve, deploy, comparisons, studies and scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_parts import problems
+
+from mig_opt import Batch, Trace, generate_batch, generate_trace, load, solve, write
+from mig_opt.api.deploy.deployment import deploy
+from mig_opt.batch.schedule import Schedule
+from mig_opt.environments import BatchAgent, FleetAgent
+from mig_opt.errors import InputError, SolverError
+from mig_opt.heuristics.fleet.queues import FirstFit
+from mig_opt.instances.bundled import library
+from mig_opt.method.functions import found_at, place_of
+from mig_opt.method.result import Status
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.studies import (
+    BundledBatch,
+    GeneratedBatches,
+    GeneratedTraces,
+    MethodSettings,
+    PolicySettings,
+    Study,
+    compare,
+    run_study,
+)
+from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
+from mig_opt.studies.scores import score
+
+SMALL = "far-1xa30-006-mixed-2"
+TRACE = "normal-25-2xa100-012-1"
+
+
+def worst_first(batch: Batch) -> Schedule | None:
+    """A heuristic of somebody."""
+    return solve(batch, "list").schedule
+
+
+def never(_: Batch) -> None:
+    """A heuristic without an answer."""
+
+
+def first(_: Any, mask: Any) -> int:
+    return int(mask.argmax())
+
+
+agent = FleetAgent(first)
+planner = BatchAgent(first)
+
+
+def test_a_function_is_a_method_with_the_whole_batch_and_the_time() -> None:
+    batch, seen = load("rodinia-a30"), list[Any]()
+
+    def mine(given: Batch, seconds: float) -> Schedule | None:
+        seen.append((given, seconds))
+        return worst_first(given)
+
+    found = solve(batch, mine, time_limit=7)
+    assert (found.method, found.makespan) == ("mine", solve(batch, "list").makespan)
+    assert found.lower_bound > 0
+    ((given, seconds),) = seen
+    assert given == batch
+    assert 6 < seconds <= 7
+    assert solve(batch, never).status is Status.NO_SOLUTION
+
+
+def test_functions_that_return_something_else() -> None:
+    batch = load("rodinia-a30")
+    with pytest.raises(InputError, match="returns a Schedule, but it returned one of type Batch"):
+        solve(batch, lambda given: given)
+    with pytest.raises(SolverError, match="invalid schedule"):
+        solve(batch, lambda _: Schedule(()))
+    with pytest.raises(ZeroDivisionError):
+        solve(batch, lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
+
+
+def test_a_function_of_a_demand_is_a_method_of_deploy() -> None:
+    def mine(demand: Demand) -> Deployment | None:
+        return deploy(demand, "igniter").deployment
+
+    found = deploy(load("parvagpu-s1"), mine)
+    assert (found.method, found.gpus) == ("mine", deploy(load("parvagpu-s1"), "igniter").gpus)
+
+
+def test_functions_are_compared_as_they_are() -> None:
+    batches = {"rodinia": load("rodinia-a30"), "mixed": load("far-1xa100-1xa30-008-mixed-1")}
+
+    def broken(_: Batch) -> Schedule:
+        return Schedule(())
+
+    found = compare(batches, ["cp", worst_first, planner, never, broken], time_limit=10)
+    lines = {line.method: line for line in found.methods}
+    assert [lines[name].answered for name in ("cp", "worst_first", "BatchAgent", "never", "broken")] == [2, 2, 2, 0, 0]
+    assert lines["cp"].best == 2
+    assert [failure.partition(":")[0] for failure in found.failures] == ["broken on rodinia", "broken on mixed"]
+    assert comparison_rows(found)[1]["method"] == "worst_first"
+    assert comparison_rows(found)[-1]["gpu"] == "A100-40GB + A30-24GB"
+    twice = problems(lambda: compare(batches, [lambda batch: None, lambda batch: None]))
+    assert "two of them are called '<lambda>'" in twice["methods"]
+    assert problems(lambda: compare(batches, [5])) == {
+        "methods": "must be the name of a method, or a function, is 5 (int)"
+    }
+
+
+def test_schedulers_are_compared_on_traces() -> None:
+    traces = {str(seed): generate_trace("normal-25", gpus=2, jobs=12, seed=seed) for seed in range(2)}
+    found = compare(traces, ["first-fit", agent])
+    assert [(line.policy, line.complete) for line in found.schedulers] == [("first-fit", 2), ("FleetAgent", 2)]
+    assert (found.failures, found.contradictions) == ([], [])
+    rows = comparison_rows(found)
+    assert [row["policy"] for row in rows] == ["first-fit", "FleetAgent"] * 2
+    assert all(row["flow_bound_s"] <= row["flow_s"] <= row["makespan_s"] for row in rows)
+    text = comparison_to_csv(found)
+    assert text.startswith("trace,gpu,gpus,jobs,policy,status,flow_s,flow_bound_s,wait_s,makespan_s,")
+    assert "planner" in default_methods(traces=True)
+    mixed: dict[str, Any] = {**traces, "batch": generate_batch(3)}
+    assert "all batches, or all traces" in problems(lambda: compare(mixed, ["far"]))["batches"]
+    assert "first-fit" in problems(lambda: compare(traces, ["fist-fit"]))["methods"]
+    assert "methods of Policy" in problems(lambda: compare(traces, [FirstFit]))["methods"]
+    assert "partition" in problems(lambda: compare(traces, [agent], partition="4"))
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_own_methods_and_schedulers_take_part_in_studies(jobs: int | None, tmp_path: Path) -> None:
+    study = Study(
+        (GeneratedBatches(n=(4,), operation_costs=(True, False)), BundledBatch("far-1xa100-1xa30-008-mixed-1")),
+        (MethodSettings("far"), MethodSettings(worst_first), MethodSettings(planner, label="agent")),
+        traces=(GeneratedTraces(("normal-25",), parameters={"jobs": (8,)}, gpus=(2,)),),
+        policies=(PolicySettings("first-fit"), PolicySettings(agent)),
+    )
+    found = run_study(study, tmp_path / "rows.jsonl", jobs=jobs)
+    assert found.failures == []
+    assert {line.method for line in found.summary()} == {"far", "worst_first", "agent"}
+    assert {line.policy: line.complete for line in found.trace_summary()} == {"first-fit": 1, "FleetAgent": 1}
+    assert f'"method": "{__name__}:worst_first"' in (tmp_path / "rows.jsonl").read_text()
+    again = run_study(study, tmp_path / "rows.jsonl", jobs=jobs)
+    assert [row.date for row in again.rows] == [row.date for row in found.rows]
+    with pytest.raises(InputError, match=r"(?s)methods\.method: worst_first is no name.*policies\.policy: FleetAgent"):
+        write(study, tmp_path / "study.json")
+
+
+def test_studies_refuse_what_other_processes_do_not_find() -> None:
+    batches, traces = (GeneratedBatches(n=(4,)),), (GeneratedTraces(("normal-25",)),)
+    told = problems(lambda: run_study(Study(batches, (MethodSettings(lambda batch: None),))))
+    assert "at the top of a file" in told["methods[0].method"]
+    told = problems(lambda: run_study(Study(traces=traces, policies=(PolicySettings(FleetAgent(first)),))))
+    assert "at the top of a file" in told["policies[0].policy"]
+    told = problems(lambda: run_study(Study(traces=traces, policies=(PolicySettings(agent, {"backfill": (True,)}),))))
+    assert "given by name" in told["policies[0].options.backfill"]
+    with pytest.raises(InputError, match="unknown method 'os:abort'"):
+        run_study(Study(batches, (MethodSettings("os:abort"),)))
+
+
+def test_a_file_with_text_of_a_place_runs_nothing(tmp_path: Path) -> None:
+    """Places are for processes that this package begins; a name in a file is one of the package, or none."""
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef method(batch): pass\n")
+    for name in (f"{tmp_path}/evil.py:method", "os:abort"):
+        with pytest.raises(InputError, match="unknown method"):
+            solve(load("rodinia-a30"), name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_places() -> None:
+    assert place_of(agent, "solver") == f"{__name__}:agent"
+    assert found_at(place_of(worst_first, "solver")) is worst_first
+    assert found_at(place_of(Trace, "solver")) is Trace
+    for other in (lambda: None, FleetAgent(first)):
+        with pytest.raises(InputError, match="at the top of a file"):
+            place_of(other, "solver")
+
+
+def test_trained_models_are_scored() -> None:
+    names = [TRACE, "reject-normal-25-1xa100-060-1"]
+    flow, rejected = score(agent, names=names, time_limit=60).scores
+    assert (flow.status, flow.solver) == ("valid", "agent")
+    assert flow.value == pytest.approx(score(agent, names=names[:1], time_limit=60).scores[0].value)
+    assert rejected.status == "valid"
+    assert rejected.value is not None
+    assert rejected.value >= (rejected.lower_bound or 0)
+    (batch,) = score(planner, names=[SMALL], time_limit=30, methods=[]).scores
+    assert batch.status == "valid"
+    assert batch.value == pytest.approx(planner(load(SMALL)).makespan)
+
+
+@pytest.mark.deep
+def test_a_scheduler_is_scored_on_all_traces() -> None:
+    found = score(agent, difficulty="1 s", time_limit=60, jobs=2)
+    assert {library().info(one.instance).kind for one in found.scores} == {"trace"}
+    assert all(one.valid for one in found.scores)
