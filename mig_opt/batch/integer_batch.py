@@ -12,7 +12,7 @@ one is lost, but a model may only be asked for such schedules, and its bounds ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -220,8 +220,8 @@ class IntegerBatch:
         # the places with an instance that exists at the start, by index
         self.live = frozenset(at for at, place in enumerate(self.places) if place.free is not None)
 
-    def part(self, tasks: Sequence[int], gpus: int) -> IntegerBatch:
-        """Return some of the tasks, by index, with all places of the first GPUs, in the same ticks; nothing is live."""
+    def part(self, tasks: Sequence[int], gpus: Collection[int]) -> IntegerBatch:
+        """Return some of the tasks, by index, with all places of some GPUs, in the same ticks; nothing is live."""
         part = object.__new__(IntegerBatch)
         part.batch = self.batch.replace(tasks=tuple(self.batch.tasks[task] for task in tasks))
         part.horizon, part.ticks, part.live = self.horizon, self.ticks, frozenset()
@@ -229,8 +229,8 @@ class IntegerBatch:
             key: {number: shared[task] for number, task in enumerate(tasks) if task in shared}
             for key, shared in shared_durations(self.places).items()
         }
-        first = (place for place in self.places if place.gpu in self.gpus[:gpus])
-        part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in first)
+        some = (place for place in self.places if place.gpu in gpus)
+        part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in some)
         return part
 
     @cached_property
@@ -239,13 +239,19 @@ class IntegerBatch:
         return tuple(dict.fromkeys(place.gpu for place in self.places))
 
     @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """These GPUs in groups that have the same places; each one on which something is live is by itself."""
+        used = {self.places[at].gpu for at in self.live}
+        groups: dict[object, list[int]] = {}
+        for gpu in self.gpus:
+            looks = tuple((place.placement, id(place.durations)) for place in self.places if place.gpu == gpu)
+            groups.setdefault(gpu if gpu in used else looks, []).append(gpu)
+        return tuple(map(tuple, groups.values()))
+
+    @cached_property
     def alike(self) -> bool:
         """True if all these GPUs have the same places, and nothing is live on them."""
-        return not self.live and len({self._looks(gpu) for gpu in self.gpus}) == 1
-
-    def _looks(self, gpu: int) -> tuple[object, ...]:
-        """Return what GPUs on which nothing is live share if they can be exchanged."""
-        return tuple((place.placement, id(place.durations)) for place in self.places if place.gpu == gpu)
+        return not self.live and len(self.groups) == 1
 
     @property
     def choices(self) -> int:
@@ -292,12 +298,11 @@ class IntegerBatch:
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
         profiles = self.batch.profile_set
         forests = {kind: (kind.children(profiles), kind.below(profiles)) for kind in self.batch.kinds}
-        idle: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
-        for gpu in self.gpus:
-            members = tuple(index for index, place in enumerate(self.places) if place.gpu == gpu)
-            if self.live.isdisjoint(members):
-                idle.setdefault(self._looks(gpu), []).append(members)
-        groups = [tuple(alike) for alike in idle.values() if len(alike) > 1]
+        groups = [
+            tuple(tuple(index for index, place in enumerate(self.places) if place.gpu == gpu) for gpu in alike)
+            for alike in self.groups
+            if len(alike) > 1
+        ]
         for gpu in self.gpus:
             forest, below = forests[self.batch.kind(gpu)]
             for siblings in forest.values():

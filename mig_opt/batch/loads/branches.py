@@ -1,16 +1,19 @@
-"""Branches of an empty GPU, and the orders in which the instances used in them are first created.
+"""Branches of a GPU, and the orders in which the instances used in them are first created.
 
 The placements of a GPU form a tree; a *branch* is what covers some memory slices, with all that is inside. If something
 is used that covers all of it, the branch is one *member* of the branch around it; if not, its inner branches are
 members in its place. The driver creates one instance at a time, so the first creations of the members queue up (the
 argument is in docs/explanation/bounds.md).
+
+What is live at the start needs no creation, so creations do not queue up on such a GPU, and what it still runs is like
+a task that only its placement can run.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mig_opt.batch.horizon import Place
@@ -44,14 +47,17 @@ class Region(NamedTuple):
 
     slices: frozenset[int]  # by number
     branch: int  # the index of its branch
-    places: dict[int, int]  # the index of the place of each profile, by the index of the profile
+    places: dict[int, int]  # the index of the place of each kind
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Branches of a GPU on which nothing is live; those that are alike are one."""
+    """Branches of GPUs that are alike; branches that are alike are one."""
 
-    places: tuple[Place[int], ...]  # one of each profile
+    gpus: tuple[int, ...]  # by index
+    # One of each kind: all places of a profile are of one, but live ones by themselves, which need no creation.
+    places: tuple[Place[int], ...]
+    live: tuple[tuple[int, int], ...]  # the kind of each live instance, and the ticks until it is free
     branches: tuple[Branch, ...]  # inner ones first
     orders: tuple[Order, ...]  # each choice and order of the members of the whole GPU
     wait: int  # ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait
@@ -75,29 +81,36 @@ class Branches:
         return frozenset(itertools.chain(*inside, *beside))
 
 
-def branches_of(batch: IntegerBatch) -> Branches:
-    """List the branches of the first GPU of a batch, on which nothing is live."""
-    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == batch.gpus[0]]
+def branches_of(batch: IntegerBatch, gpus: tuple[int, ...] = ()) -> Branches:
+    """List the branches of GPUs of a batch that are alike, by default all of them."""
+    gpus = gpus or batch.gpus
+    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == gpus[0]]
     # A slice that only some of the placements around another one cover is never on the longer path.
     paths = [at for at in covering if not any(at < other for other in covering)]
-    regions: dict[frozenset[int], dict[str, int]] = {}
+    kinds: dict[tuple[str, int, bool], Place[int]] = {}
+    regions: dict[frozenset[int], dict[int, int]] = {}
+    live = dict[int, int]()
     for at, place in enumerate(batch.places):
-        if place.gpu == batch.gpus[0]:
+        if place.gpu == gpus[0]:
+            start = -1 if place.free is None else place.placement.start
+            key = (place.placement.profile.name, start, bool(place.durations))
+            kinds.setdefault(key, place if place.free is None else replace(place, create=0))
+            kind = list(kinds).index(key)
+            if place.free is not None:
+                live[kind] = place.free
             region = frozenset(number for number, path in enumerate(paths) if at in path)
-            regions.setdefault(region, {})[place.placement.profile.name] = at
-    profiles = {name: batch.places[at] for places in regions.values() for name, at in places.items()}
-    wait = 0 if batch.batch.parallel_operations else min(place.create for place in profiles.values())
-    listing = _Listing(tuple(profiles), tuple(profiles.values()), wait > 0)
+            regions.setdefault(region, {})[kind] = at
+    in_turn = not live and not batch.batch.parallel_operations
+    wait = min(place.create for place in kinds.values()) if in_turn else 0
+    listing = _Listing(tuple(kinds.values()), wait > 0)
     number: dict[frozenset[int], int] = {}
     for region in sorted(regions, key=len):
         inside = [number[other] for other in _outer([other for other in number if other < region])]
-        number[region] = listing.add(sorted(map(listing.profiles.index, regions[region])), sorted(inside))
+        number[region] = listing.add(sorted(regions[region]), sorted(inside))
     whole = sorted(number[region] for region in _outer(list(regions)))
-    found = (
-        Region(region, at, {listing.profiles.index(name): place for name, place in regions[region].items()})
-        for region, at in number.items()
-    )
-    return Branches(listing.places, tuple(listing.branches), listing.orders(whole), wait, tuple(found))
+    found = tuple(Region(region, at, regions[region]) for region, at in number.items())
+    places, orders = tuple(kinds.values()), listing.orders(whole)
+    return Branches(gpus, places, tuple(live.items()), tuple(listing.branches), orders, wait, found)
 
 
 def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
@@ -108,8 +121,8 @@ def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
 class _Listing:
     """Collection of branches, those that are alike once."""
 
-    def __init__(self, profiles: tuple[str, ...], places: tuple[Place[int], ...], queue: bool) -> None:
-        self.profiles, self.places, self._queue = profiles, places, queue
+    def __init__(self, places: tuple[Place[int], ...], queue: bool) -> None:
+        self._places, self._queue = places, queue
         self.branches: list[Branch] = []
         self._inside: list[list[int]] = []
 
@@ -122,7 +135,7 @@ class _Listing:
         return self.branches.index(branch)
 
     def _uses(self, kinds: list[int]) -> Iterator[Use]:
-        operations = [(self.places[kind].create, self.places[kind].destroy) for kind in kinds]
+        operations = [(self._places[kind].create, self._places[kind].destroy) for kind in kinds]
         if len(kinds) > _MAX_KINDS_APART:
             create = min(create for create, _ in operations)
             yield Use(tuple(kinds), create, min(map(sum, operations)))

@@ -77,20 +77,23 @@ def grain_of(branches: Branches, most: int, grains: int) -> int:
 
 
 class PricingProblem:
-    """Pricing problem of a batch on which nothing is live: dual prices, and the best patterns at these prices.
+    """Pricing problem of one GPU: dual prices, and the best patterns at these prices.
 
     Only schedules that end before a tick are of interest, so nothing runs where it alone would end then or later. It
-    may have some of the tasks only, ``among``, by index.
+    may have some of the tasks only, ``among``, by index. What is live comes after them as a task each.
     """
 
     def __init__(
         self, batch: IntegerBatch, branches: Branches, before: int, grain: int, among: Sequence[int] | None = None
     ) -> None:
         some = range(len(batch.batch.tasks)) if among is None else among
-        count, self._grain, self._branches = len(some), grain, branches
+        count, self.grain, self._branches = len(some) + len(branches.live), grain, branches
         self._wait, self._inner = branches.wait // grain, branches.inner
-        # each task in an instance of each profile
-        self.ticks = task_ticks(batch, branches.places).astype(np.int64)[list(some)]
+        # each task in an instance of each kind
+        live = np.full((len(branches.live), len(branches.places)), NEVER, np.int64)
+        for row, (kind, free) in zip(live, branches.live, strict=True):
+            row[kind] = min(free, before - 1)  # later is nothing to schedules that end before
+        self.ticks = np.concatenate([task_ticks(batch, branches.places).astype(np.int64)[list(some)], live])
         ready = np.array([place.create for place in branches.places])
         self.grains = self.ticks // grain  # the same in grains
         # true where a task can run
@@ -110,11 +113,16 @@ class PricingProblem:
         self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
         self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
 
-    def set_dual_prices(self, prices: npt.NDArray[np.floating]) -> None:
-        """Set the dual prices, shape (tasks,), not negative and not all 0."""
+    @property
+    def highest(self) -> int:
+        """The largest sum of values of all tasks with which those of patterns fit into the tables."""
         places = sum(len(use.kinds) for branch in self._branches.branches for use in branch.uses)
-        most = _HIGHEST // (places * len(max(self._branches.orders, key=len)) + 1)
-        self._dual_prices = np.floor(prices * (most / float(prices.sum()))).astype(np.int32)
+        return _HIGHEST // (places * len(max(self._branches.orders, key=len)) + 1)
+
+    def set_dual_prices(self, prices: npt.NDArray[np.floating], scale: float | None = None) -> None:
+        """Set the dual prices, shape (tasks,), not negative and not all 0; times ``scale`` they are rounded down."""
+        scale = self.highest / float(prices.sum()) if scale is None else scale
+        self._dual_prices = np.floor(prices * scale).astype(np.int32)
         self.value = int(self._dual_prices.sum())
         for use, table in self._knapsacks.items():
             fill_knapsack(self._times[use], self._dual_prices, table)
@@ -136,12 +144,12 @@ class PricingProblem:
 
     def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
         """Return for each case: True if the last destruction inside is spared, and the grains of operations."""
-        full = (False, use.full // self._grain)
-        return (full,) if not spared else ((True, full[1]), (False, use.spared // self._grain))
+        full = (False, use.full // self.grain)
+        return (full,) if not spared else ((True, full[1]), (False, use.spared // self.grain))
 
     def best_values(self, ticks: int) -> Integers:
         """Return the value of the best pattern within some ticks, for each choice and order of members of a GPU."""
-        room = min(ticks // self._grain, self._members[True].shape[1] - 1)
+        room = min(ticks // self.grain, self._members[True].shape[1] - 1)
         members = self._members[True]
         total, possible = np.zeros(len(self._orders), np.int64), np.ones(len(self._orders), np.bool_)
         for place, branches in enumerate(self._orders.T):
@@ -172,7 +180,7 @@ class PricingProblem:
 
         There has to be time for the operations of the least that it can do.
         """
-        return self._filled(at, True, ticks // self._grain - place * self._wait)
+        return self._filled(at, True, ticks // self.grain - place * self._wait)
 
     def _filled(self, at: int, spared: bool, room: int) -> FilledMember:
         _, use, within, operations, own = self._best(at, spared, room)
@@ -194,7 +202,7 @@ class PricingProblem:
         return max(needs, default=0)
 
     def _needed_by(self, member: FilledMember, spared: bool) -> int:
-        own = sum(int(self.ticks[run]) // self._grain for run in member.own)
+        own = sum(int(self.ticks[run]) // self.grain for run in member.own)
         ends = self._ends(member.use, spared)
         return own + min(operations + self._needed(member.inside, within) for within, operations in ends)
 
@@ -210,40 +218,7 @@ class PricingProblem:
 
     def ticks_within(self, pattern: Pattern) -> int:
         """Return the ticks within which a GPU runs a pattern."""
-        return pattern.grains * self._grain
-
-
-class DualBound:
-    """Longest makespan that is ruled out, over all dual prices that were tried.
-
-    Once a makespan is ruled out for all orders of members but a few, only those few are left for other dual prices. The
-    makespan of ``least`` ticks is ruled out already, that of ``most`` is the longest of interest.
-    """
-
-    def __init__(self, pricing: PricingProblem, orders: int, gpus: int, least: int, most: int) -> None:
-        self._pricing, self._gpus, self.most = pricing, gpus, most
-        self.ticks = least  # the longest makespan that is ruled out
-        self.out: Integers = np.full(orders, least)  # the same for schedules that have such members on one of the GPUs
-
-    def update(self, *levels: int) -> None:
-        """Rule out all that the present dual prices do, with single orders looked at within each of the ``levels``."""
-        for level in levels:
-            taken = self._pricing.best_values(level)
-            left = self.out < level
-            if left.any():
-                others = (self._gpus - 1) * max(0, int(taken[left].max()))
-                self.out[left & (taken + others < self._pricing.value)] = level
-        low, high = self.ticks, self.most + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._ruled_out(middle) else (low, middle)
-        self.ticks = low
-
-    def _ruled_out(self, ticks: int) -> bool:
-        left = self.out < ticks
-        if not left.any():
-            return True
-        return self._gpus * int(self._pricing.best_values(ticks)[left].max()) < self._pricing.value
+        return pattern.grains * self.grain
 
 
 def fill_knapsack(times: Table, prices: Table, table: Table) -> None:

@@ -53,7 +53,7 @@ class GpuSetListing:
 
     def __init__(self, batch: IntegerBatch, branches: Branches, most: int) -> None:
         self._branches, self._most = branches, most
-        self._part = batch.part(range(len(batch.batch.tasks)), 1)
+        self._part = batch.part(range(len(batch.batch.tasks)), batch.gpus[:1])
         self._all_used = not batch.operations_take_no_time and branches.tell_all
         self._whole = whole_layout(branches) if batch.operations_take_no_time else None
         self.layouts: list[Layout] = []

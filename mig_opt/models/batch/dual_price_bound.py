@@ -10,7 +10,6 @@ needs no trust in the solver of the program.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -20,17 +19,15 @@ import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
-from mig_opt.batch.loads.columns import DualBound, FilledMember, Pattern, PricingProblem, grain_of
+from mig_opt.batch.loads.columns import Pattern
+from mig_opt.batch.loads.dual_bound import DualBound, GpuPricing, Members
 from mig_opt.batch.loads.subsets import Integers, Reals
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.solvers.covering import CoveringProgram
 from mig_opt.models.solvers.highs import Highs
 
-Members = tuple[FilledMember, ...]
-"""Members of a GPU with their tasks, in the order of their first creations."""
-
 Column = tuple[Members, int]
-"""Column of the restricted master problem: members, and the index of their order."""
+"""Column of the restricted master problem: members of a GPU, and the index of their order."""
 
 _MAX_TASKS = 250
 """Number of tasks above which whole ones fill a slice nearly as well as divided ones."""
@@ -62,22 +59,28 @@ _SECONDS_PER_ROUND = 0.03
 
 
 def has_dual_price_bound(problem: IntegerBatch) -> bool:
-    """Return True if there is such a bound: all GPUs are alike, nothing is live, and the tasks are not too many."""
-    return problem.alike and len(problem.batch.tasks) <= _MAX_TASKS and not Highs().missing()
+    """Return True if there is such a bound: the tasks are not too many."""
+    return len(problem.batch.tasks) <= _MAX_TASKS and not Highs().missing()
 
 
 @dataclass(frozen=True, slots=True)
 class DualPrices:
     """Dual prices of the tasks, and what they belong to."""
 
-    branches: Branches  # of each GPU
-    prices: Reals  # the best dual prices
-    # If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
-    # without repetitions.
-    patterns: list[tuple[int, ...]]
+    groups: tuple[Branches, ...]  # of GPUs that are alike
+    prices: Reals  # the best dual prices; what is live has some, too, after the tasks
+    # If there are several GPUs and nothing is live: patterns of one of a group within little more time than the bound,
+    # of nearly the most value, without repetitions.
+    patterns: list[tuple[int, tuple[int, ...]]]
     ruled_out: Integers  # for each choice and order of members of a GPU, ticks within which no schedule has it
     columns: list[Column]  # of the program
     alone: int  # ticks of the longest makespan that the best dual prices rule out by themselves
+
+    @property
+    def branches(self) -> Branches:
+        """Those of every GPU, if all are alike."""
+        (branches,) = self.groups
+        return branches
 
 
 class DualPriceBound(Generic[M]):
@@ -88,22 +91,21 @@ class DualPriceBound(Generic[M]):
     """
 
     def __init__(self, search: BlockSearch[M], start: DualPrices | None = None) -> None:
-        self._search, self._branches = search, branches_of(search.problem)
+        problem = search.problem
+        self._search, self._groups = search, tuple(branches_of(problem, gpus) for gpus in problem.groups)
         self._grains = _GRAINS if start is None else _FINE_GRAINS
         self._begin(start)
 
     def _begin(self, start: DualPrices | None) -> None:
         """Look for dual prices for schedules that are shorter than the best one of now."""
-        problem, self._upper = self._search.problem, self._search.upper
-        most, gpus, orders = self._upper - 1, len(problem.gpus), len(self._branches.orders)
-        grain = grain_of(self._branches, most, self._grains)
-        self._pricing = PricingProblem(problem, self._branches, most + 1, grain)
-        self._bound = DualBound(self._pricing, orders, gpus, self._search.lower - 1, most)
+        self._upper = self._search.upper
+        self._pricing = GpuPricing(self._search.problem, self._groups, self._upper, self._grains)
+        self._bound = DualBound(self._pricing, self._search.lower - 1, self._upper - 1)
         if start is not None:
             np.maximum(self._bound.out, start.ruled_out, out=self._bound.out)
-        self.possible = bool(self._pricing.possible.any(axis=1).all())
+        self.possible = self._pricing.possible
         if self.possible:
-            self._generation = _ColumnGeneration(self._branches, self._pricing, self._bound, gpus, start)
+            self._generation = _ColumnGeneration(self._pricing, self._bound, start)
 
     def round(self) -> bool:
         """Try some dual prices, and report the bound to the search; return False once there are no better ones."""
@@ -124,16 +126,17 @@ class DualPriceBound(Generic[M]):
 
     def found(self) -> DualPrices:
         """Return the best dual prices so far."""
-        patterns = self._generation.best_patterns() if len(self._search.problem.gpus) > 1 else []
+        problem = self._search.problem
+        patterns = self._generation.best_patterns() if len(problem.gpus) > 1 and not problem.live else []
         return self._latest(patterns)
 
-    def _latest(self, patterns: list[tuple[int, ...]]) -> DualPrices:
+    def _latest(self, patterns: list[tuple[int, tuple[int, ...]]]) -> DualPrices:
         generation, bound = self._generation, self._bound
         self._pricing.set_dual_prices(generation.best_prices)
-        alone = DualBound(self._pricing, len(bound.out), len(self._search.problem.gpus), 0, bound.most)
+        alone = DualBound(self._pricing, 0, bound.most)
         alone.update()
         found = generation.master.found
-        return DualPrices(self._branches, generation.best_prices, patterns, bound.out, found, alone.ticks)
+        return DualPrices(self._groups, generation.best_prices, patterns, bound.out, found, alone.ticks)
 
 
 def raise_bound_by_dual_prices(
@@ -157,10 +160,8 @@ def raise_bound_by_dual_prices(
 class _ColumnGeneration:
     """Column generation: each round tries some dual prices, and gets better ones from the program."""
 
-    def __init__(
-        self, branches: Branches, pricing: PricingProblem, bound: DualBound, gpus: int, start: DualPrices | None
-    ) -> None:
-        self._branches, self._pricing, self._bound, self._gpus = branches, pricing, bound, gpus
+    def __init__(self, pricing: GpuPricing, bound: DualBound, start: DualPrices | None) -> None:
+        self._pricing, self._bound, self._gpus = pricing, bound, int(pricing.gpus.sum())
         self._step = max(1, int(bound.most * _STEP))
         self.master = _MasterProblem(pricing)
         if start is not None:
@@ -168,8 +169,7 @@ class _ColumnGeneration:
             prices = start.prices
         else:
             # To begin with, each task pays for the least area that it needs, rounded as in the tables.
-            widths = np.array([place.placement.profile.compute_slices for place in branches.places])
-            areas = np.where(pricing.possible, np.maximum(pricing.grains, 1) * widths, np.inf).min(axis=1)
+            areas = pricing.areas()
             prices = areas / areas.sum()
         self._dual_prices = self.best_prices = prices
         self._quality, self._lacking, self._cautious = 0.0, 0.0, True
@@ -188,13 +188,11 @@ class _ColumnGeneration:
         values = pricing.best_values(self._target)
         # On several GPUs that would lead to dual prices that are good for the few orders only that are left.
         left = bound.out < self._target if self._gpus == 1 else np.ones(len(values), np.bool_)
-        quality = pricing.value / max(1, self._gpus * int(values[left].max()))
+        highest = pricing.best_of_groups(np.where(left, values, 0))
+        quality = pricing.value / max(1, int(pricing.gpus @ highest))
         if quality >= self._quality:
             self._quality, self.best_prices = quality, self._dual_prices
-        best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][
-            :_MAX_NEW_COLUMNS
-        ]
-        added = master.add([(self._members(at), at) for at in best])
+        added = master.add([(pricing.members(at, self._target), at) for at in self._most_valuable(values, left)])
         used = master.solve(left, self._target)
         if used is None or not master.dual_prices.any():
             return False
@@ -210,19 +208,24 @@ class _ColumnGeneration:
         self._dual_prices = _SMOOTHING * self.best_prices + (1 - _SMOOTHING) * found if added else found
         return True
 
-    def _members(self, at: int) -> Members:
-        """Return the members of most value in one of the orders."""
-        order = self._branches.orders[at]
-        return tuple(self._pricing.filled(one, place, self._target) for place, one in enumerate(order))
+    def _most_valuable(self, values: Integers, left: npt.NDArray[np.bool_]) -> list[int]:
+        """Return the orders of most value of each group."""
+        ranked = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0]
+        group = self._pricing.group
+        return [at for one in self._of_groups for at in [at for at in ranked if group[at] == one][:_MAX_NEW_COLUMNS]]
 
-    def best_patterns(self) -> list[tuple[int, ...]]:
+    @property
+    def _of_groups(self) -> range:
+        return range(len(self._pricing.gpus))
+
+    def best_patterns(self) -> list[tuple[int, tuple[int, ...]]]:
         """Return patterns without repetitions that fit well."""
         ticks, master = int(self._bound.ticks * _LONGER), self.master
-        if master.solve(np.ones(len(self._branches.orders), np.bool_), ticks) is None:
+        if master.solve(np.ones(len(self._pricing.group), np.bool_), ticks) is None:
             return []
         values = master.values_of_patterns(ticks)
-        least = _VALUABLE * max(values.values(), default=0.0)
-        return [tasks for tasks, value in values.items() if value >= least > 0]
+        most = [max((value for (at, _), value in values.items() if at == one), default=0.0) for one in self._of_groups]
+        return [pattern for pattern, value in values.items() if value >= _VALUABLE * most[pattern[0]] > 0]
 
     def _set_target(self, ticks: int) -> None:
         """Look for dual prices that rule out another makespan."""
@@ -233,9 +236,9 @@ class _ColumnGeneration:
 class _MasterProblem:
     """Restricted master problem: the number of GPUs that run each pattern, so that each task runs."""
 
-    def __init__(self, pricing: PricingProblem) -> None:
+    def __init__(self, pricing: GpuPricing) -> None:
         self._pricing = pricing
-        self._program = CoveringProgram(len(pricing.possible))
+        self._program = CoveringProgram(pricing.rows, pricing.gpus.tolist())
         self._columns: dict[tuple[Pattern, int], Column] = {}
 
     @property
@@ -250,20 +253,21 @@ class _MasterProblem:
 
     def add(self, found: Sequence[Column]) -> bool:
         """Add columns; return True if any of them is new."""
-        columns = {(self._pricing.pattern(members), order): (members, order) for members, order in found}
+        columns = {(self._pricing.pattern(*column), column[1]): column for column in found}
         self._columns = columns | self._columns
-        return self._program.add({key: Counter(key[0].tasks) for key in columns})
+        covered = {key: self._pricing.covered(*key) for key in columns}
+        return self._program.add(covered, [int(self._pricing.group[order]) for _, order in columns])
 
     def solve(self, left: npt.NDArray[np.bool_], ticks: int) -> float | None:
         """Find the fewest GPUs with orders that are ``left``, within a makespan; return None if the solver fails."""
         within = self._pricing.ticks_within
-        self._program.use({key: bool(left[key[1]]) and within(key[0]) <= ticks for key in self._columns})
+        self._program.use({key: bool(left[key[1]]) and within(*key) <= ticks for key in self._columns})
         return self._program.solve()
 
-    def values_of_patterns(self, ticks: int) -> dict[tuple[int, ...], float]:
-        """Return the value of each pattern without repetitions that a GPU can run within a makespan."""
+    def values_of_patterns(self, ticks: int) -> dict[tuple[int, tuple[int, ...]], float]:
+        """Return the value of each pattern without repetitions that a GPU of a group can run within a makespan."""
         return {
-            pattern.tasks: float(self.dual_prices[list(pattern.tasks)].sum())
-            for pattern, _ in self._columns
-            if self._pricing.ticks_within(pattern) <= ticks and len(set(pattern.tasks)) == len(pattern.tasks)
+            (int(self._pricing.group[order]), pattern.tasks): float(self.dual_prices[list(pattern.tasks)].sum())
+            for pattern, order in self._columns
+            if self._pricing.ticks_within(pattern, order) <= ticks and len(set(pattern.tasks)) == len(pattern.tasks)
         }

@@ -127,11 +127,19 @@ class Portfolio:
         return prices is not None and prices.alone >= self.search.lower * (1 - _ROUNDING_SHARE)
 
     @property
+    def alone(self) -> bool:
+        """True if there is one GPU, on which nothing is live."""
+        return self.gpus == 1 and self.search.problem.alike
+
+    @property
     def has_layouts(self) -> bool:
         """True if each layout can be searched by itself."""
-        problem = self.search.problem
-        takes_time = not (problem.live or problem.operations_take_no_time)
-        return self.gpus == 1 and self.tasks <= _MAX_TASKS_BY_LAYOUT and takes_time
+        return self.alone and self.tasks <= _MAX_TASKS_BY_LAYOUT and not self.search.problem.operations_take_no_time
+
+    @property
+    def has_sets(self) -> bool:
+        """True if the tasks can be partitioned into sets of GPUs that are alike."""
+        return self.dual_prices is not None and self.gpus > 1 and self.search.problem.alike
 
     @property
     def endless(self) -> bool:
@@ -158,7 +166,7 @@ class Portfolio:
         found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
         if found is not None:
             self.dual_prices = found
-            self.bounded = BoundedLayouts(self.search, found) if self.gpus == 1 else None
+            self.bounded = BoundedLayouts(self.search, found) if self.alone else None
 
     def partition(self, share: float) -> None:
         """Look at the sets of tasks that the dual prices leave to a GPU; each time with more effort."""
@@ -238,25 +246,25 @@ PHASES = (
     ),
     Phase(
         "proof by layouts",
-        lambda run: run.dual_prices is not None and run.gpus == 1 and run.tasks <= _MAX_TASKS_BY_SETS,
+        lambda run: run.bounded is not None and run.tasks <= _MAX_TASKS_BY_SETS,
         Portfolio.prove_by_layouts,
     ),
     Phase(
         "proof by set partition",
-        lambda run: run.dual_prices is not None and run.gpus > 1,
+        lambda run: run.has_sets,
         Portfolio.partition,
         share=0.8,
     ),
     Phase(
         "proof by layouts, many tasks",
-        lambda run: run.dual_prices is not None and run.tasks > _MAX_TASKS_BY_SETS and run.has_layouts,
+        lambda run: run.bounded is not None and run.tasks > _MAX_TASKS_BY_SETS and run.has_layouts,
         Portfolio.prove_by_layouts,
         share=0.7,
     ),
     Phase(
         "finer bound of dual prices",
         # On one GPU the dual prices of the layouts tell more.
-        lambda run: run.gpus > 1 and run.tasks <= _MAX_TASKS_FINE and run.finer_prices_tell,
+        lambda run: not run.alone and run.tasks <= _MAX_TASKS_FINE and run.finer_prices_tell,
         Portfolio.price,
         share=0.35,
     ),
@@ -268,7 +276,7 @@ PHASES = (
     ),
     Phase(
         "local search and set partition",
-        lambda run: run.dual_prices is not None and run.gpus > 1,
+        lambda run: run.has_sets,
         lambda run, _: run.go_on(),
     ),
     Phase(

@@ -23,7 +23,7 @@ _ROUNDS_OF_PATTERNS = 25
 
 
 class PricedSearch(Generic[M]):
-    """Dual prices and local search on several GPUs that are alike, until there are no better dual prices."""
+    """Dual prices and local search on several GPUs, until there are no better dual prices."""
 
     def __init__(self, search: BlockSearch[M], local: TimedSearch) -> None:
         self._search, self._local = search, local
@@ -31,6 +31,9 @@ class PricedSearch(Generic[M]):
         self._bound = DualPriceBound(search)
         self._rounds, self._next_patterns = 0, _ROUNDS_OF_PATTERNS
         self._ended, self._stopped = False, False
+        problem = search.problem
+        # True if starts fill one GPU after the other.
+        self._fills = len(problem.batch.tasks) > _MAX_TASKS_BY_PATTERNS * len(problem.gpus)
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -78,26 +81,20 @@ class PricedSearch(Generic[M]):
         if not search.open or control.expired:
             self._ended = True
             return
-        if (
-            (self._rounds == 1 and self._tasks_per_gpu > _MAX_TASKS_BY_PATTERNS)
-            or not goes_on
-            or self._rounds == self._next_patterns
-        ):
+        at_once = self._rounds == 1 and self._fills
+        if at_once or not goes_on or self._rounds == self._next_patterns:
             self._next_patterns = 2 * self._rounds
             self._take_starts()
         self._ended = not goes_on
-
-    @property
-    def _tasks_per_gpu(self) -> float:
-        problem = self._search.problem
-        return len(problem.batch.tasks) / len(problem.gpus)
 
     def _take_starts(self) -> None:
         """Let the local search start from the dual prices of now."""
         search, problem = self._search, self._search.problem
         found = self.dual_prices = self._bound.found()
-        if self._tasks_per_gpu > _MAX_TASKS_BY_PATTERNS:
-            filled = FilledStarts(problem, found.branches, found.prices, lambda: (search.lower, search.upper))
+        if problem.live:
+            return
+        if self._fills:
+            filled = FilledStarts(problem, found.groups, found.prices, lambda: (search.lower, search.upper))
             self._local.start_from(filled.draw, at_once=True)
         elif found.patterns:
             self._local.start_from(PatternStarts(problem, found.patterns).draw, at_once=True)

@@ -295,7 +295,7 @@ class _OneGpu:
         # What is live on these GPUs is in nobody's way, but its slices cannot be used.
         initial = tuple(replace(live, gpu=0) for live in problem.batch.initial if live.gpu == problem.gpus[0])
         self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=initial)
-        part = problem.part(sorted(places), 1)
+        part = problem.part(sorted(places), problem.gpus[:1])
         self.schedule = on_gpus(part.nested([places[task] for task in sorted(places)]), {problem.gpus[0]: 0})
         self.lower = 0  # ticks that every schedule takes
 

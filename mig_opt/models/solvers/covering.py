@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy.typing as npt
 class CoveringProgram:
     """Program that covers each row at least once, with as few columns as possible.
 
-    A row can be covered by a column of its own anyway. Columns have a key each.
+    A row can be covered by a column of its own anyway. Columns have a key each. Where they are for several groups with
+    so many members each, ``members``, a group has at most its share of the number that is minimised.
     """
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, members: Sequence[int] = (1,)) -> None:
         import highspy  # slow to load
 
         self._infinity = highspy.kHighsInf
@@ -29,15 +30,25 @@ class CoveringProgram:
             self._model.addRow(1.0, self._infinity, 0, [], [])
         for row in range(rows):
             self._model.addCol(1.0, 0.0, 1.0, 1, [row], [1.0])
+        self._shared = len(members) > 1
+        if self._shared:
+            groups, total = range(rows, rows + len(members)), sum(members)
+            for _ in groups:
+                self._model.addRow(-self._infinity, 0.0, 0, [], [])
+            shares = [-own / total for own in members]
+            self._model.addCol(1.0, 0.0, self._infinity, len(members), list(groups), shares)
 
-    def add(self, columns: Mapping[Any, Mapping[int, int]]) -> bool:
-        """Add columns, each with how often it covers some rows; return True if any of them is new."""
-        before = len(self._columns)
-        for key, covered in columns.items():
+    def add(self, columns: Mapping[Any, Mapping[int, int]], groups: Sequence[int] = ()) -> bool:
+        """Add columns, each with how often it covers some rows, and its group; return True if any of them is new."""
+        before, rows = len(self._columns), len(self.dual_prices)
+        for at, (key, covered) in enumerate(columns.items()):
             if key not in self._columns:
                 self._columns[key] = self._model.getNumCol()
-                entries = [float(times) for times in covered.values()]
-                self._model.addCol(1.0, 0.0, self._infinity, len(covered), list(covered), entries)
+                entries = {row: float(times) for row, times in covered.items()}
+                if self._shared:
+                    entries[rows + groups[at]] = 1.0
+                cost = 0.0 if self._shared else 1.0
+                self._model.addCol(cost, 0.0, self._infinity, len(entries), list(entries), list(entries.values()))
         return len(self._columns) > before
 
     def use(self, keys: Mapping[Any, bool]) -> None:
@@ -53,5 +64,6 @@ class CoveringProgram:
         self._model.run()
         if self._model.getModelStatus() != self._optimal:
             return None
-        self.dual_prices = np.maximum(np.array(self._model.getSolution().row_dual), 0.0)
+        duals = self._model.getSolution().row_dual[: len(self.dual_prices)]
+        self.dual_prices = np.maximum(np.array(duals), 0.0)
         return float(self._model.getInfo().objective_function_value)

@@ -113,7 +113,7 @@ def test_a_use_takes_its_operations() -> None:
 
 
 def test_many_kinds_with_the_same_footprint_are_one() -> None:
-    listing = _Listing(tuple(map(str, range(6))), A30.places[:1] + A30.places[1:2] + A30.places[3:5] * 2, queue=True)
+    listing = _Listing(A30.places[:1] + A30.places[1:2] + A30.places[3:5] * 2, queue=True)
     listing.add([0, 1, 2, 3], [])
     (use,) = listing.branches[0].uses
     assert use.kinds == (0, 1, 2, 3)

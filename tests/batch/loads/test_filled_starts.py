@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixed import A30, A100, SLOW_A30, mixed_batch
 from strategies import realistic_batches
 
-from mig_opt import Batch, generate_batch, solve
+from mig_opt import Batch, Pool, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.local_search import LoadSearch, Start
-from mig_opt.batch.loads.starts import FilledStarts
+from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.instances.batch import ScalingName
 
 
@@ -33,7 +35,8 @@ def source_of(problem: IntegerBatch, lower: int, upper: int) -> FilledStarts:
         )
         for task in range(len(problem.batch.tasks))
     ]
-    return FilledStarts(problem, branches_of(problem), np.array(areas, float), lambda: (lower, upper))
+    groups = [branches_of(problem, gpus) for gpus in problem.groups]
+    return FilledStarts(problem, groups, np.array(areas, float), lambda: (lower, upper))
 
 
 def drawn(problem: IntegerBatch, lower: int, upper: int, seed: int = 0) -> Start:
@@ -55,6 +58,24 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, over: bool) -> N
     start = source.draw(np.random.default_rng(0), everywhere(problem), lambda: over)
     assert start.work >= 0
     assert all(task in problem.places[at].durations for task, at in enumerate(start.places.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_task_gets_a_place_of_its_kind(seed: int) -> None:
+    """Also those that run on one kind of GPU only."""
+    batch = mixed_batch(Random(seed), 24, [Pool(A30, 2), Pool(A100, 1), Pool(SLOW_A30, 2)], missing=0.4, live=False)
+    problem = IntegerBatch(batch)
+    source = source_of(problem, *ticks(problem))
+    patterns = PatternStarts(problem, [(group, (task,)) for group, task in runnable(problem)])
+    for draw in (source.draw, patterns.draw):
+        places = draw(np.random.default_rng(seed), everywhere(problem), lambda: False).places
+        assert all(task in problem.places[at].durations for task, at in enumerate(places.tolist()))
+
+
+def runnable(problem: IntegerBatch) -> set[tuple[int, int]]:
+    """Return the groups of GPUs with the tasks that can run there."""
+    group = {gpu: number for number, gpus in enumerate(problem.groups) for gpu in gpus}
+    return {(group[place.gpu], task) for place in problem.places for task in place.durations}
 
 
 @pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])

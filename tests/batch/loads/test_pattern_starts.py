@@ -29,7 +29,9 @@ def everywhere(problem: IntegerBatch) -> np.ndarray:
 
 
 def drawn(problem: IntegerBatch, patterns: list[tuple[int, ...]], seed: int = 0) -> list[int]:
-    start = PatternStarts(problem, patterns).draw(np.random.default_rng(seed), everywhere(problem), lambda: False)
+    start = PatternStarts(problem, [(0, tasks) for tasks in patterns]).draw(
+        np.random.default_rng(seed), everywhere(problem), lambda: False
+    )
     assert start.work > 0
     places: list[int] = start.places.tolist()
     return places
@@ -47,7 +49,7 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
     for task, alone in enumerate(data.draw(st.lists(st.booleans(), max_size=len(batch.tasks)))):
         if alone:
             possible[task, np.nonzero(possible[task])[0][1:]] = False
-    source = PatternStarts(problem, patterns)
+    source = PatternStarts(problem, [(0, tasks) for tasks in patterns])
     for seed in range(2):
         places = source.draw(np.random.default_rng(seed), everywhere(problem), lambda: False).places
         assert all(task in problem.places[at].durations for task, at in enumerate(places))
@@ -112,7 +114,7 @@ def test_a_seed_decides_everything(workers: int) -> None:
 
     def told(seed: int) -> list[list[tuple[int, list[int]]]]:
         search = LoadSearch(problem, first_places(problem), seed, workers)
-        source = PatternStarts(problem, patterns)
+        source = PatternStarts(problem, [(0, tasks) for tasks in patterns])
         search.draw = lambda *given: starts.append(workers) or source.draw(*given)
         cycles = search.cycles(0)
         result = list(itertools.islice(cycles, 70 if workers == 1 else 35))
@@ -126,7 +128,7 @@ def test_a_seed_decides_everything(workers: int) -> None:
 def test_work_is_the_same_for_whoever_needs_it_first() -> None:
     """Else the number of cycles would depend on which thread is faster."""
     problem = IntegerBatch(generate_batch(12, gpus=2, seed=1))
-    source = PatternStarts(problem, [(0, 2, 4, 6, 8, 10)])
+    source = PatternStarts(problem, [(0, (0, 2, 4, 6, 8, 10))])
     first, second = (source.draw(np.random.default_rng(3), everywhere(problem), lambda: False) for _ in range(2))
     assert first.work == second.work
     assert first.places.tolist() == second.places.tolist()
@@ -139,7 +141,7 @@ def test_a_search_that_is_stuck_starts_from_patterns() -> None:
 
     def draw(rng: np.random.Generator, possible: np.ndarray, over: object):  # type: ignore[no-untyped-def]
         asked.append(possible.shape)
-        return PatternStarts(problem, [(0, 1, 2, 3, 4)]).draw(rng, possible, lambda: False)
+        return PatternStarts(problem, [(0, (0, 1, 2, 3, 4))]).draw(rng, possible, lambda: False)
 
     search = LoadSearch(problem, first_places(problem), 0, 1)
     search.draw = draw

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixed import A30, A100, SLOW_A30, mixed_batch
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
+from mig_opt import Batch, LiveInstance, OperationCosts, Pool, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.columns import DualBound, PricingProblem
+from mig_opt.batch.loads.dual_bound import DualBound, GpuPricing
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import dual_price_bound, portfolio
+from mig_opt.models.batch import portfolio
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
@@ -65,20 +68,18 @@ def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
 
 
 @given(tiny_batches)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     """Whatever the prices are, and however coarse the grain."""
     problem = IntegerBatch(batch)
-    if problem.live:
-        return
     optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
-    branches = branches_of(problem)
+    groups = [branches_of(problem, gpus) for gpus in problem.groups]
     for grain in (max(1, optimum // 500), max(1, optimum // 7)):
-        prices = PricingProblem(problem, branches, optimum + 1, grain)
-        rule = DualBound(prices, len(branches.orders), batch.gpus, 0, optimum)
+        prices = GpuPricing(problem, groups, optimum + 1, optimum // grain + 1)
+        rule = DualBound(prices, 0, optimum)
         rng = np.random.default_rng(grain)
-        for _ in range(5):
-            prices.set_dual_prices(rng.random(len(prices.possible)))
+        for _ in range(3):
+            prices.set_dual_prices(rng.random(prices.rows))
             rule.update(optimum // 2, optimum)
             assert rule.ticks < optimum
             # Some order of an optimal schedule is never ruled out.
@@ -130,7 +131,7 @@ def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     assert found is not None
     assert found.patterns
     longest = search.problem.ticks.seconds_below(search.lower)
-    for tasks in found.patterns:
+    for _, tasks in found.patterns:
         assert len(set(tasks)) == len(tasks)
         part = batch.replace(tasks=tuple(batch.tasks[task] for task in tasks), gpus=1)
         # Times are rounded down to grains, and the bound of the part has divided tasks.
@@ -157,20 +158,47 @@ def test_what_coarse_grains_rule_out_remains() -> None:
     found = raise_bound_by_dual_prices(search, share=1.0)
     assert found is not None
     before = search.lower
-    even = DualPrices(found.branches, np.ones(8), [], found.ruled_out, [], 0)
+    even = DualPrices(found.groups, np.ones(8), [], found.ruled_out, [], 0)
     raise_bound_by_dual_prices(search, share=1.0, start=even)
     assert before <= search.lower <= ticks_of(batch, solve(batch, "cp").makespan)
 
 
-def test_nothing_is_said_of_live_instances() -> None:
-    first, second = (generate_batch(12, gpu="A30", seed=seed) for seed in (0, 10))
-    schedule = solve(first, "far").schedule
-    assert schedule is not None
-    batch, _ = handover(first, schedule, second)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_never_above_the_optimum_on_several_kinds_of_gpus(seed: int, live: bool) -> None:
+    rng = Random(seed)
+    batch = mixed_batch(rng, rng.randint(2, 3), [Pool(A30, 1), Pool(SLOW_A30, 1)], live=live)
+    assert bound(batch) <= ticks_of(batch, solve(batch, "brute-force").makespan)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("live", [False, True])
+def test_never_above_a_schedule_of_many_tasks(live: bool) -> None:
+    for seed in range(12):
+        batch = mixed_batch(Random(seed), 24, [Pool(A30, 2), Pool(A100, 1)], live=live)
+        assert bound(batch) <= ticks_of(batch, solve(batch, "search", time_limit=2).makespan)
+
+
+def test_kinds_gain_by_whole_tasks() -> None:
+    """Four tasks have a slice each on one kind, one is alone on the other; divided ones would all be done sooner."""
+    tasks = [Task(name, {"A30-24GB": {1: 6.0}, "slow-A30": {4: 7.0}}) for name in "abcdef"]
+    batch = Batch(tuple(tasks), pools=(Pool(A30, 1), Pool(SLOW_A30, 1)))
     search = started(batch)
-    before = search.lower
-    assert raise_bound_by_dual_prices(search, share=1.0) is None
-    assert search.lower == before
+    raise_bound_by_dual_prices(search, share=1.0)
+    assert 12.0 < search.problem.ticks.seconds_below(search.lower) < 13.0
+    assert search.lower <= search.upper
+
+
+def test_what_is_live_runs_until_it_is_free() -> None:
+    """It needs no creation, and has to be destroyed before something wider comes."""
+    live = LiveInstance(0, "2g.12gb", 0, 5.0)
+    batch = Batch((Task("a", {4: 6.0}), Task("b", {2: 3.0})), A30, initial=(live,))
+    search = started(batch, "brute-force")
+    raise_bound_by_dual_prices(search, share=1.0)
+    costs = batch.operations
+    wide = costs.destroy[2] + costs.create[4] + 6.0
+    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(5.0 + wide)
+    assert search.lower == search.upper
 
 
 def test_it_counts_its_time() -> None:
@@ -188,18 +216,13 @@ def test_it_counts_its_time() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("live", [False, True])
-def test_the_load_program_is_for_what_has_no_dual_prices(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = generate_batch(26, gpu="A30", gpus=2, seed=0)
-    if live:
-        schedule = solve(batch, "far").schedule
-        assert schedule is not None
-        batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
-    assert dual_price_bound.has_dual_price_bound(IntegerBatch(batch)) is not live
+@pytest.mark.parametrize("tasks", [26, 63])
+def test_the_load_program_is_for_many_tasks(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = generate_batch(tasks, gpu="A30", seed=0)
     told: list[float] = []
     monkeypatch.setattr(portfolio, "raise_bound_by_loads", lambda search, share: told.append(share))
     solve(batch, "cp", time_limit=5.0, deterministic=True)
-    assert bool(told) is live
+    assert bool(told) is (tasks > 60)
 
 
 @pytest.mark.deep

@@ -40,7 +40,7 @@ def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = 
     areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
     prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
     branches = branches_of(search.problem)
-    dual_prices = DualPrices(branches, prices, [], np.zeros(len(branches.orders), np.int64), [], 0)
+    dual_prices = DualPrices((branches,), prices, [], np.zeros(len(branches.orders), np.int64), [], 0)
     prove_by_layouts(search, BoundedLayouts(search, dual_prices))
     return control
 

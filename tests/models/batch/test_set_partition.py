@@ -34,7 +34,7 @@ def proven(batch: Batch, prices: list[float] | None = None) -> CpSearch | None:
     if not has_dual_price_bound(problem):
         return None
     given = np.ones(count) if prices is None else np.array(prices[:count])
-    found = DualPrices(branches_of(problem), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
+    found = DualPrices((branches_of(problem),), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
     prove_by_set_partition(search, found, cp)
     assert not validate(batch, control.plan).violations  # type: ignore[arg-type]
     return search
