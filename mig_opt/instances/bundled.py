@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files import KINDS
-from mig_opt.files.documents import read_bytes
+from mig_opt.files.documents import parsed, read_text
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
 from mig_opt.method.functions import imported
@@ -300,9 +300,9 @@ class Library:
     def infos(self) -> Mapping[str, InstanceInfo]:
         """The entries of the index by name."""
         source = str(self.folder / "index.json")
-        entries = json.loads(read_bytes(source).decode())["instances"]
+        document, _ = parsed(read_text(source), source)
         try:
-            return MappingProxyType({entry["name"]: _info(entry) for entry in entries})
+            return MappingProxyType({entry["name"]: _info(entry) for entry in document["instances"]})
         except (TypeError, KeyError) as error:
             raise InputError([Problem("instances", f"has an entry that cannot be read: {error}")], source) from None
 
@@ -323,7 +323,7 @@ class Library:
 
     def _read(self, info: InstanceInfo) -> Any:
         kind, source = imported(KINDS[FILE_KINDS[info.kind]].place), self.folder / f"{info.name}.json"
-        text = read_bytes(source).decode()
+        text = read_text(source)
         if info.kind != "demand" or '"profiles"' in text:
             return kind.from_json(text, name=info.name, source=str(source))
         demand = kind.from_json(text, tables=_tables(), name=info.name, source=str(source))

@@ -89,19 +89,28 @@ def verify(library: Library, info: InstanceInfo) -> Verdict:
 
 def problems_of(library: Library, info: InstanceInfo) -> Iterator[str]:
     """Yield everything that is wrong with an entry, what is seen at once first."""
+    try:
+        yield from _problems(library, info)
+    except (MigOptError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, lzma.LZMAError) as error:
+        own = isinstance(error, MigOptError | lzma.LZMAError)
+        yield f"cannot be verified: {error}" if own else f"cannot be verified: {type(error).__name__}: {error}"
+
+
+def _problems(library: Library, info: InstanceInfo) -> Iterator[str]:
     if info.seal != info.computed_seal():
         yield "seal: is not that of the entry: something in it was changed after it was made"
-    try:
-        problem = library.load(info.name)
-        if content_digest(info.kind, problem, info.question) != info.sha256:
-            yield "sha256: is not that of the instance"
-        if size_of(info, problem) != (info.n, info.gpu, info.gpus):
-            yield f"n, gpu, gpus: are not those of the instance, {size_of(info, problem)}"
-        plan = _stored_plan(library, info, problem)
-        judged = Judgement(True, None) if plan is None else goal_of(info).judge(problem, plan, info.question)
-    except (MigOptError, lzma.LZMAError, UnicodeDecodeError) as error:
-        yield f"instance or plan: {error}"
-        return
+    problem = library.load(info.name)
+    if content_digest(info.kind, problem, info.question) != info.sha256:
+        yield "sha256: is not that of the instance"
+    if size_of(info, problem) != (info.n, info.gpu, info.gpus):
+        yield f"n, gpu, gpus: are not those of the instance, {size_of(info, problem)}"
+    figures = [("certified", info.certified), ("tried_s", info.tried_s)]
+    figures += [(name, one.value) for name, one in (("best", info.best), ("lower_bound", info.lower_bound)) if one]
+    for name, figure in figures:
+        if figure is not None and not math.isfinite(figure):
+            yield f"{name}: must be finite, is {figure}"
+    plan = _stored_plan(library, info, problem)
+    judged = Judgement(True, None) if plan is None else goal_of(info).judge(problem, plan, info.question)
     yield from (f"plan: {violation}" for violation in judged.violations)
     yield from _value_problems(library, info, judged)
     yield from _bound_problems(library, info, problem, plan)

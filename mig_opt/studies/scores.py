@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import math
 import shlex
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -251,8 +252,8 @@ def score(
     if command is not None and Path(command).is_dir():
         return _scored_folder(known, Path(command))
     problems = [*wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0.0)]
-    if command is not None and not all(f"{{{word}}}" in str(command) for word in ("instance", "plan")):
-        problems.append(Problem("solver", "must be a folder of plans, or a command with {instance} and {plan}"))
+    if command is not None:
+        problems += _command_problems(str(command), here=scheduler is None)
     if problems:
         raise InputError(problems)
     if kind is None and is_policy(solver):
@@ -282,6 +283,20 @@ def score(
             for label, way, which, suffix in solvers
         ]
         return _scored_runs(known, runs, jobs, scheduler, told)
+
+
+def _command_problems(command: str, *, here: bool) -> Iterator[Problem]:
+    """Yield what is wrong with a command; that its program is there can be said of this machine only."""
+    if not all(f"{{{word}}}" in command for word in ("instance", "plan")):
+        yield Problem("solver", "must be a folder of plans, or a command with {instance} and {plan}")
+        return
+    try:
+        first = shlex.split(command)[0]
+    except ValueError as error:
+        yield Problem("solver", f"is no command: {error}")
+    else:
+        if here and "{" not in first and shutil.which(first) is None:
+            yield Problem("solver", f"{first} is no program that can be run here")
 
 
 def _program(command: str) -> str:

@@ -5,16 +5,14 @@ Each runs in a process of its own, which may crash, hang, or write anything.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import shlex
-import signal
+import stat
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from mig_opt.instances.bundled import InstanceInfo, Library, file_text
 from mig_opt.instances.goals import goal_of
 from mig_opt.instances.trace_goals import is_policy, scheduled_by
 from mig_opt.method.functions import found_at, planned_by
+from mig_opt.studies import supervisor
 from mig_opt.studies.rows import CRASHED, Outcome
 
 VALID, INVALID, GARBAGE, NO_PLAN, LATE, TIMEOUT = "valid", "invalid", "garbage", "no plan", "late", "timeout"
@@ -34,7 +33,8 @@ has written a valid plan before."""
 _GRACE = 1.0
 """Seconds after the limit until a solver is ended: a program that keeps to the limit takes a while to end, too."""
 
-_LONGEST_REASON = 300
+_LONGEST_REASON, _MOST_BYTES = 300, 2**26
+"""Letters of a reason, and bytes of a plan, at most."""
 
 
 def judged_text(library: Library, info: InstanceInfo, text: str, source: str) -> tuple[str, float | None, str]:
@@ -92,29 +92,29 @@ def perform(run: SolverRun) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="mig-opt-score-") as folder:
         instance, plan = Path(folder, f"{info.name}.json"), Path(folder, "plan.json")
         write_text(instance, file_text(info.kind, library.load(info.name)))
-        begin = time.perf_counter()
-        ended, said = _ended(_arguments(run, info, instance, plan), run.time_limit + _GRACE, Path(folder, "output"))
-        seconds = time.perf_counter() - begin
-        text = _text_of(plan)
-        if text is None:
-            status, value, reason = NO_PLAN, None, said
-        else:
-            status, value, reason = judged_text(library, info, text, "plan.json")
+        ended, said, seconds = _ended(_arguments(run, info, instance, plan), run.time_limit + _GRACE)
+        text, status, value, reason = _left(library, info, plan, said)
     if ended is None:
-        status, reason = (TIMEOUT if text is None else LATE), f"had to be ended after {run.time_limit:g} s"
+        status, reason = (TIMEOUT if status == NO_PLAN else LATE), f"had to be ended after {run.time_limit:g} s"
     elif ended != 0 and status != VALID:
         status, reason = CRASHED, f"exit code {ended}: {said}" if ended > 0 else f"signal {-ended}: {said}"
-    if status == VALID and text is not None:
+    if status == VALID:
         write_text(run.plan, text)
     return Outcome(status, seconds, makespan=value if status == VALID else None, error=reason[:_LONGEST_REASON])
 
 
-def _text_of(plan: Path) -> str | None:
-    """Return what is in a plan, None if there is no file; bytes that are no text are kept for the message."""
+def _left(library: Library, info: InstanceInfo, plan: Path, said: str) -> tuple[str, str, float | None, str]:
+    """Return the text that a solver has left as its plan, with its status, its value, and what is wrong with it."""
     try:
-        return plan.read_bytes().decode("utf-8", "replace")
+        about = plan.stat()
+        if not stat.S_ISREG(about.st_mode):  # a pipe has no end
+            return "", GARBAGE, None, "is no file"
+        if about.st_size > _MOST_BYTES:
+            return "", GARBAGE, None, f"has {about.st_size} bytes, which no plan has"
+        text = plan.read_bytes().decode("utf-8", "replace")  # bytes that are no text are kept for the message
     except OSError:
-        return None
+        return "", NO_PLAN, None, said
+    return text, *judged_text(library, info, text, "plan.json")
 
 
 def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -> list[str]:
@@ -138,32 +138,18 @@ def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -
     return words
 
 
-def _ended(arguments: list[str], limit: float, output: Path) -> tuple[int | None, str]:
-    """Return the exit code of a program, None if it had to be ended, and the last line that it printed."""
+def _ended(arguments: list[str], limit: float) -> tuple[int | None, str, float]:
+    """Return the exit code of a program, None if it had to be ended, the last line that it printed, and its seconds."""
     paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     environment = {**os.environ, "PYTHONPATH": paths} if arguments[0] == sys.executable else None
-    with output.open("wb") as printed:
-        try:
-            process = subprocess.Popen(  # noqa: S603  # the user's own command
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=environment,
-            )
-        except OSError as error:
-            return 127, f"{arguments[0]} cannot be run: {error.strerror}"
-        try:
-            code: int | None = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:  # also after Ctrl-C, and what it has begun itself
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    lines = output.read_bytes()[-10_000:].decode("utf-8", "replace").strip().splitlines()
-    return code, lines[-1].strip() if lines else "it printed nothing"
+    # Not to be struck by Ctrl-C, and with as little of this process as can be.
+    watched = [sys.executable, "-I", "-S", supervisor.__file__]
+    asks = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True, "env": environment}
+    with subprocess.Popen(watched, **asks) as process:  # type: ignore[call-overload]  # noqa: S603
+        process.stdin.write(json.dumps([arguments, limit]).encode() + b"\n")
+        process.stdin.flush()
+        code, said, seconds = json.loads(process.stdout.readline())
+    return code, said, seconds
 
 
 def call_solver() -> None:

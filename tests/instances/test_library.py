@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import lzma
+import random
 import re
 import shutil
 from pathlib import Path
@@ -25,6 +27,7 @@ from mig_opt.instances.bundled import (
     InstanceInfo,
     Library,
     content_digest,
+    digest_of,
     instance_names,
     library,
     load,
@@ -275,6 +278,56 @@ def test_migrations_that_are_none() -> None:
     assert not goal.judge(state, far, library().info(name).question).valid
 
 
+def test_entries_that_make_no_sense() -> None:
+    """Told in a line, whatever is in them, even if they are sealed anew."""
+    info = library().info(SMALL)
+    assert info.lower_bound is not None
+    nothing = dataclasses.replace(info.lower_bound, value=float("nan"))
+    services = library().info("services-012-1")
+    for changes, problem in (
+        ({"lower_bound": nothing, "evidence": "claimed", "difficulty": "open"}, "lower_bound: must be finite, is nan"),
+        ({"lower_bound": dataclasses.replace(nothing, value="x")}, "cannot be verified: TypeError"),
+        ({"tried_s": float("inf")}, "tried_s: must be finite"),
+        ({"kind": "batches"}, "cannot be verified: KeyError"),
+        ({"goal": "fun"}, "'fun' is no goal"),
+        ({"spec": {"n": 8, "colour": "red"}}, "cannot be verified: TypeError"),
+        ({"spec": {"n": "eight"}}, "cannot be verified: "),
+        ({"spec": {"n": 0}}, "cannot be verified: n: must be at least 1 task"),
+    ):
+        there = Library()
+        there.infos = {SMALL: sealed(info, **changes)}  # type: ignore[misc]
+        problems = verify(there, there.info(SMALL)).problems
+        assert any(problem in found for found in problems), problems
+    there = Library()
+    asked = {**library().info("day-04x12-1").question, "margin": -1}
+    there.infos = {services.name: sealed(services, goal="GPU-hours", question=asked)}  # type: ignore[misc]
+    assert any("margin" in found for found in verify(there, there.info(services.name)).problems)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", NAMES)
+def test_every_digit_of_every_entry_counts(name: str) -> None:
+    """Each in the index, and many bits of the files of plan and certificate."""
+    info, rng = library().info(name), random.Random(name)
+    text = json.dumps({**dataclasses.asdict(info), "seal": ""}, sort_keys=True)
+    assert digest_of(text) == info.seal
+    for found in re.finditer(r"\d", text):
+        digit = (int(found[0]) + rng.randint(1, 9)) % 10
+        other = f"{text[: found.start()]}{digit}{text[found.end() :]}"
+        try:
+            again = json.dumps(json.loads(other), sort_keys=True)
+        except ValueError:
+            continue  # 01 is no number
+        assert digest_of(again) != info.seal or json.loads(other) == json.loads(text), other[found.start() - 40 :][:50]
+    for part in ("plans", "certificates"):
+        path, wanted = library().packed(part, name), library().text(part, name)  # type: ignore[arg-type]
+        for _ in range(40 if wanted else 0):
+            data = bytearray(path.read_bytes())
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            with contextlib.suppress(lzma.LZMAError, UnicodeDecodeError):
+                assert lzma.decompress(bytes(data)).decode() == wanted  # or it is no file of that kind
+
+
 def test_files_that_are_damaged(tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path / "data")
     here = Library(tmp_path / "data")
@@ -284,6 +337,13 @@ def test_files_that_are_damaged(tmp_path: Path) -> None:
     assert verify(here, here.info(SMALL)).problems
     here.packed("plans", SMALL).unlink()
     assert verify(here, here.info(SMALL)).problems
+    other = "far-1xa100-010-mixed-1"
+    here.packed("certificates", other).write_bytes(b"no xz")
+    assert verify(here, here.info(other)).problems == ("cannot be verified: Input format not supported by decoder",)
+    for text in ("", "{", "[]", "{}", '{"instances": 3}', '{"instances": [3]}'):
+        (tmp_path / "data" / "index.json").write_text(text)
+        with pytest.raises(InputError, match=r"index\.json"):
+            _ = Library(tmp_path / "data").infos
     (tmp_path / "data" / "index.json").write_text('{"instances": [{"name": "a", "size": 3}]}')
     with pytest.raises(InputError, match="cannot be read"):
         _ = Library(tmp_path / "data").infos

@@ -1,0 +1,124 @@
+"""Solvers of other people that do their worst: nothing of them is left, and the next instance follows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mig_opt.errors import InputError
+from mig_opt.instances.bundled import library
+from mig_opt.studies import supervisor
+from mig_opt.studies.scores import Score, score
+
+EASY = "far-1xa30-006-mixed-2"
+
+
+def scored(tmp_path: Path, script: str, *, limit: float = 2.0, names: tuple[str, ...] = (EASY,)) -> Score:
+    """The score of a solver that is a script; in a folder with a space in its name."""
+    folder = tmp_path / "a folder"
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.sh").write_text(script)
+    (folder / "best.json").write_text(library().text("plans", EASY) or "")
+    command = f"sh '{folder / 'mine.sh'}' {{instance}} {{plan}} '{folder}'"
+    found = score(command, names=names, time_limit=limit, output=folder / "my plans", jobs=1)
+    assert (folder / "my plans" / f"{EASY}.json").exists() == found.scores[0].valid
+    return found.scores[0]
+
+
+def running(mark: str) -> list[str]:
+    """Processes with a word in their command."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark in path.read_bytes().decode("utf-8", "replace").split("\0"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux tells what runs")
+@pytest.mark.parametrize("end", ["exit 0", "exit 3", "sleep 60", "kill -9 $$"])
+def test_nothing_that_a_solver_begins_is_left(tmp_path: Path, end: str) -> None:
+    """Neither in the background, nor in a session of its own, nor below that."""
+    seconds = f"3{os.getpid()}.{len(end)}"
+    script = (
+        f"sleep {seconds} &\n(setsid sleep {seconds} &)\nsetsid sh -c 'sleep {seconds} & sleep {seconds}' &\n{end}\n"
+    )
+    one = scored(tmp_path, f'sleep 0.2\ncp "$3/best.json" "$2"\n{script}')
+    assert one.status == {"exit 0": "valid", "exit 3": "valid", "sleep 60": "late", "kill -9 $$": "valid"}[end]
+    assert running(seconds) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux tells what runs")
+def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
+    seconds = f"4{os.getpid()}.5"
+    program = [sys.executable, "-I", "-S", supervisor.__file__]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(
+            json.dumps([["sh", "-c", f"setsid sleep {seconds} & sleep {seconds}"], 100]).encode() + b"\n"
+        )
+        process.stdin.flush()
+        until = time.monotonic() + 20
+        while len(running(seconds)) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert len(running(seconds)) >= 2
+    assert running(seconds) == []
+
+
+def test_floods(tmp_path: Path) -> None:
+    """Of endless output the last line is kept; a plan without end, or with too much, is none."""
+    flood = scored(tmp_path, "yes nonsense", limit=1)
+    assert (flood.status, flood.reason) == ("timeout", "had to be ended after 1 s")
+    kept = scored(tmp_path, "yes nonsense | head -c 30000000; echo; echo last words; exit 4")
+    assert (kept.status, kept.reason) == ("crashed", "exit code 4: last words")
+    pipe = scored(tmp_path, 'mkfifo "$2"')
+    assert (pipe.status, pipe.reason) == ("garbage", "is no file")
+    device = scored(tmp_path, 'ln -s /dev/zero "$2"')
+    assert (device.status, device.reason) == ("garbage", "is no file")
+    large = scored(tmp_path, 'head -c 100000000 /dev/zero > "$2"')
+    assert (large.status, large.reason) == ("garbage", "has 100000000 bytes, which no plan has")
+    folder = scored(tmp_path, 'mkdir "$2"')
+    assert (folder.status, folder.reason) == ("garbage", "is no file")
+    endless = scored(tmp_path, 'cat /dev/zero > "$2"', limit=20)
+    assert endless.status == "crashed"
+
+
+def test_plans_that_are_nearly_right(tmp_path: Path) -> None:
+    """Figures that are none, and the plan of another instance."""
+    best = json.loads(library().text("plans", EASY) or "")
+    for key, value, status in (
+        ("begin", float("nan"), "garbage"),
+        ("end", float("inf"), "garbage"),
+        ("begin", -1.0, "invalid"),
+        ("gpu", 10**30, "invalid"),
+        ("task", "t999", "invalid"),
+        ("end", 1e300, "invalid"),
+    ):
+        broken = json.loads(json.dumps(best))
+        broken["runs"][0][key] = value
+        (tmp_path / "broken.json").write_text(json.dumps(broken))
+        one = scored(tmp_path, f"cp '{tmp_path}/broken.json' \"$2\"")
+        assert (one.status, one.value) == (status, None), one.reason
+    (tmp_path / "other.json").write_text(library().text("plans", "far-1xa100-008-mixed-1") or "")
+    assert scored(tmp_path, f"cp '{tmp_path}/other.json' \"$2\"").status == "invalid"
+
+
+def test_commands_that_are_none(tmp_path: Path) -> None:
+    for command, message in (
+        ("no-such-program {instance} {plan}", "no-such-program is no program that can be run here"),
+        ("./mine.sh {instance} {plan}", r"\./mine.sh is no program that can be run here"),
+        ("sh 'mine.sh {instance} {plan}", "is no command: No closing quotation"),
+    ):
+        with pytest.raises(InputError, match=message):
+            score(command, names=[EASY], output=tmp_path / "plans")
+    assert not (tmp_path / "plans").exists()
+    (one,) = score("{instance} {plan}", names=[EASY], output=tmp_path / "plans").scores
+    assert (one.status, "cannot be run: Permission denied" in one.reason) == ("crashed", True)
