@@ -1,8 +1,7 @@
 """The simulation of requests beside real Tritons: batches of 1 to 32, 1 to 4 processes, delays of 0 to 50 ms.
 
-Run: MIG_OPT_TRITON=FOLDER python -m bench.serving.triton. It takes eight minutes; with --cut half a minute. The folder
-has the wheel nvidia-pytriton (see tritons.py). Where it may (as root), it runs in real time: else, if others use the
-machine as well, the threads of Triton do not come in the order in which they are woken.
+Run: MIG_OPT_TRITON=FOLDER python -m bench.serving.triton. It takes ten minutes; with --cut half a minute. The folder
+has the wheel nvidia-pytriton (see tritons.py). Where it may (as root), servers and client run in real time.
 """
 
 from __future__ import annotations
@@ -21,10 +20,19 @@ from statistics import median
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start
-from bench.serving.tritons import WANTED, Client, free_ports, recorded, triton_program, write_models
+from bench.serving.tritons import (
+    WANTED,
+    Client,
+    free_ports,
+    in_real_time,
+    recorded,
+    triton_program,
+    write_models,
+)
 from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, get_gpu, simulate_requests
 from mig_opt.operations.execute.profiles import ProfilePlan
 from mig_opt.operations.execute.triton_profiles import profile_triton
@@ -36,7 +44,7 @@ BATCHES, PROCESSES, DELAYS = (1, 8, 32), (1, 2, 4), (0.0, 0.01, 0.05)
 LOADS = (0.2, 0.5, 0.8, 0.95)
 THROUGHPUT = {1: 20.0, 4: 40.0, 8: 40.0, 32: 80.0}
 """Requests a second of each server, by its batch size."""
-SECONDS, PROFILED, RUNS, AT_A_TIME = 20.0, 2.0, 5, 6
+SECONDS, PROFILED, RUNS, AT_A_TIME = 20.0, 2.0, 5, 3
 """Seconds of each load, and of each run of the profile before, whose median counts; servers at a time."""
 CLOSE = 0.03
 HEAD = ["batch", "processes", "delay", "load", "requests", "batches", "simulated", "mean", "simulated"]
@@ -69,7 +77,9 @@ def measured(folder: Path, program: str, setting: tuple[int, int, float], loads:
     environment = os.environ | {"TRITON": program, "CUDA_VISIBLE_DEVICES": "MIG-0"}
     rows = []
     subprocess.run(["bash", str(script), "start"], env=environment, check=True)
+    (number,) = (int(path.read_text()) for path in (folder / "run").glob("*.pid"))
     try:
+        in_real_time(number)
         plan = ProfilePlan(gpu, (7,), RUNS, 1, batches=(batch,), processes=(processes,))
         (point,) = profile_triton(address, plan, seconds=PROFILED).tables[0].points
         real = dataclasses.replace(segment, throughput=point.throughput, latency=point.latency)
@@ -89,7 +99,6 @@ def measured(folder: Path, program: str, setting: tuple[int, int, float], loads:
             shown = [len(took), *batches, took.mean(), found.mean_s, quantile, found.p99_s]
             rows.append([float(one or 0.0) for one in shown])
     finally:
-        (number,) = (int(path.read_text()) for path in (folder / "run").glob("*.pid"))
         os.killpg(number, signal.SIGKILL)
     return rows
 
@@ -100,15 +109,6 @@ def batches_of(address: str) -> int:
 
     with grpc.InferenceServerClient(address) as client:
         return int(client.get_inference_statistics("net").model_stats[0].execution_count)
-
-
-def in_real_time() -> bool:
-    """Let this process, and those that it starts, run in real time; return False if that is not allowed."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    except (AttributeError, PermissionError):
-        return False
-    return True
 
 
 def all_measured(program: str, *, cut: bool) -> Iterator[tuple[tuple[int, int, float], float, list[float]]]:
@@ -135,6 +135,10 @@ def picture(found: Sequence[tuple[tuple[int, int, float], float, list[float]]]) 
         ends = [min(row[expected] for *_, row in found), max(row[real] for *_, row in found)]
         axis.plot(ends, ends, color=COLOURS[7], linewidth=1)
         axis.set(xscale="log", yscale="log", xlabel="simulated, s", ylabel="Triton, s")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(FixedLocator([0.1, 0.3, 1, 3]))
+            scale.set_major_formatter("{x:g}")
+            scale.set_minor_formatter("")
     axes[0].legend(fontsize=8)
     return figure
 
@@ -146,9 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = triton_program(Path(folder))
         if program is None:
             sys.exit(f"set {WANTED} to the folder with the wheel nvidia-pytriton")
-        real_time = in_real_time()
         found = list(all_measured(program, cut=options.cut))
     overhead = median(row[3] - row[4] for *_, row in found)
+    how = ", in real time" if os.geteuid() == 0 else ""
     page = Page(
         "serving_triton", "The simulation of requests beside Triton", "mig-opt", "numpy", folder=options.results
     )
@@ -164,9 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"""Triton 2.51 (nvidia-pytriton 0.7.0) without a GPU, with a model that sleeps as long as a batch takes: 20
         requests per second with full batches of 1, 40 with 8, 80 with 32. Each server is profiled as
         `mig-opt profile --triton` does it (the median of {RUNS} runs of {PROFILED:g} s); then Poisson arrivals for
-        {SECONDS:g} s, {AT_A_TIME} servers at a time on a machine that others use{", in real time" * real_time}; the
-        same moments in the simulation, with what was profiled. Client and server add {1000 * overhead:.1f} ms (the
-        median), which is taken off. Within {CLOSE:.0%} are {close(3)} means and {close(5)} 99 % quantiles."""
+        {SECONDS:g} s, {AT_A_TIME} servers at a time on a machine that others use{how}; the same moments in the
+        simulation, with what was profiled. Client and server add {1000 * overhead:.1f} ms (the median), which is taken
+        off. Within {CLOSE:.0%} are {close(3)} means and {close(5)} 99 % quantiles."""
     )
     rows = []
     for (batch, processes, delay), load, row in found:

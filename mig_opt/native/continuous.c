@@ -1,11 +1,9 @@
 /* Requests that join a running batch; mig_opt/simulation/serving/continuous.py says what each structure holds. */
-#include <math.h>
 #include <string.h>
 
-#include "arrays.h"
+#include "counted.h"
 
 enum { TARGET, ARRIVAL, BEGIN, TOKENS, FIRST_TOKEN, NUMBER, PARTS };
-enum { ROW_SEGMENT, ROW_ARRIVAL, ROW_BEGIN, ROW_END, ROW_TTFT, ROW_ITL, ROW_NUMBER, COLUMNS };
 
 /* Let requests that wait begin, while there is room for them. */
 static void admit(Flights *flights, int64_t segment)
@@ -25,8 +23,29 @@ static void admit(Flights *flights, int64_t segment)
     }
 }
 
-/* Go on to a moment: what is done by then leaves and gets a row, what waits begins. Return how many rows there are. */
-static int64_t advance(Flights *flights, int64_t segment, double moment, FloatRows *rows, int64_t done)
+/* Count a request that is done; as large a share of a batch as it was at its begin. */
+static void count_flight(const Flights *flights, int64_t segment, const double *flight, double end, Counted *counted)
+{
+    const double *limits = flights->limits.at + 3 * segment;
+    double first = counted->limits.at[0], last = counted->limits.at[1], took = end - flight[BEGIN];
+    counted->busy_seconds.at[segment] += longest(shortest(end, last) - longest(flight[BEGIN], first), 0.0);
+    if (flight[ARRIVAL] < first)
+        return;
+    double overhead = flights->overheads.at[segment], latency = end - flight[ARRIVAL] + overhead;
+    double ttft = flight[BEGIN] - flight[ARRIVAL] + flight[FIRST_TOKEN] + overhead;
+    double tokens = flights->state.at[3 * segment + 2] - flight[TOKENS];
+    bool late = latency > limits[0] || ttft > limits[1] || (took > 0.0 && tokens / took > limits[2]);
+    double share = 1.0 / flight[NUMBER], *shares = flights->shares.at + 3 * segment;
+    shares[0] += share;
+    shares[1] += late * share;
+    shares[2] += (took + overhead > limits[0]) * share;
+    counted->batches.at[COUNTS * segment + REQUESTS]++;
+    counted->batches.at[COUNTS * segment + LATE_REQUESTS] += late;
+    count_request(counted, parts_per_second(counted), flight[ARRIVAL], latency, late);
+}
+
+/* Go on to a moment: what is done by then leaves, what waits begins. */
+static void advance(Flights *flights, int64_t segment, double moment, Counted *counted)
 {
     double *state = flights->state.at + 3 * segment, opens = flights->opens.at[segment];
     double *own = flights->flights.at + segment * flights->flights.columns;
@@ -43,27 +62,19 @@ static int64_t advance(Flights *flights, int64_t segment, double moment, FloatRo
             if (other[TARGET] < first[TARGET])
                 first = other;
         double end = state[0] + longest(first[TARGET] - state[1], 0.0) / speeds[*flying];
-        state[2] += ((end < moment ? end : moment) - state[0]) * itl[*flying];
+        state[2] += (shortest(end, moment) - state[0]) * itl[*flying];
         if (end > moment) {
             state[1] += (moment - state[0]) * speeds[*flying];
             break;
         }
         state[0] = end;
         state[1] = first[TARGET];
-        double *row = rows->at + COLUMNS * done++, took = end - first[BEGIN];
-        row[ROW_SEGMENT] = (double)segment;
-        row[ROW_ARRIVAL] = first[ARRIVAL];
-        row[ROW_BEGIN] = first[BEGIN];
-        row[ROW_END] = end;
-        row[ROW_TTFT] = first[BEGIN] - first[ARRIVAL] + first[FIRST_TOKEN];
-        row[ROW_ITL] = took > 0.0 ? (state[2] - first[TOKENS]) / took : 0.0;
-        row[ROW_NUMBER] = first[NUMBER];
+        count_flight(flights, segment, first, end, counted);
         memmove(first, own + PARTS * --*flying, PARTS * sizeof *own);
         admit(flights, segment);
     }
     if (isfinite(moment))
         state[0] = longest(state[0], moment);
-    return done;
 }
 
 /* The open segment with the fewest requests, and this one, for its throughput; else the one that opens next. */
@@ -88,14 +99,14 @@ static int64_t least_waiting(const Flights *flights, double now)
     return chosen < 0 ? next : chosen;
 }
 
-EXPORT int64_t serve_continuously(
-    const Floats *arrivals, const Floats *works, const Integers *assigned, int64_t last, Flights *flights, FloatRows *rows)
+EXPORT void serve_continuously(
+    const Floats *arrivals, const Floats *works, const Integers *assigned, int64_t last, Flights *flights, Counted *counted)
 {
-    int64_t done = 0, room = flights->rings.columns, count = flights->most.count;
+    int64_t room = flights->rings.columns, count = flights->most.count;
     for (int64_t index = 0; index < arrivals->count; index++) {
         double now = arrivals->at[index];
         for (int64_t segment = 0; segment < count; segment++)
-            done = advance(flights, segment, now, rows, done);
+            advance(flights, segment, now, counted);
         int64_t chosen = assigned->count ? assigned->at[index] : least_waiting(flights, now);
         int64_t place = (flights->heads.at[chosen] + flights->waiting.at[chosen]++) & (room - 1);
         flights->rings.at[chosen * room + place] = now;
@@ -103,6 +114,5 @@ EXPORT int64_t serve_continuously(
         admit(flights, chosen);
     }
     for (int64_t segment = 0; last && segment < count; segment++)
-        done = advance(flights, segment, INFINITY, rows, done);
-    return done;
+        advance(flights, segment, INFINITY, counted);
 }

@@ -162,22 +162,24 @@ EXPORT int64_t serve(
     OF(requests) const Floats *arrivals, OF(0 | requests) const Integers *assigned, OF(factors) const Floats *factors,
     OF(0 <= begin <= requests) int64_t begin, int64_t last, int64_t before, Segments *segments, Counted *counted);
 
-/* Requests that are batched continuously: mig_opt/simulation/serving/continuous.py. */
+/* Requests of models that are batched continuously: mig_opt/simulation/serving/continuous.py. */
 
 typedef struct {
     OF(segments) Integers most;
-    OF(segments) Floats costs, opens, closes;
+    OF(segments) Floats costs, opens, closes, overheads;
+    OF(segments, 3) FloatRows limits;
     OF(segments, numbers) FloatRows speeds, ttft, itl;
     OF(segments, 3) FloatRows state;
     OF(segments, parts) FloatRows flights;
     OF(segments) Integers flying;
     OF(segments, ring) FloatRows rings, works;
     OF(segments) Integers heads, waiting;
+    OF(segments, 3) FloatRows shares;
 } Flights;
 
-EXPORT int64_t serve_continuously(
+EXPORT void serve_continuously(
     OF(requests) const Floats *arrivals, OF(requests) const Floats *works, OF(0 | requests) const Integers *assigned,
-    int64_t last, Flights *flights, OF(rows, 7) FloatRows *rows);
+    int64_t last, Flights *flights, Counted *counted);
 
 /* The decoder of lists of jobs: mig_opt/heuristics/fleet/plans/list_decoder.py. */
 

@@ -1,14 +1,5 @@
 /* Requests of one service at its segments; mig_opt/simulation/serving/queues.py says what each structure holds. */
-#include <math.h>
-#include <stdbool.h>
-
-#include "arrays.h"
-
-enum { BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS, COLUMNS };
-
-static const double BINS_PER_UNIT = 1000.0, LEAST_LATENCY = 1e-7;
-
-static double shortest(double one, double two) { return one < two ? one : two; }
+#include "counted.h"
 
 /* The process of a segment that is free first. */
 static double *first_free(const Segments *segments, int64_t segment)
@@ -62,35 +53,19 @@ static double next_start(const Segments *segments, int64_t segment)
 static void count_batch(
     const Segments *segments, int64_t segment, int64_t count, double end, double answer, Counted *counted)
 {
-    double begun = counted->limits.at[0], limit = counted->limits.at[2];
-    double per_second = (double)counted->blocks.rows / (counted->limits.at[1] - begun);
+    double begun = counted->limits.at[0], limit = counted->limits.at[2], per_second = parts_per_second(counted);
     int64_t room = segments->rings.columns, head = segments->heads.at[segment], requests = 0, late = 0;
     const double *ring = segments->rings.at + segment * room;
-    double *totals = counted->totals.at;
     for (int64_t at = 0; at < count; at++) {
         double arrived = ring[(head + at) & (room - 1)];
         if (arrived < begun)
             continue;
         double latency = end - arrived;
-        if (counted->histogram.count > 0) {
-            int64_t bin = (int64_t)(log(longest(latency / LEAST_LATENCY, 1.0)) * BINS_PER_UNIT);
-            counted->histogram.at[least(bin, counted->histogram.count - 1)]++;
-        }
-        int64_t block = least((int64_t)((arrived - begun) * per_second), counted->blocks.rows - 1);
-        double *part = counted->blocks.at + 3 * block;
-        part[0] += 1.0;
-        part[2] += latency;
-        totals[0] += latency;
-        totals[1] += latency * latency;
-        totals[2] = shortest(totals[2], latency);
-        totals[3] = longest(totals[3], latency);
+        count_request(counted, per_second, arrived, latency, latency > limit);
         requests++;
-        if (latency > limit) {
-            part[1] += 1.0;
-            late++;
-        }
+        late += latency > limit;
     }
-    int64_t *row = counted->batches.at + COLUMNS * segment;
+    int64_t *row = counted->batches.at + COUNTS * segment;
     row[BATCHES] += requests > 0;
     row[REQUESTS] += requests;
     row[LATE_BATCHES] += late > 0;

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from scripts import Machine
 
-from bench.serving.tritons import WANTED, free_ports, triton_program
+from bench.serving.tritons import WANTED, free_ports, in_real_time, triton_program
 
 _PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"])
 
@@ -64,7 +64,9 @@ class Servers:
         assert program
         with (self.out / "haproxy.log").open("wb") as log:
             command = [program, "-db", "-f", "haproxy.cfg"]
-            self._proxy = subprocess.Popen(command, cwd=self.out, env=self.environment, stdout=log, stderr=log)
+            self._proxy = subprocess.Popen(
+                command, cwd=self.out, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
         end = time.monotonic() + 20
         while not (self.out / "haproxy.sock").exists():
             assert time.monotonic() < end, (self.out / "haproxy.log").read_text()
@@ -74,6 +76,11 @@ class Servers:
         """Return the number of the process of each server that runs."""
         found = {path.stem: int(path.read_text()) for path in (self.out / "run").glob("*.pid")}
         return {name: number for name, number in found.items() if Path(f"/proc/{number}/exe").exists()}
+
+    def run_in_real_time(self) -> bool:
+        """Let servers and proxy run in real time; return False if that is not allowed."""
+        assert self._proxy is not None
+        return in_real_time(self._proxy.pid, *self.numbers().values())
 
     def stop(self) -> None:
         """End everything that was started."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt.cli.answers import Call
@@ -47,14 +47,7 @@ class PromiseOptions:
         arrivals = call.attempt(Arrivals, self.arrivals or "poisson")
         named = call.attempt(named_server, self.server or "ideal")
         kind = named[1] if named else Batching()
-        batching = call.attempt(
-            Batching,
-            kind.patience,
-            delay=self.delay,
-            separate=kind.separate,
-            overhead=self.overhead or 0.0,
-            look=kind.look,
-        )
+        batching = call.attempt(replace, kind, delay=self.delay, overhead=self.overhead or 0.0)
         return None if named is None or call.errors else Promise(share, arrivals, named[0], batching)
 
     def _headroom(self) -> float:

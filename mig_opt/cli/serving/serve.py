@@ -15,7 +15,7 @@ from mig_opt.cli.figures import MOST_ROWS, joined, percent
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.inputs import load_services, read_deployment_for, read_running
 from mig_opt.cli.serving.reports import demand_facts
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, nearest
 from mig_opt.method.report import Report, Table, bad, data_of, good
 from mig_opt.texts import number_in, plural
 from mig_opt.texts import seconds as seconds_text
@@ -102,17 +102,9 @@ def serve(
     old = None if running is None else call.attempt(read_running, running, demand)
     named = call.attempt(named_server, server)
     router, kind = router or (named[0] if named else "least-work"), named[1] if named else Batching()
-    batching = call.attempt(
-        Batching,
-        kind.patience if patience is None else patience,
-        partial,
-        spread,
-        delay,
-        tuple(preferred or ()),
-        kind.separate,
-        overhead,
-        kind.look,
-    )
+    own = {} if patience is None else {"patience": patience}
+    figures = {"partial": partial, "spread": spread, "delay": delay, "overhead": overhead, **own}
+    batching = call.attempt(dataclasses.replace, kind, preferred=tuple(preferred or ()), **figures)
     with call.step():
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
@@ -147,10 +139,11 @@ def serve(
 
 def named_server(name: str) -> tuple[Router, Batching]:
     """Return the router of a server, and how it forms batches."""
-    from mig_opt.simulation.serving.capacity import server_named
+    from mig_opt.simulation.serving.capacity import SERVERS
 
-    with options_named({"server": "--server"}):
-        return server_named(name)
+    if name not in SERVERS:
+        refuse("--server", f"unknown server {name!r}; {nearest(name, SERVERS)}")
+    return SERVERS[name]
 
 
 def parsed_promise(text: str) -> float:

@@ -11,8 +11,9 @@ from mig_opt.operations.rollout.layouts import addresses, hosts_of
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import SERVERS
-from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_of
+from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_at
 from mig_opt.validation.serving.instances import deployment_problems
 
 FIRST_PORT = 8000
@@ -120,6 +121,7 @@ def servers_of(
 
     def server_of(segment: Segment) -> InferenceServer:
         service = services[segment.service]
+        point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
         weight = round(_MOST_WEIGHT * segment.throughput / max(most[service.name], segment.throughput))
         return InferenceServer(
             name=server_name(segment),
@@ -128,7 +130,7 @@ def servers_of(
             host=places[segment.gpu].host,
             port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * segment.start,
             weight=max(weight, 1),
-            delay=worker_of(demand, service, deployment, segment, rule).wait,
+            delay=worker_at(point, service.slo, rule).wait,
         )
 
     return tuple(server_of(segment) for segment in deployment.segments if segment.service in services)

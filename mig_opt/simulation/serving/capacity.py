@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
@@ -55,13 +55,6 @@ SERVERS = {
 """Servers by name: where requests go, and how they form batches. ``triton`` is behind HAProxy, ``kubernetes`` the same
 behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: with a
 delay, one that is formed while no process is free hardly grows any more."""
-
-
-def server_named(name: str) -> tuple[Router, Batching]:
-    """Return the router of a server, and how it forms batches; refuse an unknown one."""
-    if name not in SERVERS:
-        raise InputError([Problem("server", f"unknown server {name!r}; {nearest(name, SERVERS)}")])
-    return SERVERS[name]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ is in C: ``mig_opt/native/continuous.c``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ import numpy as np
 from mig_opt.native import loop
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.profile_table import LATENCIES, Point
-from mig_opt.simulation.serving.queues import BINS, BINS_PER_UNIT, LATE, LEAST_LATENCY, Counted, Floats, Whole
-from mig_opt.simulation.serving.service import BLOCKS, Assignment, Router, varied
+from mig_opt.simulation.serving.queues import BATCHES, LATE, LATE_BATCHES, SLOW_BATCHES, Floats, Whole
+from mig_opt.simulation.serving.service import Router, Served, late_from, varied, widened
 
 _serve = loop("serve_continuously")
 
@@ -59,19 +59,15 @@ class ContinuousWorker:
 
     def scaled(self, factor: float) -> ContinuousWorker:
         """Return the same segment where every second is ``factor`` seconds."""
-
-        def longer(seconds: tuple[float, ...]) -> tuple[float, ...]:
-            return tuple(one * factor for one in seconds)
-
-        speeds = tuple(speed / factor for speed in self.speeds)
-        times = longer(self.limits), self.overhead * factor, speeds, longer(self.ttft), longer(self.itl)
-        return ContinuousWorker(self.batch, self.processes, self.throughput / factor, *times)
+        limits, ttft, itl = (tuple(one * factor for one in of) for of in (self.limits, self.ttft, self.itl))
+        speeds, overhead = tuple(speed / factor for speed in self.speeds), self.overhead * factor
+        return ContinuousWorker(
+            self.batch, self.processes, self.throughput / factor, limits, overhead, speeds, ttft, itl
+        )
 
 
-def continuous_worker(demand: Demand, service: Service, gpu: str, point: Point, overhead: float) -> ContinuousWorker:
-    """Return a segment with the figures of a point on a kind of GPU, and those of the points with fewer in flight."""
-    tables = (table for table in demand.measured if (table.model, table.gpu) == (service.model, gpu))
-    points = [p for t in tables for p in t.points if (p.size, p.processes) == (point.size, point.processes)]
+def continuous_worker(service: Service, point: Point, points: Sequence[Point], overhead: float) -> ContinuousWorker:
+    """Return a segment with the figures of a point, and those of ``points`` that have other numbers in flight."""
     most = point.batch * point.processes
     known = {p.batch * p.processes: p for p in sorted(points, key=lambda p: p.batch)}
     flying, at = np.arange(1, most + 1), [number for number in known if number < most]
@@ -97,6 +93,8 @@ class _Flights(NamedTuple):
     costs: Floats  # seconds of work that a request is
     opens: Floats  # from when on, and until when, requests come
     closes: Floats
+    overheads: Floats  # seconds that each answer takes longer
+    limits: Floats  # latency, time to the first token, and from token to token above which a request is late
     # by the number of requests in flight, from 0 on
     speeds: Floats
     ttft: Floats
@@ -111,10 +109,11 @@ class _Flights(NamedTuple):
     works: Floats
     heads: Whole
     waiting: Whole
+    shares: Floats  # of batches that the requests were: all, late ones, and those longer than the SLO by themselves
 
 
-class ContinuousRequests:
-    """Segments of one service that batch continuously, while requests arrive.
+class ContinuousRequests(Served):
+    """The segments of one service that batch continuously.
 
     As :class:`mig_opt.simulation.serving.service.ServedRequests`: a request is late if it breaks one of the SLOs of
     its service. For each request in flight a share of a batch is counted, as large as it was at its begin.
@@ -128,12 +127,16 @@ class ContinuousRequests:
         router: Router = Router.LEAST_WORK,
         spread: float = 0.0,
         rng: np.random.Generator,
+        quantiles: bool = True,
         times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         count, most = len(workers), max(worker.most for worker in workers)
-        self._workers, self._window, self._spread, self._rng = workers, window, spread, rng
         throughput = np.array([worker.throughput for worker in workers])
-        self._assignment = Assignment(router, throughput, times, rng)
+        limits = np.array([[late_from(limit, window[1]) for limit in worker.limits] for worker in workers])
+        super().__init__(
+            throughput, limits[:, 0].min(), window, router=router, rng=rng, quantiles=quantiles, times=times
+        )
+        self._workers, self._spread = workers, spread
 
         def rows(name: str) -> Floats:
             found = np.zeros((count, most + 1))
@@ -146,6 +149,8 @@ class ContinuousRequests:
             costs=1 / throughput,
             opens=self._assignment.opens,
             closes=self._assignment.closes,
+            overheads=np.array([worker.overhead for worker in workers], dtype=float),
+            limits=limits,
             speeds=rows("speeds"),
             ttft=rows("ttft"),
             itl=rows("itl"),
@@ -156,73 +161,19 @@ class ContinuousRequests:
             works=np.zeros((count, 1)),
             heads=np.zeros(count, dtype=np.int64),
             waiting=np.zeros(count, dtype=np.int64),
+            shares=np.zeros((count, 3)),
         )
-        self._batches = np.zeros((count, 5))
-        limit = min(worker.limits[0] for worker in workers) * LATE
-        self._counted = Counted(
-            limits=np.array([*window, limit]),
-            batches=np.zeros((count, 5), dtype=np.int64),
-            busy_seconds=np.zeros(count),
-            histogram=np.zeros(BINS, dtype=np.int64),
-            blocks=np.zeros((BLOCKS, 3)),
-            totals=np.array([0.0, 0.0, math.inf, 0.0]),
-        )
-
-    def run(self, arrivals: Iterable[Floats]) -> None:
-        """Let all requests arrive, then answer those that wait."""
-        for times in arrivals:
-            self._feed(times, last=False)
-        self._feed(np.zeros(0), last=True)
-
-    @property
-    def counted(self) -> Counted:
-        """Counts of the requests that have arrived within the window, and are answered."""
-        self._counted.batches[:] = np.ceil(self._batches - 1e-9)
-        return self._counted
 
     def _feed(self, times: Floats, *, last: bool) -> None:
         flights, room = self._flights, 1
         while room < flights.waiting.max() + len(times):
             room *= 2
         if room > flights.rings.shape[1]:
-            self._flights = flights = _widened(flights, room)
+            wider = (widened(rings, flights.heads, room) for rings in (flights.rings, flights.works))
+            self._flights = flights = flights._replace(rings=next(wider), works=next(wider))
+            flights.heads[:] = 0
         works = varied(self._spread, len(times), self._rng) if self._spread else np.ones(len(times))
-        rows = np.zeros((int(flights.waiting.sum() + flights.flying.sum()) + len(times), 7))
-        done = _serve(times, works, self._assignment.of(times), last, flights, rows)
-        for index in range(len(self._workers)):
-            self._count(index, rows[:done][rows[:done, 0] == index].T[1:])
-
-    def _count(self, index: int, rows: Floats) -> None:
-        """Count the requests of a segment."""
-        (first, last), worker, counted = self._window, self._workers[index], self._counted
-        arrival, begin, end, ttft, itl, flying = rows
-        spent = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0.0, None).sum()
-        counted.busy_seconds[index] += spent / worker.batch  # so that the share of the time is that of all places
-        inside = (first <= arrival) & (arrival < last)
-        if not inside.any():
-            return
-        arrival, begin, end, ttft, itl, flying = rows[:, inside]
-        seconds = end + worker.overhead - arrival, ttft + worker.overhead, itl
-        late = np.any([of > limit * LATE for of, limit in zip(seconds, worker.limits, strict=True)], axis=0)
-        latency, shares = seconds[0], 1 / flying
-        slow = end + worker.overhead - begin > worker.limits[0] * LATE
-        # Columns as queues.py names them.
-        self._batches[index] += shares.sum(), len(late), shares[late].sum(), shares[slow].sum(), late.sum()
-        at = np.minimum(((arrival - first) / (last - first) * BLOCKS).astype(int), BLOCKS - 1)
-        np.add.at(counted.blocks, at, np.stack([np.ones(len(at)), late, latency], axis=1))
-        bins = np.clip(np.log(latency / LEAST_LATENCY) * BINS_PER_UNIT, 0, BINS - 1).astype(int)
-        counted.histogram[:] += np.bincount(bins, minlength=BINS)
-        totals = counted.totals
-        totals[:2] += latency.sum(), (latency**2).sum()
-        totals[2:] = min(totals[2], latency.min()), max(totals[3], latency.max())
-
-
-def _widened(flights: _Flights, room: int) -> _Flights:
-    """Return the segments with more room in their queues, whose oldest requests stand first."""
-    wider = []
-    for of in (flights.rings, flights.works):
-        wider.append(np.zeros((len(of), room)))
-        for row, old, head in zip(wider[-1], of, flights.heads, strict=True):
-            row[: len(old)] = np.roll(old, -head)
-    flights.heads[:] = 0
-    return flights._replace(rings=wider[0], works=wider[1])
+        _serve(times, works, self._assignment.of(times), last, flights, self.counted)
+        if last:
+            self.counted.batches[:, [BATCHES, LATE_BATCHES, SLOW_BATCHES]] = np.ceil(flights.shares - 1e-9)
+            self.counted.busy_seconds[:] /= [worker.batch for worker in self._workers]  # the share of all places

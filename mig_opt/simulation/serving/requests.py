@@ -22,8 +22,8 @@ from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import wrong_services
 from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousWorker, continuous_worker, is_continuous
-from mig_opt.simulation.serving.outcome import RequestSimulation, Served, latencies_of, load_of
-from mig_opt.simulation.serving.service import ALWAYS, Router, ServedRequests, Worker
+from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
+from mig_opt.simulation.serving.service import ALWAYS, Router, Served, ServedRequests, Worker
 
 MOST_REQUESTS = 10_000_000_000
 """Requests of a simulation: more is taken for a slip of the pen."""
@@ -289,18 +289,6 @@ def _check_amount(demand: Demand, arrivals: Arrivals, warm_up: float, seconds: f
         raise InputError(problems)
 
 
-def worker_of(demand: Demand, service: Service, deployment: Deployment, segment: Segment, batching: Batching) -> Worker:
-    """Return a segment as the requests of its service see it."""
-    point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
-    if not batching.partial:
-        return worker_at(point, service.slo, batching)
-    gpu = deployment.gpus[segment.gpu]
-    size = deployment.placement(segment).profile.compute_slices
-    table = next((t for t in demand.measured if (t.model, t.gpu) == (service.model, gpu)), None)
-    smaller = () if table is None else (p for p in table.points if p.size == size and p.processes == segment.processes)
-    return worker_at(point, service.slo, batching, [p for p in smaller if p.batch < segment.batch])
-
-
 def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point] | None = None) -> Worker:
     """Return a segment with the figures of a point; smaller batches take those of the points in ``smaller``."""
     points = sorted([*(smaller or ()), point], key=lambda entry: entry.batch)
@@ -317,9 +305,12 @@ def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point]
 
 def servers_at(demand: Demand, service: Service, gpu: str, point: Point, batching: Batching) -> tuple[Server, ...]:
     """Return the servers that a segment with the figures of a point, on a kind of GPU, is to requests of a service."""
+    tables = (table for table in demand.measured if (table.model, table.gpu) == (service.model, gpu))
+    points = [p for t in tables for p in t.points if (p.size, p.processes) == (point.size, point.processes)]
     if is_continuous(demand, service):
-        return (continuous_worker(demand, service, gpu, point, batching.overhead),)
-    return separated(worker_at(point, service.slo, batching), batching)
+        return (continuous_worker(service, point, points, batching.overhead),)
+    smaller = [p for p in points if batching.partial and p.batch < point.batch]
+    return separated(worker_at(point, service.slo, batching, smaller), batching)
 
 
 def separated(worker: Worker, batching: Batching) -> tuple[Worker, ...]:
@@ -331,17 +322,14 @@ def workers_of(
     demand: Demand, service: Service, deployment: Deployment, segment: Segment, batching: Batching
 ) -> tuple[Server, ...]:
     """Return the servers that a segment is to the requests of its service."""
-    if is_continuous(demand, service):
-        size = deployment.placement(segment).profile.compute_slices
-        point = Point(size, segment.batch, segment.processes, segment.throughput, segment.latency)
-        return servers_at(demand, service, deployment.model(segment.gpu).name, point, batching)
-    return separated(worker_of(demand, service, deployment, segment, batching), batching)
+    size = deployment.placement(segment).profile.compute_slices
+    point = Point(size, segment.batch, segment.processes, segment.throughput, segment.latency)
+    return servers_at(demand, service, deployment.model(segment.gpu).name, point, batching)
 
 
 def served_by(workers: Sequence[Server], slo: float, window: tuple[float, float], **how: Any) -> Served:
     """Return the requests of a service at its servers, as :class:`ServedRequests` takes them."""
     flights = [worker for worker in workers if isinstance(worker, ContinuousWorker)]
     if flights:
-        how.pop("quantiles", None)
         return ContinuousRequests(flights, window, **how)
     return ServedRequests([worker for worker in workers if isinstance(worker, Worker)], slo, window, **how)

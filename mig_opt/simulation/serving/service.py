@@ -105,8 +105,48 @@ class Assignment:
         return order.astype(np.int64)
 
 
-class ServedRequests:
-    """The segments of one service while requests arrive.
+class Served:
+    """The segments of one service while requests arrive, and what is counted of these."""
+
+    def __init__(
+        self,
+        throughput: Floats,
+        limit: float,
+        window: tuple[float, float],
+        *,
+        router: Router,
+        rng: np.random.Generator,
+        quantiles: bool,
+        times: Sequence[tuple[float, float]] | None,
+    ) -> None:
+        self._assignment, self._rng = Assignment(router, throughput, times, rng), rng
+        self.counted = Counted(
+            limits=np.array([*window, limit]),
+            batches=np.zeros((len(throughput), 5), dtype=np.int64),
+            busy_seconds=np.zeros(len(throughput)),
+            histogram=np.zeros(BINS if quantiles else 0, dtype=np.int64),
+            blocks=np.zeros((BLOCKS, 3)),
+            totals=np.array([0.0, 0.0, math.inf, 0.0]),
+        )
+
+    def run(self, arrivals: Iterable[Floats]) -> None:
+        """Let all requests arrive, then answer those that wait."""
+        for times in arrivals:
+            self._feed(times, last=False)
+        self._feed(np.zeros(0), last=True)
+
+    def _feed(self, times: Floats, *, last: bool) -> None:
+        raise NotImplementedError
+
+
+def late_from(slo: float, end: float) -> float:
+    """Return the latency above which a request is late, in a simulation up to some second."""
+    # Of long simulations of rare requests the clock itself is rounded to more.
+    return max(slo * LATE, slo + 4 * math.ulp(end))
+
+
+class ServedRequests(Served):
+    """The segments of one service that form batches.
 
     Requests count within a ``window`` of seconds, and are in time up to the SLO. The time of a batch varies with a
     standard deviation of ``spread``, as a share of it: times are lognormal, or the same for 0, or exponential, which
@@ -128,9 +168,10 @@ class ServedRequests:
         times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         count, most = len(workers), max(worker.batch for worker in workers)
-        self._spread, self._rng = spread, rng
         throughput = np.array([worker.throughput for worker in workers])
-        self._assignment, self._before = Assignment(router, throughput, times, rng), 0
+        limit = late_from(slo, window[1])
+        super().__init__(throughput, limit, window, router=router, rng=rng, quantiles=quantiles, times=times)
+        self._spread, self._before = spread, 0
         opens, closes = self._assignment.opens, self._assignment.closes
         formed = 2 * max(worker.processes for worker in workers)
         open_batches = max(map(_open_batches, workers)) if router == Router.LEAST_CONNECTIONS else 0
@@ -167,21 +208,6 @@ class ServedRequests:
             self._segments.answer[index, 1 : worker.batch + 1] = worker.answer
             sizes = np.array([*worker.preferred, worker.batch])
             self._segments.taken[index] = [max(sizes[sizes <= some], default=some) for some in range(most + 1)]
-        self.counted = Counted(
-            # Of long simulations of rare requests the clock itself is rounded to more.
-            limits=np.array([*window, max(slo * LATE, slo + 4 * math.ulp(window[1]))]),
-            batches=np.zeros((count, 5), dtype=np.int64),
-            busy_seconds=np.zeros(count),
-            histogram=np.zeros(BINS if quantiles else 0, dtype=np.int64),
-            blocks=np.zeros((BLOCKS, 3)),
-            totals=np.array([0.0, 0.0, math.inf, 0.0]),
-        )
-
-    def run(self, arrivals: Iterable[Floats]) -> None:
-        """Let all requests arrive, then answer those that wait."""
-        for times in arrivals:
-            self._feed(times, last=False)
-        self._feed(np.zeros(0), last=True)
 
     @property
     def waiting(self) -> int:
@@ -196,18 +222,10 @@ class ServedRequests:
             reached = serve(times, assigned, factors, *state, begin=reached, last=last, before=before)
             if reached >= len(times):
                 break
-            self._make_room()
+            rings, heads = self._segments.rings, self._segments.heads
+            self._segments = self._segments._replace(rings=widened(rings, heads, 2 * rings.shape[1]))
+            heads[:] = 0
         self._before += len(times)
-
-    def _make_room(self) -> None:
-        """Double the room of all queues; their oldest requests stand first afterwards."""
-        rings, heads = self._segments.rings, self._segments.heads
-        room = rings.shape[1]
-        wider = np.zeros((len(rings), 2 * room))
-        for index, head in enumerate(heads):
-            wider[index, :room] = np.roll(rings[index], -head)
-        heads[:] = 0
-        self._segments = self._segments._replace(rings=wider)
 
     def _factors(self, count: int) -> Floats:
         return np.ones(1) if self._spread == 0 else varied(self._spread, max(count, _FACTORS), self._rng)
@@ -219,6 +237,14 @@ def varied(spread: float, count: int, rng: np.random.Generator) -> Floats:
         return rng.standard_exponential(count)
     sigma = math.sqrt(math.log1p(spread**2))
     return rng.lognormal(-(sigma**2) / 2, sigma, count)
+
+
+def widened(rings: Floats, heads: Whole, room: int) -> Floats:
+    """Return rings with more room, in which the oldest entries, where the heads say, stand first."""
+    wider = np.zeros((len(rings), room))
+    for row, old, head in zip(wider, rings, heads, strict=True):
+        row[: len(old)] = np.roll(old, -head)
+    return wider
 
 
 def _open_batches(worker: Worker) -> int:

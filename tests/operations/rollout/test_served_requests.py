@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -23,10 +24,12 @@ from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load
 from mig_opt.simulation.serving.capacity import SERVERS, Promise
 
-SECONDS = 30.0
+SECONDS = 60.0
 """Seconds of load before the change."""
-OVERHEAD = 0.25
-"""Seconds that client, proxy and server may take; batches take 0.2 to 3 s."""
+OVERHEAD = 0.1
+"""Seconds that client, proxy and server take at most; batches take 0.2 to 3 s."""
+CLOSE, ROUGH = (0.03, 0.04, 0.06), (0.1, 0.15, 0.3)
+"""Shares by which mean, median and 99 % quantile differ at most from those simulated: in real time, and without."""
 PUNCTUAL = 0.005
 """Seconds that nearly all requests are sent late at most, where the machine has time for the servers."""
 
@@ -83,6 +86,7 @@ def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
         begun = made.run(made.out / "deploy.sh", made.out / "hooks.sh")
         assert begun.returncode == 0, begun.stderr
         assert len(made.numbers()) == len(deployment.segments)
+        real_time = made.run_in_real_time()
 
         rng = np.random.default_rng(7)
         moments = {one.name: np.cumsum(rng.exponential(1 / one.rate, int(400 * one.rate))) for one in demand.services}
@@ -111,30 +115,28 @@ def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
         batching=promise.batching,
         warm_up=0.0,
     )
-    told = f"{'service':12} requests  mean, p50, p99 in s (simulated), late (simulated), late in a change"
-    lines = [f"{told} of {after - before:.0f} s"]
+    parts = {name: (of.between(0.0, before), of.between(before, after)) for name, of in answers.items()}
+    overhead = median(parts[one.name][0].seconds.mean() - (one.mean_s or 0.0) for one in simulated.services)
+    told = "service      requests  mean, p50, p99 in s (simulated), late (simulated), late in a change"
+    lines = [f"{told} of {after - before:.0f} s; {1000 * overhead:.1f} ms more than simulated"]
+    wrong = []
     for service, expected in zip(demand.services, simulated.services, strict=True):
-        first, later = answers[service.name].between(0.0, before), answers[service.name].between(before, after)
-        seconds = first.seconds
-        p50, p99 = np.quantile(seconds, [0.5, 0.99])
-        late, late_later = (float((of.seconds > service.slo + OVERHEAD).mean()) for of in (first, later))
-        shown = f"{seconds.mean():.3f} ({expected.mean_s:.3f})  {p50:.3f} ({expected.p50_s:.3f})  "
-        shown += f"{p99:.3f} ({expected.p99_s:.3f})  {late:.2%} ({expected.late_share:.2%})  {late_later:.2%}"
-        lines.append(f"{service.name:12} {len(seconds):8}  {shown}")
-    table = "\n".join(lines)
+        first, later = parts[service.name]
+        late, late_later = (float((of.seconds > service.slo + overhead).mean()) for of in (first, later))
+        real = first.seconds.mean(), *np.quantile(first.seconds, [0.5, 0.99], method="inverted_cdf")
+        pairs = [*zip(real, (expected.mean_s or 0.0, expected.p50_s or 0.0, expected.p99_s or 0.0), strict=True)]
+        shown = "  ".join(f"{seconds:.3f} ({other:.3f})" for seconds, other in pairs)
+        shown += f"  {late:.2%} ({expected.late_share:.2%})  {late_later:.2%}"
+        lines.append(f"{service.name:12} {len(first.seconds):8}  {shown}")
+        if not expected.late_share_interval[0] <= late <= expected.late_share_interval[1]:
+            wrong.append(f"{service.name}: late")
+        for (seconds, other), share in zip(pairs, CLOSE if real_time else ROUGH, strict=True):
+            if not abs(seconds - overhead - other) <= share * other:
+                wrong.append(f"{service.name}: {seconds} s, simulated {other} s")
     with capsys.disabled():
-        print(f"\n{table}")  # noqa: T201  # for the log
+        print("\n".join(["", *lines]))  # noqa: T201  # for the log
     delays = [of.sent - moments[name][: len(of.sent)] for name, of in answers.items()]
-    if max(float(np.quantile(of, 0.99)) for of in delays) > PUNCTUAL:
-        return  # the machine is too busy to send in time, so what it takes to answer tells nothing
-    for service, expected in zip(demand.services, simulated.services, strict=True):
-        seconds = answers[service.name].between(0.0, before).seconds
-        p50, p99 = np.quantile(seconds, [0.5, 0.99])
-        assert expected.mean_s is not None
-        assert expected.p50_s is not None
-        assert expected.p99_s is not None
-        # What the same requests take in the simulation, and what client, proxy and server add: exact comparisons are in
-        # bench/serving, where nothing else runs.
-        assert expected.mean_s * 0.95 < seconds.mean() < expected.mean_s * 1.25 + OVERHEAD, service.name
-        assert expected.p50_s * 0.9 < p50 < expected.p50_s * 1.25 + OVERHEAD, service.name
-        assert p99 < expected.p99_s * 1.5 + OVERHEAD, service.name
+    if real_time or max(float(np.quantile(of, 0.99)) for of in delays) < PUNCTUAL:
+        # Else the machine is too busy to send in time, so what it takes to answer tells nothing.
+        assert not wrong
+        assert overhead < OVERHEAD

@@ -150,10 +150,8 @@ def test_the_loop_does_what_small_steps_do(spread: float) -> None:
     """Against the same by steps of time, in which each request goes on as fast as the number in flight says."""
     rates, step = {1: 2.0, 3: 4.5, 4: 5.0}, 2e-4
     points = tuple(Point(2, n, 1, rate, n / rate, ttft=0.1 * n, itl=0.01 * n) for n, rate in rates.items())
-    demand = Demand(
-        (Service("chat", 9.0, 1.0),), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),)
-    )
-    worker = continuous_worker(demand, demand.services[0], A30.name, points[-1], 0.0)
+    service = Service("chat", 9.0, 1.0)
+    worker = continuous_worker(service, points[-1], points, 0.0)
     moments = np.sort(np.random.default_rng(3).uniform(0, 8, 40))
     works = varied(spread, 40, np.random.default_rng(4)) if spread else np.ones(40)
     served = ContinuousRequests([worker], (0.0, 100.0), spread=spread, rng=np.random.default_rng(4))
