@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from mig_opt.batch.problems import NO_COUNT, NO_GPU
@@ -48,6 +49,8 @@ class Table(NamedTuple):
     """The line of each entry."""
     column: Callable[[int, str], str] = lambda _, key: key
     """Gives the column of a key of an entry, by the index of the entry and the key."""
+    kinds: Mapping[tuple[int, str], int] = MappingProxyType({})
+    """The line of what an entry, by its index, has on a kind of GPU, by its name."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class FileKind(Generic[T]):
         findings = Findings(source)
         table = self.table(text, findings, **given)
         raw = {"schema": self.title, "gpu": REPORTED, **table.raw}
-        with told_by_row(source, table.entries, table.lines, table.column):
+        with told_by_row(source, *table[1:]):
             built = self.part(raw, "", findings, **given)
             findings.check()
         return built

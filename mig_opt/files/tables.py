@@ -175,15 +175,23 @@ def entries_of_rows(rows: Iterable[Mapping[str, str]], columns: Mapping[str, str
 
 
 def merged_by_kind(
-    key: str, entries: list[Raw], rows: list[tuple[int, dict[str, str]]], findings: Findings, *, only: GpuModel | None
-) -> tuple[Raw, list[int]]:
+    key: str,
+    entries: list[Raw],
+    rows: list[tuple[int, dict[str, str]]],
+    findings: Findings,
+    *,
+    only: GpuModel | None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Raw, list[int], dict[tuple[int, str], int]]:
     """Return a document with one entry for all rows of its name, each of which has what holds on one kind of GPU.
 
     There is one GPU of each kind, or as many as are given of the only one that counts. Beside it the lines of the
-    entries are returned, those of their first rows.
+    entries are returned, those of their first rows, and that of each entry and kind.
     """
     merged: dict[str, Raw] = {}
     lines: list[int] = []
+    lines_of: dict[tuple[int, str], int] = {}
+    numbers: dict[str, int] = {}
     kinds: dict[str, None] = {}
     for entry, (line, cells) in zip(entries, rows, strict=True):
         model = read_value(Gpu, cells["gpu"], f"line {line}, gpu", findings)
@@ -192,18 +200,23 @@ def merged_by_kind(
         kinds[model.name] = None
         if entry["name"] not in merged:
             merged[entry["name"]] = {name: value for name, value in entry.items() if name not in _BY_KIND}
+            numbers[entry["name"]] = len(lines)
             lines.append(line)
+        lines_of[numbers[entry["name"]], model.name] = line
         known, what = merged[entry["name"]], f"{key[:-1]} {entry['name']!r}"
         if model.name in known.setdefault("times", {}):
             findings.add(f"line {line}", f"{what} has its times on {model.name} already; keep one row")
         for name in {**entry, **known}.keys() - _BY_KIND:
             if entry.get(name) != known.get(name):
-                findings.add(f"line {line}, {name}", f"differs from that of the {key[:-1]}'s first row; give the same")
+                message = f"differs from that of the {key[:-1]}'s first row; give the same"
+                findings.add(f"line {line}, {columns.get(name, name)}", message)
         for name in _BY_KIND & entry.keys():
             known.setdefault(name, {})[model.name] = entry[name]
     findings.check()
     raw: Raw = {key: list(merged.values())}
-    return raw if only else {**raw, "pools": [{"gpu": name, "count": 1} for name in kinds], "gpu": None}, lines
+    if only is None:
+        raw |= {"pools": [{"gpu": name, "count": 1} for name in kinds], "gpu": None}
+    return raw, lines, lines_of
 
 
 _BY_KIND = {"times", "profile", "declared"}
@@ -236,28 +249,38 @@ def told_by_row(
     entries: str,
     lines: Sequence[int],
     column: Callable[[int, str], str] = lambda _, key: key,
+    kinds: Mapping[tuple[int, str], int] = MappingProxyType({}),
 ) -> Iterator[None]:
     """Have problems of the entries of a document told as those of the rows that the entries were read from.
 
     ``entries`` is the key of the list of entries, ``lines`` has the line of each; ``column`` gives the column of a key,
-    by the index of the entry and the key (empty for the entry as a whole).
+    by the index of the entry and the key (empty for the entry as a whole), and ``kinds`` the line of what an entry has
+    on a kind of GPU.
     """
     try:
         yield
     except InputError as error:
         told = Findings(source)
         places = [f"line {line}" for line in lines]
-        told.extend(_of_row(problem, entries, places, column) for problem in error.problems)
+        told.extend(_of_row(problem, entries, places, column, kinds) for problem in error.problems)
         told.check()
 
 
-def _of_row(problem: Problem, entries: str, places: Sequence[str], column: Callable[[int, str], str]) -> Problem:
-    found = re.fullmatch(rf"{entries}\[(\d+)\](?:\.([\w.]+))?", problem.path)
+def _of_row(
+    problem: Problem,
+    entries: str,
+    places: Sequence[str],
+    column: Callable[[int, str], str],
+    kinds: Mapping[tuple[int, str], int],
+) -> Problem:
+    found = re.fullmatch(rf"{entries}\[(\d+)\](?:\.(.+))?", problem.path)
     if not found:
         return problem
     index = int(found[1])
-    named = column(index, found[2] or "")
-    place = filter(None, (places[index], named))
+    key, *rest = (found[2] or "").split(".")
+    line = kinds.get((index, rest[0])) if rest else None
+    named = column(index, ".".join([key, *(rest if line is None else rest[1:])]))
+    place = filter(None, (places[index] if line is None else f"line {line}", named))
     message = with_places(problem.message, rf"(?<=\b(?:of|is) ){entries}", places)
     if _TIME.fullmatch(named) and message.startswith("must be a number"):
         message += "; leave the cell empty where there is no time"

@@ -15,7 +15,8 @@ What every schedule has to respect, whatever it does, is used here and nothing e
   its *area*, the least over all its placements, whatever the split.
 
 Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second at most. So it does of any mean of
-slices and link: what uses at most one of each uses at most one of a weighted mean of both.
+slices and link: what uses at most one of each uses at most one of a weighted mean of both. Where there are several
+kinds of GPUs, slices have weights by kind such that a GPU has one on the mean, and a job pays its least over the kinds.
 :mod:`mig_opt.fleet.relaxation` has what follows of areas for the ends of jobs.
 """
 
@@ -24,12 +25,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import truediv
 
 from mig_opt.batch.bounds import Bound, slice_dual_prices
-from mig_opt.fleet.job import Job
+from mig_opt.fleet.job import Job, profiles_on
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end, mean_busy_times
 from mig_opt.fleet.trace import Trace, batch_of, check_jobs
 from mig_opt.gpu.model import GpuModel, Placement, Profile
@@ -94,11 +96,11 @@ def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     makespan = [_latest(trace, ready, needs)]
     seconds = [need.seconds for need in needs]
     ends, means, choices = [shortest], [], []
-    for name, reason, weigh, link in _weightings(trace, needs):
+    for name, reason, weigh, link, worth in _weightings(trace, needs):
         areas = [need.areas(weigh, link) for need in needs]
         parts = [[area / trace.gpus for area in own] for own in areas]
         speeds = [max(map(truediv, own, need.lengths)) / trace.gpus for own, need in zip(areas, needs, strict=True)]
-        capacity = Capacity.of(trace, _useful_speeds(needs, areas))
+        capacity = Capacity.of(trace, _useful_speeds(needs, areas), worth)
         relaxed = Relaxation(capacity, ready, [math.fsum(own) for own in parts], seconds, speeds)
         choices.append(relaxed)
         ends.append(ends_in_order(relaxed))
@@ -152,7 +154,15 @@ class _Need:
     @classmethod
     def of(cls, trace: Trace, job: Job, *, resizing: bool = True) -> _Need:
         parts = tuple(
-            (share, tuple((profile, job.times[profile.compute_slices]) for profile in _profiles(trace, part)))
+            (
+                share,
+                tuple(
+                    (profile, own.times[profile.compute_slices])
+                    for kind in trace.kinds
+                    if (own := part.on(kind))
+                    for profile in _profiles(kind, own)
+                ),
+            )
             for share, part in _parts(job, resizing=resizing)
         )
         factor = trace.pcie_factor(job)
@@ -184,30 +194,30 @@ class _Need:
         return busy + after
 
 
-def _useful_speeds(needs: Sequence[_Need], areas: Sequence[Sequence[float]]) -> dict[int, float]:
-    """Return, for each size of instances, the most area that any job gets through there in a second."""
-    fastest: dict[int, float] = {}
+def _useful_speeds(needs: Sequence[_Need], areas: Sequence[Sequence[float]]) -> dict[str, dict[int, float]]:
+    """Return, for each kind of GPU and size of instances, the most area that any job gets through there in a second."""
+    fastest: dict[str, dict[int, float]] = defaultdict(dict)
     for need, own in zip(needs, areas, strict=True):
         for (share, options), area in zip(need.parts, own, strict=True):
             for profile, seconds in options:
                 speed = area / (share * seconds * max(1.0, need.factor))
-                size = profile.compute_slices
-                fastest[size] = max(fastest.get(size, 0.0), speed)
+                size, speeds = profile.compute_slices, fastest[profile.gpu]
+                speeds[size] = max(speeds.get(size, 0.0), speed)
     return fastest
 
 
-def _profiles(trace: Trace, job: Job) -> tuple[Profile, ...]:
+def _profiles(gpu: GpuModel, job: Job) -> tuple[Profile, ...]:
     """Return the profiles that suit a job: beside the one that it asks for, larger ones for which it has times.
 
     Few schedulers use these, for jobs that wait too long for theirs.
     """
-    suitable = trace.profiles(job)
+    suitable = profiles_on(gpu, job)
     if job.profile is None or len(job.times) == 1:
         return suitable
-    asked = trace.one_kind.profile(job.profile)
+    asked = gpu.profile(job.profile)
     larger = (
         profile
-        for profile in trace.one_kind.profiles
+        for profile in gpu.profiles
         if profile.compute_slices in job.times
         and profile.compute_slices > asked.compute_slices
         and profile.memory_slices >= asked.memory_slices
@@ -218,12 +228,14 @@ def _profiles(trace: Trace, job: Job) -> tuple[Profile, ...]:
 def _parts(job: Job, *, resizing: bool) -> Iterator[tuple[float, Job]]:
     """Yield shares of the work of a job, each as a job with the memory that it needs there.
 
-    Where memory grows, a job may begin on an instance that would not do later, and be migrated in time.
+    Where memory grows, a job may begin on an instance that would not do later, and be migrated in time. Its memory does
+    not matter on a kind of GPU on which it asks for a profile.
     """
-    if job.profile is None and not resizing:
+    asks = job.profile is not None and not isinstance(job.profile, Mapping)
+    if not asks and not resizing:
         yield 1.0, dataclasses.replace(job, memory_gb=job.most_gb, memory_growth=())
         return
-    if job.profile is not None or not job.memory_growth:
+    if asks or not job.memory_growth:
         yield 1.0, job
         return
     starts = [0.0, *(share for share, _ in job.memory_growth), 1.0]
@@ -236,21 +248,41 @@ def _parts(job: Job, *, resizing: bool) -> Iterator[tuple[float, Job]]:
 _LINK_WEIGHTS = (1.0, 0.75, 0.5, 0.25)  # weights of the link beside the slices, for traces with PCIe-bound jobs
 
 
-def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str, dict[Profile, float], float]]:
-    """Yield names, reasons, for each profile the least share of the slices of a GPU, and the weight of its link."""
-    gpu = trace.one_kind
-    compute = {profile: profile.compute_slices / gpu.compute_slices for profile in gpu.profiles}
-    yield "area of compute slices", "the compute slices", compute, 0.0
-    even = [1 / gpu.memory_slices] * gpu.memory_slices
-    yield "area of memory slices", "the memory slices", _covered(gpu, even), 0.0
+_Weighting = tuple[str, str, dict[Profile, float], float, dict[GpuModel, float]]
+"""Name and reason; for each profile the least share of a GPU's slices; weight of the link; most of each kind of GPU."""
+
+
+def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[_Weighting]:
+    """Yield weights of the slices, and of the links beside them."""
+    kinds = trace.kinds
+    shares = {kind: len(gpus) / trace.gpus for kind, gpus in kinds.items()}
+    one = math.fsum(shares[kind] * kind.compute_slices for kind in kinds)
+    compute = {profile: profile.compute_slices / one for kind in kinds for profile in kind.profiles}
+    worth = {kind: kind.compute_slices / one for kind in kinds}
+    yield "area of compute slices", "the compute slices", compute, 0.0, worth
+    even = {kind: [1.0] * kind.memory_slices for kind in kinds}
+    yield "area of memory slices", "the memory slices", *_weighted(even, shares)
     if len(trace.jobs) <= _MOST_PRICED:
-        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))[trace.one_kind]]
-        total = math.fsum(prices)
-        yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices]), 0.0
+        prices = slice_dual_prices(batch_of(trace))
+        positive = {kind: [max(price, 0.0) for price in prices[kind]] for kind in kinds}
+        yield "weighted area", "the memory slices, weighted,", *_weighted(positive, shares)
     if any(need.factor for need in needs):
         for link in _LINK_WEIGHTS:
             what = "PCIe links" if link == 1 else f"PCIe links ({link:.0%}) and compute slices"
-            yield f"area of {what}", f"the {what}", compute, link
+            most = {kind: (1 - link) * own + link for kind, own in worth.items()}
+            yield f"area of {what}", f"the {what}", compute, link, most
+
+
+def _weighted(
+    weights: Mapping[GpuModel, Sequence[float]], shares: Mapping[GpuModel, float]
+) -> tuple[dict[Profile, float], float, dict[GpuModel, float]]:
+    """Return the weights of profiles, that of the link, and those of whole GPUs, where a GPU has one on the mean."""
+    totals = {kind: math.fsum(own) for kind, own in weights.items()}
+    one = math.fsum(shares[kind] * total for kind, total in totals.items())
+    covered: dict[Profile, float] = {}
+    for kind, own in weights.items():
+        covered |= _covered(kind, [weight / one for weight in own])
+    return covered, 0.0, {kind: total / one for kind, total in totals.items()}
 
 
 def _covered(gpu: GpuModel, weights: Sequence[float]) -> dict[Profile, float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.fleet.job import Job
+from mig_opt.fleet.job import Job, profiles_on
 from mig_opt.fleet.trace import Trace, check_jobs
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -23,7 +23,7 @@ ANY_PROFILE = "any"
 class TraceSummary:
     """Summary of a trace; the tuples are the quantiles of :data:`QUANTILES`."""
 
-    # numbers of jobs and of GPUs, and their kind
+    # numbers of jobs and of GPUs, and their kinds
     jobs: int
     gpus: int
     gpu: str
@@ -34,7 +34,9 @@ class TraceSummary:
     # Work that arrives, as a share of the work that the fleet can do meanwhile: the area without that of the last
     # arrival, through compute slices x seconds from the first arrival to the last. None if all arrive at once.
     load: float | None
-    profiles: dict[str, int]  # jobs by the profile that they ask for, smallest first; ``any`` if they leave the choice
+    # Jobs by the profile that they ask for, smallest first; ``any`` if they leave the choice. Where there are several
+    # kinds of GPUs, these are the profiles on each of them, with the jobs that it can run.
+    profiles: dict[str, int]
     gaps: tuple[float, ...]  # seconds between arrivals; empty if there is one job
     work: tuple[float, ...]  # seconds of a job on its smallest size
     memory: tuple[float, ...]  # GB of the jobs that say how many they need
@@ -62,13 +64,13 @@ def describe_trace(trace: Trace) -> TraceSummary:
     areas = [_area(trace, job) for job in jobs]
     span = arrivals[-1] - arrivals[0]
     before = math.fsum(area for area, at in zip(areas, arrivals, strict=True) if at < arrivals[-1])
-    slices = trace.gpus * trace.one_kind.compute_slices
+    slices = sum(len(gpus) * kind.compute_slices for kind, gpus in trace.kinds.items())
     bound = [job.pcie_gbps for job in jobs if job.pcie_gbps]
     known = [job.memory_gb for job in jobs if job.memory_gb is not None]
     return TraceSummary(
         jobs=len(jobs),
         gpus=trace.gpus,
-        gpu=trace.one_kind.name,
+        gpu=" + ".join(kind.name for kind in trace.kinds),
         first_arrival=arrivals[0],
         last_arrival=arrivals[-1],
         area=math.fsum(areas),
@@ -85,14 +87,24 @@ def describe_trace(trace: Trace) -> TraceSummary:
 
 
 def _area(trace: Trace, job: Job) -> float:
-    sizes = (profile.compute_slices for profile in trace.profiles(job))
-    return min(float(size * job.times[size]) for size in sizes)
+    sizes = (
+        (profile.compute_slices, own.times[profile.compute_slices])
+        for kind in trace.kinds
+        if (own := job.on(kind))
+        for profile in profiles_on(kind, own)
+    )
+    return min(float(size * seconds) for size, seconds in sizes)
 
 
 def _histogram(trace: Trace) -> dict[str, int]:
-    order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in trace.one_kind.profiles}
-    counts = Counter(job.profile or ANY_PROFILE for job in trace.jobs)
-    return dict(sorted(counts.items(), key=lambda entry: order.get(entry[0], (math.inf, math.inf))))
+    """Return the jobs by profile; of several kinds of GPUs those that each can run, by its profiles."""
+    found: dict[str, int] = {}
+    for kind in trace.kinds:
+        order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in kind.profiles}
+        counts = Counter(own.profile or ANY_PROFILE for job in trace.jobs if (own := job.on(kind)))
+        for name, count in sorted(counts.items(), key=lambda entry: order.get(entry[0], (math.inf, math.inf))):
+            found[name if trace.gpu else f"{name} on {kind.name}"] = count
+    return found
 
 
 def _quantiles(values: Iterable[float]) -> tuple[float, ...]:

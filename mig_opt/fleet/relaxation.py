@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import GpuModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +40,22 @@ class Capacity:
     done: tuple[float, ...] = (0.0,)  # work that can be done by each of them
 
     @classmethod
-    def of(cls, trace: Trace, useful: Mapping[int, float]) -> Capacity:
-        """Return the capacity of the empty GPUs of a trace, given the best useful speed on each size of instances."""
-        profiles = trace.one_kind.profiles_of(trace.profile_set)
-        create = {
-            size: min(trace.operations.of("create", each) for each in profiles if each.compute_slices == size)
-            for size in useful
-        }
-        sizes = {profile.name: profile.compute_slices for profile in profiles}
-        partitions = {
-            tuple(sorted(sizes[name] for name in names if sizes[name] in useful))
-            for names in trace.one_kind.partition_multisets(trace.profile_set)
-        }
-        steps = {0.0: 0.0}
-        for chosen in set().union(*map(_parts_of, partitions)):
-            at = math.fsum(create[size] for size in chosen)
-            steps[at] = max(steps.get(at, 0.0), min(1.0, math.fsum(useful[size] for size in chosen)))
-        seconds, speeds, done = [0.0], [steps.pop(0.0)], [0.0]
-        for at, speed in sorted(steps.items()):
-            if speed > speeds[-1]:
-                done.append(done[-1] + speeds[-1] * (at - seconds[-1]))
-                seconds.append(at)
-                speeds.append(speed)
+    def of(cls, trace: Trace, useful: Mapping[str, Mapping[int, float]], worth: Mapping[GpuModel, float]) -> Capacity:
+        """Return the capacity of the empty GPUs of a trace.
+
+        ``useful`` has the best useful speed on each kind and size of instances, ``worth`` the most of a GPU of each.
+        """
+        parts = [
+            (len(gpus) / trace.gpus, _steps(trace, kind, useful[kind.name], worth[kind]))
+            for kind, gpus in trace.kinds.items()
+            if kind.name in useful
+        ]
+        seconds, speeds, done = [0.0], [math.fsum(share * steps[0][1] for share, steps in parts)], [0.0]
+        for at in sorted({at for _, steps in parts for at, _ in steps[1:]}):
+            done.append(done[-1] + speeds[-1] * (at - seconds[-1]))
+            seconds.append(at)
+            now = ((share, max(speed for since, speed in steps if since <= at)) for share, steps in parts)
+            speeds.append(math.fsum(share * speed for share, speed in now))
         return cls(tuple(seconds), tuple(speeds), tuple(done))
 
     def by(self, second: float) -> float:
@@ -84,6 +79,30 @@ class Relaxation:
     areas: Sequence[float]
     seconds: Sequence[float]
     speeds: Sequence[float]
+
+
+def _steps(trace: Trace, gpu: GpuModel, useful: Mapping[int, float], most: float) -> list[tuple[float, float]]:
+    """Return the seconds at which the speed of an empty GPU can rise, 0 first, each with the speed from then on."""
+    profile_set = trace.profile_set_on(gpu)
+    profiles = gpu.profiles_of(profile_set)
+    create = {
+        size: min(trace.operations.of("create", each) for each in profiles if each.compute_slices == size)
+        for size in useful
+    }
+    sizes = {profile.name: profile.compute_slices for profile in profiles}
+    partitions = {
+        tuple(sorted(sizes[name] for name in names if sizes[name] in useful))
+        for names in gpu.partition_multisets(profile_set)
+    }
+    steps = {0.0: 0.0}
+    for chosen in set().union(*map(_parts_of, partitions)):
+        at = math.fsum(create[size] for size in chosen)
+        steps[at] = max(steps.get(at, 0.0), min(most, math.fsum(useful[size] for size in chosen)))
+    found = [(0.0, steps.pop(0.0))]
+    for at, speed in sorted(steps.items()):
+        if speed > found[-1][1]:
+            found.append((at, speed))
+    return found
 
 
 def _parts_of(sizes: tuple[int, ...]) -> set[tuple[int, ...]]:

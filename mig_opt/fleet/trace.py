@@ -211,12 +211,17 @@ class Trace:
     @property
     def profile_set(self) -> ProfileSet:
         """The profiles that instances may have: variants with attributes only if a job asks for one."""
-        gpu = self.one_kind
-        asked = {job.profile for job in self.jobs if job.profile is not None}
+        return self.profile_set_on(self.one_kind)
+
+    def profile_set_on(self, gpu: GpuModel) -> ProfileSet:
+        """Return the profiles that instances may have on a kind of GPU."""
+        asked = {name for job in self.jobs if (name := job.asked(gpu.name)) is not None}
         return "all" if any(gpu.profile(name).attributes for name in asked) else "double-memory"
 
     def _problems(self) -> Iterator[Problem]:
-        pools, gpus = self.pools or (), self.gpus or MOST_GPUS
+        pools = self.pools or ()
+        counts: list[int] = [(pool and pool.count) or MOST_GPUS for pool in pools]
+        gpus = sum(counts) or self.gpus or MOST_GPUS
         yield from repeated_names("jobs", self.jobs or ())
         wrong = list(gpus_problems(self.gpu, self.gpus, pools))
         yield from wrong
@@ -225,8 +230,6 @@ class Trace:
             for index, job in enumerate(self.jobs or ()):
                 yield from () if job is None else job_problems(kinds, job, f"jobs[{index}]")
             yield from costs_problems(kinds, self.operations)
-            if pools:
-                gpus = sum(pool.count or MOST_GPUS for pool in pools)
         yield from _outage_problems(self.outages or (), gpus)
 
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:

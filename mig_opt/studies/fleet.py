@@ -138,6 +138,7 @@ def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:
     reached = {"makespan": metrics.makespan, "mean_completion": metrics.completion.mean}
     return {
         **dataclasses.asdict(metrics),
+        **({} if done.trace.gpu else {"kinds": {name: dataclasses.asdict(own) for name, own in done.kinds.items()}}),
         "unfinished": len(done.unfinished),
         "unfinished_names": list(done.unfinished[:10]),
         "events": done.events,

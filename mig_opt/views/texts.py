@@ -10,6 +10,7 @@ LONGEST_NAME, LONGEST_TITLE = 200, 1000
 """Characters that pictures show at most: more would take seconds to measure, and find no room."""
 
 INK, GRID, IDLE, BOUND, LINES = "#1f1f1f", "#dddddd", "#ececec", "#b0003a", "#9a9a9a"
+NO_SLICES = "no such slices"  # in rows that are as high as the GPU with the most slices
 
 PALETTE = re.findall(
     r"\w+",

@@ -86,7 +86,7 @@ def test_no_schedule_of_several_machines_ends_before_the_priced_ends(
 def test_capacity_rises_with_the_instances() -> None:
     """Only 3g and 1g are used: a 3g after 2 s, another after 4 s, or up to three 1g before."""
     trace = Trace((Job("a", 0.0, {1: 1.0, 3: 1.0}),), A100, 1, COSTS)
-    capacity = Capacity.of(trace, {1: 1 / 7, 3: 3 / 7})
+    capacity = Capacity.of(trace, {A100.name: {1: 1 / 7, 3: 3 / 7}}, {A100: 1.0})
     # 1g, 2 x 1g or 3g, 3g and 1g, 3g and 3g; five 1g take as long as 3g, 3g and 1g, whose slices are taken.
     assert capacity.seconds[:5] == (0.0, 1.0, 2.0, 3.0, 4.0)
     assert [round(7 * speed) for speed in capacity.speeds[:5]] == [0, 1, 3, 4, 6]

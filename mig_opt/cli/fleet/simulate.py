@@ -14,11 +14,12 @@ from typer import Option
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
 from mig_opt.cli.checks import options_named
+from mig_opt.cli.figures import broken_label, percent, tenths
 from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
 from mig_opt.cli.inputs import costs_by_kind, load_state, load_trace
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.method.options import run_options
-from mig_opt.method.report import Report
+from mig_opt.method.report import Cell, Part, Report, Table
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def simulate(
     drawn = declared is not None or disturb is not None
     call.require(seed is None or drawn, "--seed", "is for --declared and --disturb; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
+    one = found is None or found.gpu is not None
+    call.require(not optimum or one, "--optimum", "is for traces of one kind of GPU; leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else call.attempt(load_state, start)
     call.finish()
@@ -154,15 +157,16 @@ def _disturbances(text: str) -> Disturbances:
 def _watched(bar: Bar, policy: str, before: int) -> Observer:
     """Return an observer that shows how many jobs are finished, ``before`` of them with the policies before."""
     bar.show(f"jobs, now: {policy}", completed=before)
-    due = 0.0
+    due, finished = 0.0, dict[int, int]()
 
     def observe(cluster: Cluster) -> None:
         nonlocal due
         now = time.monotonic()
         if now >= due:
             due = now + _REFRESH_S
-            finished = sum(not math.isnan(seconds) for seconds in cluster.log.finished)
-            bar.show(completed=before + finished)
+            # There is a cluster for each kind of GPU.
+            finished[id(cluster)] = sum(not math.isnan(seconds) for seconds in cluster.log.finished)
+            bar.show(completed=before + sum(finished.values()))
 
     return observe
 
@@ -191,11 +195,31 @@ def _report(done: Sequence[Simulation], references: References) -> Report:
         **references.data(),
         "policies": [_policy(simulation, references) for simulation in done],
     }
-    return Report(facts, references.tables(done), left, data)
+    parts: list[Part] = [*references.tables(done), *([] if trace.gpu else [_kinds_table(done)])]
+    return Report(facts, parts, left, data)
+
+
+def _kinds_table(done: Sequence[Simulation]) -> Table:
+    """Return what the GPUs of each kind did."""
+    rows: list[list[Cell]] = [
+        [
+            broken_label(simulation.label),
+            *(kind, str(own.gpus), str(own.finished)),
+            *(tenths(spread.mean) if own.finished else "-" for spread in (own.wait, own.completion)),
+            percent(own.utilisation, 1),
+        ]
+        for simulation in done
+        for kind, own in simulation.kinds.items()
+    ]
+    return Table(
+        ["~policy", "~kind", ">GPUs", ">done", ">wait s", ">flow s", ">busy %"], rows, heading="By kind of GPU:"
+    )
 
 
 def _policy(simulation: Simulation, references: References) -> dict[str, Any]:
     rejected = {"turned_away": list(simulation.rejected)} if simulation.reject else {}
+    by_kind = {name: dataclasses.asdict(own) for name, own in simulation.kinds.items()}
+    kinds = {} if simulation.trace.gpu else {"kinds": by_kind}
     return {
         "policy": simulation.policy,
         "options": {name: list(v) if isinstance(v, tuple) else v for name, v in simulation.options.items()},
@@ -204,5 +228,6 @@ def _policy(simulation: Simulation, references: References) -> dict[str, Any]:
         "gaps": references.gaps(simulation),
         "unfinished": list(simulation.unfinished),
         **rejected,
+        **kinds,
         "runtime_s": simulation.runtime_s,
     }

@@ -219,7 +219,7 @@ def _report(trace: Trace, summary: TraceSummary, limits: TraceBounds | None) -> 
     pcie = f"{summary.pcie_bound:.1%} of the jobs, with {summary.pcie_demand:.1%} of a GPU's limit each"
     facts = [
         ("trace", f"{trace.name} ({plural(summary.jobs, 'job')})"),
-        ("GPU", f"{summary.gpus} x {summary.gpu}"),
+        ("GPU", trace.label),
         ("arrivals", f"over {seconds(span)} s, from second {seconds(summary.first_arrival)}"),
         ("area", f"{summary.area:.6g} compute slices x seconds, each job where that is least"),
         ("load", "all arrive at once" if summary.load is None else f"{summary.load:.1%} of the compute slices"),

@@ -39,9 +39,10 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
         entry["times"] = times_in(cells, model)
     lines = [line for line, _ in rows]
     raw: Raw = {"tasks": tasks}
+    kinds: dict[tuple[int, str], int] = {}
     if by_kind:
-        raw, lines = merged_by_kind("tasks", tasks, rows, findings, only=model)
-    return Table(raw, "tasks", lines, lambda _, key: "task" if key == "name" else time_column(key))
+        raw, lines, kinds = merged_by_kind("tasks", tasks, rows, findings, only=model)
+    return Table(raw, "tasks", lines, lambda _, key: "task" if key == "name" else time_column(key), kinds)
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:

@@ -69,16 +69,18 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
         job.update(_times(cells, sizes, times_in(cells, model), f"line {line}", findings))
     lines = [line for line, _ in rows]
     raw: Raw = {"jobs": jobs}
+    kinds: dict[tuple[int, str], int] = {}
+    works = {line: cells.get(_WORK) for line, cells in rows}
     if by_kind:
-        raw, lines = merged_by_kind("jobs", jobs, rows, findings, only=model)
+        raw, lines, kinds = merged_by_kind("jobs", jobs, rows, findings, only=model, columns=_COLUMNS)
 
     def column(index: int, key: str) -> str:
         if key.startswith("declared"):
             return _DECLARED
-        by_work = key.startswith("times.") and rows[index][1].get(_WORK)
+        by_work = key.startswith("times.") and works[lines[index]]
         return _WORK if by_work else _COLUMNS.get(key) or time_column(key)
 
-    return Table(raw, "jobs", lines, column)
+    return Table(raw, "jobs", lines, column, kinds)
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:

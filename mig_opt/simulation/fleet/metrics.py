@@ -199,6 +199,61 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class KindMetrics:
+    """Figures of the GPUs of one kind in a simulation.
+
+    Attributes
+    ----------
+    gpus, finished : int
+        Numbers of GPUs, and of jobs that were done there.
+    wait, completion : Spread
+        Waiting and flow times of these jobs, in seconds.
+    utilisation : float
+        Share of the compute slices' time, until the last run of the whole fleet, in which a job ran (0 to 1).
+    """
+
+    gpus: int
+    finished: int
+    wait: Spread
+    completion: Spread
+    utilisation: float
+
+
+def measure_kinds(log: Log) -> dict[str, KindMetrics]:
+    """Return figures of a log by the name of the kind of GPU.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu, simulate
+    >>> from mig_opt.gpu.pools import Pool
+    >>> jobs = (Job("a", 0.0, {"A30": {4: 9.0}, "A100": {7: 8.0}}), Job("b", 1.0, {"A30": {4: 9.0}}))
+    >>> trace = Trace(jobs, pools=(Pool(get_gpu("A30"), 1), Pool(get_gpu("A100"), 1)))
+    >>> for name, own in measure_kinds(simulate(trace, "first-fit").log).items():
+    ...     print(name, own.finished, round(own.utilisation, 3))
+    A30-24GB 1 0.889
+    A100-40GB 1 0.79
+    """
+    trace, makespan = log.trace, max(log.run_end, default=0.0)
+    busy = _slice_seconds(log, [placement.profile.compute_slices for placement in log.placements])
+    present = _gpu_seconds(trace, makespan)
+    names = [placement.profile.gpu for placement in log.placements]
+    done: dict[str, list[int]] = defaultdict(list)
+    for job, placement, outcome in zip(log.run_job, log.run_placement, log.run_outcome, strict=True):
+        if outcome == RunOutcome.FINISHED:
+            done[names[placement]].append(job)
+    return {
+        kind.name: KindMetrics(
+            len(gpus),
+            len(done[kind.name]),
+            Spread.of([log.scheduled[job] - trace.jobs[job].arrival for job in done[kind.name]]),
+            Spread.of([log.finished[job] - trace.jobs[job].arrival for job in done[kind.name]]),
+            busy[kind.name] / (kind.compute_slices * present[kind]) if present[kind] else 0.0,
+        )
+        for kind, gpus in trace.kinds.items()
+    }
+
+
 def _slice_seconds(log: Log, sizes: Sequence[int]) -> dict[str, float]:
     """Return the compute slices times seconds of all runs, by the name of the kind of GPU."""
     found: dict[str, list[float]] = {kind.name: [] for kind in log.trace.kinds}

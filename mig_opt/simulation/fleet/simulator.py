@@ -21,7 +21,7 @@ from mig_opt.method.shown import Shown
 from mig_opt.rules import wrong_flag, wrong_integer, wrong_number, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.course import Course, Decision, Observer
-from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
+from mig_opt.simulation.fleet.metrics import KindMetrics, Metrics, PowerModel, measure, measure_kinds
 from mig_opt.simulation.fleet.options import option_problems, policy_label
 from mig_opt.simulation.fleet.router import Arrivals, Router
 
@@ -75,6 +75,11 @@ class Simulation(Shown):
     def metrics(self) -> Metrics:
         """Waiting times, flow times, utilisation, energy (:class:`~mig_opt.simulation.PowerModel`) and so on."""
         return measure(self.log)
+
+    @cached_property
+    def kinds(self) -> dict[str, KindMetrics]:
+        """Figures of each kind of GPU, by its name."""
+        return measure_kinds(self.log)
 
     def metrics_with(self, power: PowerModel) -> Metrics:
         """Return the metrics with energy by another power model."""

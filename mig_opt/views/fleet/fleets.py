@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mig_opt.batch.schedule import Lifetime, lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.catalogue import with_mig
 from mig_opt.simulation.fleet.metrics import fragmentation_series
 from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.views.scene import Area, Axis, Box, Boxes, Dots, Link, Links, Mark, Marker, Only, Panel, Rows
-from mig_opt.views.texts import BOUND, IDLE, colour_of, one_line, spell_seconds
+from mig_opt.views.texts import BOUND, IDLE, NO_SLICES, colour_of, one_line, spell_seconds
 
 Numbers = NDArray[np.float64]
 
@@ -58,13 +58,12 @@ def fragmentation_steps(log: Log) -> StepFunction:
 
 def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
     """Return the mean percentage of the fleet's compute slices that jobs have between edges, by profile in use."""
-    gpu: GpuModel = log.trace.one_kind
     placements = log.placements
     sizes = {placement.profile.name: placement.profile.compute_slices for placement in placements}
     number = {name: index for index, name in enumerate(sizes)}
     kind = np.array([number[placement.profile.name] for placement in placements])[np.array(log.run_placement, int)]
     begin, end = np.array(log.run_begin), np.array(log.run_end)
-    scale = 100 / (log.trace.gpus * gpu.compute_slices)
+    scale = 100 / sum(len(gpus) * kind.compute_slices for kind, gpus in log.trace.kinds.items())
     found = {}
     for name, size in sorted(sizes.items(), key=lambda entry: -entry[1]):
         own = kind == number[name]
@@ -163,11 +162,15 @@ def _detailed(log: Log, kind: Only) -> bool:
 
 def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone: bool) -> Panel:
     """Return every run over the memory slices of its instance."""
-    gpu, gpus, jobs = log.trace.one_kind, log.trace.gpus, log.trace.jobs
-    names = [f"GPU {index}" for index in range(gpus)]
-    unit = min(0.3, max(0.055, (5.0 if alone else 2.4) / (gpus * (gpu.memory_slices + _GAP) - _GAP)))
-    labels = [f"{name}\nslices 0-{gpu.memory_slices - 1}" for name in names]
-    rows = Rows(names, unit, gpu.memory_slices, _GAP, slices=True, labels=labels)
+    trace, jobs = log.trace, log.trace.jobs
+    kinds = [trace.kind(gpu) for gpu in range(trace.gpus)]
+    names = [f"GPU {gpu}" if trace.gpu else f"GPU {gpu}, {kind.name}" for gpu, kind in enumerate(kinds)]
+    most = max(kind.memory_slices for kind in kinds)
+    unit = min(0.3, max(0.055, (5.0 if alone else 2.4) / (trace.gpus * (most + _GAP) - _GAP)))
+    labels = [f"{name}\nslices 0-{most - 1}" for name in names]
+    if trace.gpu is None:
+        labels = [f"GPU {gpu}{'' if kind.mig else ' whole'}\n{with_mig(kind).name}" for gpu, kind in enumerate(kinds)]
+    rows = Rows(names, unit, most, _GAP, slices=True, labels=labels)
     runs = []
     for index, run in enumerate(log.runs()):
         job, start = jobs[run.job], run.placement.start
@@ -180,10 +183,17 @@ def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone
     end = times.limits[1] if times.limits else 1.0
     instances = []
     for index, (each, gone) in enumerate(_lifetimes(log)):
-        slices = range(each.start, each.start + gpu.profile(each.profile).memory_slices)
+        slices = range(each.start, each.start + kinds[each.gpu].profile(each.profile).memory_slices)
         words = {"gid": f"instance:{number}:{index}", "colour": IDLE, "head": f"{each.profile} without a job"}
         instances.append(rows.box(each.gpu, slices, (each.begin, min(each.end, gone, end)), **words))
+    # Rows are as high as the GPU with the most slices.
+    rest = {gpu: range(kind.memory_slices, most) for gpu, kind in enumerate(kinds) if kind.memory_slices < most}
+    missing = [
+        rows.box(gpu, slices, (0.0, end), gid=f"unused:{number}:{gpu}", colour=IDLE, head=NO_SLICES)
+        for gpu, slices in rest.items()
+    ]
     marks: list[Mark] = [
+        *([Boxes("unused", missing, NO_SLICES)] if missing else []),
         Boxes("jobless", instances, "instance without a job", beneath=True),
         Boxes("job", runs, unkeyed=_UNKEYED if len(jobs) > _MOST_KEYED else ""),
         Boxes("outline", instances, only="page"),

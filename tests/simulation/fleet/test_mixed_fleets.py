@@ -10,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import InputError, Job, PolicyError, Trace, get_gpu, simulate
+from mig_opt import InputError, Job, OperationCosts, PolicyError, Trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage
 from mig_opt.gpu.pools import Pool
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import methods
+from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.simulator import check_policy
 from mig_opt.validation import validate
@@ -27,7 +29,7 @@ POLICIES = [policy.name for policy in methods("simulate")]
 
 
 def mixed_trace(seed: int) -> Trace:
-    """Return a trace on two or three kinds of GPUs, with MIG off on some, drawn by a seed."""
+    """Return a trace on two or three kinds of GPUs, with MIG off on some; each job can run somewhere."""
     draw = random.Random(seed)
     pools = [
         Pool(kind, draw.randint(1, 3), mig=draw.random() < 0.8)
@@ -61,15 +63,15 @@ def mixed_trace(seed: int) -> Trace:
         jobs.append(Job(f"job-{number}", arrival, times, asked or None, **more))  # type: ignore[arg-type]  # drawn
     gpus = sum(pool.count or 0 for pool in pools)
     outages = (Outage(draw.randrange(gpus), draw.uniform(0, 20), draw.uniform(21, 60)),)
-    return Trace(tuple(jobs), pools=tuple(pools), outages=outages if draw.random() < 0.2 else ())
+    trace = Trace(tuple(jobs), pools=tuple(pools), outages=outages if draw.random() < 0.2 else ())
+    able = {number for part in trace.parts() for number in part.jobs}
+    return trace.replace(jobs=tuple(trace.jobs[number] for number in sorted(able))) if able else mixed_trace(seed + 1)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 10**6), st.sampled_from(POLICIES))
 def test_every_scheduler_does_all_jobs_of_a_mixed_trace(seed: int, policy: str) -> None:
     trace = mixed_trace(seed)
-    able = {trace.jobs[number].name for part in trace.parts() for number in part.jobs}
-    trace = trace.replace(jobs=tuple(job for job in trace.jobs if job.name in able))
     done = simulate(trace, policy)
     assert check_log(done.log) == []
     if policy != "static":  # whose partitions may lack a profile, as on one kind of GPU
@@ -78,6 +80,47 @@ def test_every_scheduler_does_all_jobs_of_a_mixed_trace(seed: int, policy: str) 
         assert validate(*done.log.as_schedule()).violations == ()
         assert 0 < done.metrics.utilisation <= 1
         assert done.metrics.energy > 0
+    assert sum(own.finished for own in done.kinds.values()) == done.metrics.finished
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 10**6))
+def test_no_scheduler_is_better_than_the_bounds(seed: int) -> None:
+    _check_bounds(seed)
+
+
+@pytest.mark.deep
+def test_no_scheduler_is_better_than_the_bounds_of_300_traces() -> None:
+    for seed in range(300):
+        _check_bounds(seed)
+
+
+def _check_bounds(seed: int) -> None:
+    trace = mixed_trace(seed)
+    free, least = trace_bounds(trace), trace_bounds(trace, resizing=False)
+    most = acceptance_bound(trace, as_asked=False)
+    for policy in POLICIES:
+        done = simulate(trace, policy)
+        if not done.unfinished:
+            for bounds in (free, least):
+                assert max(bound.value for bound in bounds.makespan) <= done.metrics.makespan, (seed, policy)
+                assert max(bound.value for bound in bounds.completion) <= sum(done.log.finished), (seed, policy)
+        if policy != "planner":
+            ratios = simulate(trace, policy, reject=True).metrics.acceptance
+            for goal in ("jobs", "slices", "slice_seconds"):
+                assert getattr(ratios, goal) <= getattr(most, goal) + 1e-9, (seed, policy, goal)
+
+
+def test_bounds_of_a_mixed_trace_say_something() -> None:
+    """Eleven jobs of 10 s on seven slices and four of equal worth, or eight times the fast GPU."""
+    even = tuple(Job(f"{at}", 0.0, {"A30": {1: 10.0}, "A100": {1: 10.0}}) for at in range(22))
+    pools = (Pool(A30, 1), Pool(A100, 1))
+    none = {"create": {"A30": {1: 0.0, 2: 0.0, 4: 0.0}, "A100": dict.fromkeys(A100.sizes, 0.0)}}
+    costs = OperationCosts(none["create"], none["create"])
+    assert trace_bounds(Trace(even, pools=pools, operations=costs)).makespan[0].value == pytest.approx(20.0)
+    slow = tuple(Job(f"{at}", 0.0, {"A30": {4: 900.0}, "A100": {7: 10.0}}) for at in range(8))
+    bound = trace_bounds(Trace(slow, pools=pools, operations=costs)).makespan[0].value
+    assert 75 < bound <= 80
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("planner", "baskets")])
