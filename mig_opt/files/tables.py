@@ -212,6 +212,8 @@ def merged_by_kind(
                 findings.add(f"line {line}, {columns.get(name, name)}", message)
         for name in _BY_KIND & entry.keys():
             known.setdefault(name, {})[model.name] = entry[name]
+    if only and not kinds:
+        findings.add("gpu", f"no row is of {only.name}")
     findings.check()
     raw: Raw = {key: list(merged.values())}
     if only is None:

@@ -285,7 +285,13 @@ class Trace:
         return self.replace(jobs=tuple(jobs), outages=())
 
     def replace(self, **changes: object) -> Trace:
-        """Return a copy with some attributes changed."""
+        """Return a copy with some attributes changed.
+
+        With other ``pools``, operation costs that were the old GPUs' own tables become the new ones'.
+        """
+        if "pools" in changes:
+            usual = {"operations": OperationCosts({}, {})} if self.usual_operations else {}
+            changes = {"gpu": None, "gpus": 1, **usual, **changes}
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
 
 

@@ -116,11 +116,10 @@ def simulate(
         most = MOST_OPTIMAL[reject]
         message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
         call.require(not optimum or len(found.jobs) <= most, "--optimum", message)
+        call.require(not optimum or bool(found.gpu), "--optimum", "is for traces of one kind of GPU; leave it out")
     drawn = declared is not None or disturb is not None
     call.require(seed is None or drawn, "--seed", "is for --declared and --disturb; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
-    one = found is None or found.gpu is not None
-    call.require(not optimum or one, "--optimum", "is for traces of one kind of GPU; leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else call.attempt(load_state, start)
     call.finish()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.fleet.description import TraceSummary
     from mig_opt.fleet.trace import Trace
+    from mig_opt.gpu.pools import Pool
 
 
 def trace_families(name: options.ListedArgument = None) -> Answer:
@@ -59,6 +61,11 @@ def trace_generate(
     jobs: Annotated[int | None, "N", "-n", "Number of jobs; short for --set jobs=N."] = None,
     gpu: Annotated[str, "GPU", "One of: mig-opt gpus."] = "A100",
     gpus: Annotated[int | None, "N", "How many; default: those of the family."] = None,
+    pools: Annotated[
+        str | None,
+        "KIND=N,...",
+        "Several kinds of GPUs, on which times are assumed; or openb:N, like N nodes of that cluster.",
+    ] = None,
     seed: options.Seed = 0,
     settings: Annotated[
         list[str] | None, "NAME=VALUE", "--set", "Change a parameter of the family; may be repeated."
@@ -70,17 +77,42 @@ def trace_generate(
     Examples
     --------
     mig-opt trace generate pcie-4 --set pcie_share=0.4 --seed 7 -o trace.json
+    mig-opt trace generate normal-25 --pools "A100=4,A30=2,A30 without MIG=1"
     """
     from mig_opt.files.fleet.traces import TRACE
     from mig_opt.instances.fleet.registry import generate_trace
 
     values: dict[str, float | int | str] = {}
     call.attempt(_read_settings, family, settings or [], jobs, values)
+    kinds = () if pools is None else call.attempt(_read_pools, pools, seed) or ()
     names = {name: f"--set {name}" for name in values}
     with call.step(), options_named(names if jobs is None else names | {"jobs": "-n"}):
-        trace = generate_trace(family, gpu=gpu, gpus=gpus, seed=seed, **values)
+        trace = generate_trace(family, gpu=gpu, gpus=gpus, seed=seed, pools=kinds, **values)
     call.begin(trace=output)
     return made("trace", trace, output, TRACE.to_json)
+
+
+def _read_pools(text: str, seed: int) -> tuple[Pool, ...]:
+    """Return the pools that ``A100=4,A30=2`` or ``openb:30`` stands for."""
+    from mig_opt.gpu.catalogue import get_gpu, with_mig
+    from mig_opt.gpu.pools import Pool, pool_problems
+    from mig_opt.instances.fleet.cluster import openb_cluster
+
+    with options_named(dict.fromkeys(("gpu", "count", "nodes", "pools"), "--pools")):
+        counts: list[tuple[str, Any]]
+        if text.startswith("openb:"):
+            nodes: Any = number_in(text.removeprefix("openb:"))
+            counts = [*Counter(openb_cluster(nodes, load=0.0, seed=seed).names).items()]
+        else:
+            parts = [part.rpartition("=") for part in text.split(",")]
+            if not all(equals for _, equals, _ in parts):
+                raise InputError([Problem("pools", "must be KIND=N, with commas, like A100=4,A30=2, or openb:N")])
+            counts = [(name.strip(), number_in(count.strip())) for name, _, count in parts]
+        kinds = [(get_gpu(name), count) for name, count in counts]
+        pools = tuple(Pool(with_mig(kind), count, mig=kind.mig) for kind, count in kinds)
+        if problems := list(pool_problems(pools)):
+            raise InputError(problems)
+    return pools
 
 
 def _read_settings(family: str, settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:

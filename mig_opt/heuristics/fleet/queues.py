@@ -93,11 +93,9 @@ class QueueingPolicy(QueueScheduler):
         self._ranking = cluster.ranking(self.key)
         # Since when jobs wait that failed; the others wait since they arrived.
         self._failed_at: dict[int, float] = {}
-        # Instances that there may ever be.
-        self._possible = -1
         if not self.dynamic_partitioning:
             create_partitions(cluster, self.partition, range(cluster.trace.gpus))
-            self._possible = reduce(or_, (state.idle for state in cluster.states))
+            cluster.possible = reduce(or_, (state.idle for state in cluster.states))
 
     def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
         """Queue a job for its profile; if there is none, it waits for ever."""
@@ -143,7 +141,7 @@ class QueueingPolicy(QueueScheduler):
         if cluster.now - since <= self.patience:
             return False
         # To wait for an instance that no partition has would help nobody.
-        return any(self._possible >> place & 1 for place in cluster.geometry.placements_of[profile])
+        return any(cluster.possible >> place & 1 for place in cluster.geometry.placements_of[profile])
 
 
 class FirstFit(QueueingPolicy):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.catalogue import gpu_noting
+from mig_opt.gpu.catalogue import gpu_noting, with_mig
 from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.pools import Pool
 from mig_opt.instances.fleet import memory, poisson
-from mig_opt.instances.fleet.family import Request, TraceFamily
+from mig_opt.instances.fleet.family import Request, TraceFamily, to_ms
 from mig_opt.rules import wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
+from mig_opt.serving.profile_table import smallest_profile
 
 _FAMILIES: dict[str, TraceFamily] = {
     family.name: family for family in (*poisson.FAMILIES, *memory.FAMILIES, *poisson.STREAMS)
@@ -42,6 +49,7 @@ def generate_trace(
     gpu: str | GpuModel = "A100",
     gpus: int | None = None,
     seed: int = 0,
+    pools: Sequence[Pool] = (),
     **parameters: float | int | str,
 ) -> Trace:
     """Return a trace of a family, drawn at random.
@@ -56,6 +64,11 @@ def generate_trace(
         How many; by default as many as the family is for.
     seed : int
         The same arguments and seed give the same trace everywhere.
+    pools : sequence of Pool
+        In place of ``gpu`` and ``gpus``: several kinds of GPUs. The jobs are drawn for the first kind, for a fleet of
+        it with as many compute slices. Their times on others are assumed: those on the first times a lognormal factor
+        (sigma 0.25) for each job and kind; on a whole GPU without MIG those of the largest size. A job that asks for a
+        profile asks for one of this size everywhere.
     **parameters
         Figures of the family in place of its defaults: its ``parameters``, most often ``jobs``, the number of jobs.
 
@@ -84,7 +97,9 @@ def generate_trace(
         found = get_trace_family(family)
     except InputError as error:
         problems += error.problems
-    model = gpu_noting(gpu, problems)
+    if pools and gpus is not None:
+        problems.append(Problem("gpus", "is said by the pools; leave it out"))
+    model = gpu_noting(with_mig(pools[0].gpu) if pools else gpu, problems)
     problems += wrong_integer("seed", seed, 0, 2**63 - 1)
     if gpus is not None:
         problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)
@@ -98,5 +113,31 @@ def generate_trace(
         raise InputError(problems)
     values = {name: parameter.default for name, parameter in known.items()} | parameters
     count = found.gpus if gpus is None else gpus
-    jobs = found.make(Request(model, count, np.random.Generator(np.random.PCG64(seed)), values))
-    return Trace(tuple(jobs), model, count, name=f"{family}, seed={seed}")
+    if pools:
+        slices = sum((pool.count or 1) * pool.gpu.compute_slices for pool in pools)
+        count = max(1, round(slices / model.compute_slices))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    jobs = found.make(Request(model, count, rng, values))
+    name = f"{family}, seed={seed}"
+    if not pools:
+        return Trace(tuple(jobs), model, count, name=name)
+    return Trace(tuple(_on_kinds(job, model, pools, rng) for job in jobs), pools=tuple(pools), name=name)
+
+
+def _on_kinds(job: Job, drawn: GpuModel, pools: Sequence[Pool], rng: np.random.Generator) -> Job:
+    """Return a job that was drawn for one kind of GPU with times on all kinds that have one of its sizes."""
+    times, asked = dict[str, dict[int, float]](), dict[str, str]()
+    for kind in dict.fromkeys(pool.kind for pool in pools):
+        factor = 1.0 if with_mig(kind) == drawn else math.exp(_SPREAD * float(rng.standard_normal()))
+        known = job.times if kind.mig else {kind.compute_slices: job.times[max(job.times)]}
+        own = {size: to_ms(seconds * factor) for size, seconds in known.items() if size in kind.sizes}
+        if job.profile is not None and kind.mig:
+            wanted = drawn.profile(job.profile)
+            found = wanted if kind == drawn else smallest_profile(kind, wanted.compute_slices, job.most_gb)
+            own, asked[kind.name] = (own, found.name) if found and found.compute_slices in own else ({}, "")
+        if own:
+            times[kind.name] = own
+    return dataclasses.replace(job, times=times, profile={kind: asked[kind] for kind in times if kind in asked} or None)
+
+
+_SPREAD = 0.25  # standard deviation of the logarithm of what a job takes on another kind of GPU

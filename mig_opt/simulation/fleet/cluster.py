@@ -89,6 +89,8 @@ class Cluster(FleetInstances):
         The first job of the trace that has not arrived; the number of jobs once all have.
     more_to_come : bool
         True if other jobs arrive in this moment, after the one of which the scheduler learns now.
+    possible : int
+        Mask of the placements that there may ever be; all, unless a policy whose partitions never change says which.
     states : list of GpuState
         The state of each GPU, to be read only.
     log : Log
@@ -101,6 +103,7 @@ class Cluster(FleetInstances):
         self.waiting: dict[int, None] = {}
         self.coming = 0
         self.more_to_come = False
+        self.possible = -1
         self._jobs = trace.jobs
         self.events = EventQueue(trace)
         self._runs: dict[int, ActiveRun] = {}

@@ -67,7 +67,8 @@ class Router(Arrivals):
     to this kind and is not done is divided evenly among the compute slices. Then it takes the seconds that schedulers
     know for the smallest instance that it may have. Of equal kinds the first one is taken. Nothing is known of jobs
     that have not arrived; those that arrive in one moment are given kinds one after the other, each with the work of
-    those before it. Where no job waits, one that finds no place on a kind is offered to the others in this order.
+    those before it. Kinds whose partitions never change and have no instance for the job come last. Without a queue,
+    one that finds no place on a kind is offered to the others in this order.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ class Router(Arrivals):
             while (following := next(self._places, None)) is not None and following.job == job:
                 places.append(following)
             self._next = following
-            places.sort(key=self._expected_end)
+            places.sort(key=lambda place: (not self._possible(place), self._expected_end(place)))
             self._give(places)
             self._coming[places[0].part] += 1
             self._routed.append(places)
@@ -141,6 +142,11 @@ class Router(Arrivals):
         self._area[place.part, place.number] = area
         self._areas[place.part] += area
         self._others[place.part, place.number] = others
+
+    def _possible(self, place: _Place) -> bool:
+        """Return True if there may be an instance for a job on a kind, whose partitions may never change."""
+        cluster, (_, _, profile) = self.clusters[place.part], self._work(place)
+        return any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[profile])
 
     def _expected_end(self, place: _Place) -> float:
         """Return the seconds until a job ends on a kind."""

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import InputError, Job, OperationCosts, PolicyError, Trace, get_gpu, simulate
+from mig_opt import InputError, Job, OperationCosts, PolicyError, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import Outage
+from mig_opt.fleet.trace import Outage, check_jobs
 from mig_opt.gpu.pools import Pool
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import methods
@@ -150,6 +150,13 @@ def test_jobs_of_one_moment_are_divided_among_the_kinds() -> None:
         assert Counter(places.values()) == {"A30-24GB": 4, "A100-40GB": 7}, policy
 
 
+def test_a_job_goes_where_partitions_that_never_change_have_an_instance_for_it() -> None:
+    """Twenty jobs on 1g leave no place for 7g on the A100; the A30 is one instance for the only job on 4g."""
+    small = [Job(f"{at}", 0.0, {"A100": {1: 50.0}}) for at in range(20)]
+    trace = Trace((*small, Job("large", 0.0, {"A30": {4: 9.0}, "A100": {7: 1.0}})), pools=(Pool(A100, 1), Pool(A30, 1)))
+    assert simulate(trace, "static").unfinished == ()
+
+
 def test_gpus_without_mig_have_no_operations() -> None:
     trace = Trace((Job("a", 0.0, {"A30": {4: 5.0}}),), pools=(Pool(A30, 1, mig=False), Pool(A100, 1)))
     done = simulate(trace, "pcie-aware")
@@ -211,3 +218,18 @@ def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
     other = tuple(Job(job.name, job.arrival, {"A30": job.times}) for job in plain.jobs)
     beside = Trace(other, pools=(Pool(A30, 2), Pool(A100, 1)))
     assert columns(simulate(beside, "planner").log) == columns(simulate(plain, "planner").log)
+
+
+def test_a_family_is_drawn_for_the_first_of_several_kinds() -> None:
+    pools = (Pool(A100, 2), Pool(A30, 3), Pool(A30, 1, mig=False))
+    mixed = generate_trace("normal-25", pools=pools, jobs=30, seed=3)
+    plain = generate_trace("normal-25", jobs=30, seed=3)
+    assert mixed.parts()[0].trace.jobs == plain.jobs
+    assert mixed.label == "2 x A100-40GB + 3 x A30-24GB + 1 x A30-24GB without MIG"
+    assert all("A30-24GB" not in job.times for job in mixed.jobs if 3 in job.times["A100-40GB"])
+    assert {part.trace.jobs[0].profile is None for part in mixed.parts()} == {False, True}
+    check_jobs(mixed)
+    with pytest.raises(InputError, match="gpus: is said by the pools"):
+        generate_trace("normal-25", pools=pools, gpus=3)
+    more = mixed.replace(pools=(Pool(A100, 4), *pools[1:]))
+    assert (more.gpus, more.usual_operations) == (8, True)
