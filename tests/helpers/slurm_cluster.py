@@ -174,7 +174,10 @@ class Cluster:
         mark = f"SLURM_CONF={self.root}/etc/slurm.conf".encode()
         for process in Path("/proc").glob("[1-9]*"):
             with contextlib.suppress(OSError):
-                if process.name != str(os.getpid()) and mark in (process / "environ").read_bytes().split(b"\0"):
+                # A newer slurmstepd knows it otherwise, and is in its folder.
+                own = mark in (process / "environ").read_bytes().split(b"\0")
+                own = own or self.root in (process / "cwd").resolve().parents
+                if own and process.name != str(os.getpid()):
                     os.kill(int(process.name), signal.SIGKILL)
 
     def pid(self, name: str) -> int:

@@ -10,18 +10,17 @@ import contextlib
 import ipaddress
 import logging
 import secrets
-import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from importlib import metadata
 from typing import Any
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.operations.execute import node
-from mig_opt.operations.execute.engines import SILENT_S, Progress
+from mig_opt.operations.execute.engines import SILENT_S, Progress, in_background
 
 _CONNECTING_S = 8
 """Seconds until a scheduler that does not answer is given up at the beginning."""
@@ -201,15 +200,7 @@ class DaskEngine:
 
 def _timely(call: Callable[[], Any], seconds: float) -> Any:
     """Return the value of a call that Dask may let wait for ever; raise a TimeoutError after some seconds."""
-    answer: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            answer.set_result(call())
-        except Exception as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=work, name="Dask", daemon=True).start()
+    answer = in_background(call)
     if wait([answer], seconds).not_done:
         raise TimeoutError(f"nothing heard for {seconds:g} s")
     return answer.result()

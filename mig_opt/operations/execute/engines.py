@@ -6,12 +6,16 @@ restart is ``--resume``, and a second start waits for the first. So engines try 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import Problem
+
+T = TypeVar("T")
 
 SILENT_S = 8.0
 """Seconds after which it is told that nothing has been heard of a node."""
@@ -66,3 +70,17 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of what the engine needs here; jobs go on."""
+
+
+def in_background(call: Callable[[], T]) -> Future[T]:
+    """Begin a call that may take for ever, beside everything else; return what becomes of it."""
+    answer: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return answer

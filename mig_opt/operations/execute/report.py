@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -118,19 +117,17 @@ class Execution:
     @cached_property
     def steps(self) -> tuple[ExecutedStep, ...]:
         """Everything that was done, by the begin that was measured."""
-        return tuple(sorted(self._steps(), key=lambda step: step.measured))
-
-    def _steps(self) -> Iterator[ExecutedStep]:
-        lifetimes = self.journal.lifetimes
+        lifetimes, found = self.journal.lifetimes, list[ExecutedStep]()
         for each in self.journal.operations():
             place = lifetimes[each.instance]
             planned = (place.begin, place.ready) if each.kind == "create" else (place.close, place.end)
-            yield ExecutedStep(each.kind, "", *place.location, planned, (each.begin, each.end))
+            found.append(ExecutedStep(each.kind, "", *place.location, planned, (each.begin, each.end)))
         for run in self.journal.runs():
             place = lifetimes[run.instance]
             (entry,) = (one for one in place.runs if one.task == run.task)
-            measured = run.begin, run.end
-            yield ExecutedStep("run", run.task, *place.location, (entry.begin, entry.end), measured, run.code)
+            times = (entry.begin, entry.end), (run.begin, run.end)
+            found.append(ExecutedStep("run", run.task, *place.location, *times, run.code))
+        return tuple(sorted(found, key=lambda step: step.measured))
 
     def critical_path(self) -> list[ExecutedStep]:
         """Return the steps that the measured makespan consists of, with the waits between them, in order."""

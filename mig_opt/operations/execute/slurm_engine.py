@@ -13,16 +13,17 @@ import shutil
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import Future
 from importlib import metadata
 from pathlib import Path
 from shlex import quote
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired, run
+from subprocess import DEVNULL, TimeoutExpired, run
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import write_text
-from mig_opt.operations.execute.engines import Progress
+from mig_opt.operations.execute.engines import Progress, in_background
 from mig_opt.operations.execute.node import folder_of, program_of, progress_in
 
 _PATIENCE_S = 5.0
@@ -33,6 +34,9 @@ _BETWEEN_S = 1.0
 
 _BEAT_S = 1.5
 """Seconds after which the heart of a running job, which beats every second, is missed."""
+
+_UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|^$", re.IGNORECASE)
+"""Words with which Slurm's programs refuse for a while; other refusals are for good."""
 
 _FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
@@ -82,12 +86,14 @@ class SlurmEngine:
             )
         self._orders: defaultdict[str, deque[list[str]]] = defaultdict(deque)  # that have not been taken yet
         self._names: dict[str, str] = {}  # of the job that each host has last
-        self._queue = _Queue()
         self._hearts: dict[str, tuple[float, float]] = {}  # time of the file, and when that was seen first
+        self.close()
 
     def close(self) -> None:
-        """Let go of what has been asked; jobs go on."""
-        self._queue.drop()
+        """Forget what Slurm has told, and what it is asked just now; jobs go on."""
+        self._answer: Future[tuple[bool, str]] | None = None
+        self._known: dict[str, tuple[str, ...]] | None = None
+        self._asked = 0.0
 
     def check(self, parts: Mapping[str, Journal], *, begun: bool) -> list[Problem]:
         """Return the nodes that Slurm does not have or that begin no job; versions are compared when a job begins."""
@@ -128,33 +134,34 @@ class SlurmEngine:
             self._orders[host].append(["scancel", "--quiet", "--batch", "--signal=TERM", *who])
         self._obey(host, part)
 
-    def _obey(self, host: str, part: Journal) -> bool:
-        """Do what has been ordered for a node; return True if Slurm has taken it all."""
+    def _obey(self, host: str, part: Journal) -> str | None:
+        """Do what has been ordered for a node; return what Slurm says against it, None if it has taken it all."""
         while self._orders[host]:
-            order = self._orders[host][0]
+            order, there = self._orders[host][0], set[str]()
             if order[0] == "sbatch":
                 # Asked anew each time: an order that was lost on the way back has been taken, and one job is enough.
                 done, text = _call(["squeue", "--noheader", "--me", f"--name={self._names[host]}", "--format=%T"])
-                code = self._folder(host, part) / f"{Path(order[-1]).stem}.code"
                 if not done:
-                    return False
-                if code.is_symlink() or not set(text.split()) & {*_WAITING, *_LIVE}:
+                    return text
+                code = self._folder(host, part) / f"{Path(order[-1]).stem}.code"
+                there = set() if code.is_symlink() else {*text.split()} & {*_WAITING, *_LIVE}
+                if not there:
                     code.unlink(missing_ok=True)
-                    if not _call(order)[0]:
-                        return False
-            elif not _call(order)[0]:
-                return False
+            done, text = (True, "") if there else _call(order)
+            if not done:
+                return text
             self._orders[host].popleft()
             self._hearts.pop(host, None)
-            self._queue.drop()
-        return True
+            self.close()
+        return None
 
     def progress(self, host: str, part: Journal, seen: int, *, undo: bool = False) -> Progress | None:
         """Return what the job of a node has left, and what Slurm tells of it."""
-        if not self._obey(host, part):
-            return None
+        refusal = self._obey(host, part)
+        if refusal is not None:
+            return None if _UNREACHED.search(refusal) else Progress(ended=True, code=2, text=refusal)
         folder, kind = self._folder(host, part), "undo" if undo else "run"
-        name, jobs, code = _name(host, part, kind), self._queue.jobs(self._names.values()), None
+        name, jobs, code = _name(host, part, kind), self._jobs(), None
         with contextlib.suppress(FileNotFoundError, ValueError):
             code = int(str((folder / f"{kind}.code").readlink()))
         gone = jobs is not None and name not in jobs
@@ -171,44 +178,27 @@ class SlurmEngine:
             heard = heard or alive
         return found if heard else None
 
+    def _jobs(self) -> dict[str, tuple[str, ...]] | None:
+        """Return number, state, reason and restarts of each job by its name; None if that is not known now.
+
+        Asking does not keep anybody waiting.
+        """
+        now = time.monotonic()
+        if self._answer is None and now - self._asked > _BETWEEN_S:
+            words = ["squeue", "--noheader", "--me", f"--name={','.join(self._names.values())}", _FORMAT]
+            self._answer, self._asked = in_background(lambda: _call(words)), now
+        elif self._answer is not None and self._answer.done():
+            (done, text), self._answer = self._answer.result(), None
+            lines = [line.split("|") for line in text.splitlines()] if done else ()
+            self._known = {name: tuple(job) for name, *job, _ in reversed(lines)} if done else None
+        return self._known
+
     def _beats(self, host: str, path: Path) -> bool:
         """Return True unless the heart of a running job has not beaten for a while, by the clock of this process."""
         time_of_file, now = path.stat().st_mtime if path.exists() else 0.0, time.monotonic()
         if self._hearts.get(host, (-1.0, 0.0))[0] != time_of_file:
             self._hearts[host] = (time_of_file, now)
         return now - self._hearts[host][1] < _BEAT_S
-
-
-class _Queue:
-    """The jobs by their names, as Slurm has told last; asking does not keep anybody waiting."""
-
-    def __init__(self) -> None:
-        self._process: Popen[str] | None = None
-        self._asked = 0.0
-        self._known: dict[str, tuple[str, str, str, str]] | None = None
-
-    def drop(self) -> None:
-        """Forget what is known, since it has changed."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-        self._process, self._known, self._asked = None, None, 0.0
-
-    def jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str, str, str]] | None:
-        """Return number, state, reason and restarts of each job that is there; None if that is not known now."""
-        process, now = self._process, time.monotonic()
-        if process is None and now - self._asked > _BETWEEN_S:
-            words = ["squeue", "--noheader", "--me", f"--name={','.join(names)}", _FORMAT]
-            self._process = Popen(words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, text=True)  # noqa: S603 - fixed
-            self._asked = now
-        elif process is not None and process.poll() is not None:
-            text, self._process = process.communicate()[0], None
-            lines = [line.split("|") for line in text.splitlines()]
-            known = {name: (job, state, reason, restarts) for name, job, state, reason, restarts, _ in reversed(lines)}
-            self._known = None if process.returncode else known
-        elif process is not None and now - self._asked > _PATIENCE_S:
-            self.drop()
-        return self._known
 
 
 def _name(host: str, part: Journal, kind: str) -> str:

@@ -14,9 +14,8 @@ from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.operations.observe.arrangements import Layout, arrangements, fewest_gpus, too_many
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
-from mig_opt.operations.observe.places import add_gpus, take_places
+from mig_opt.operations.observe.places import Layout, add_gpus, arrangements, fewest_gpus, take_places, too_many
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.texts import plural
 

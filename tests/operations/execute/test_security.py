@@ -189,7 +189,14 @@ def test_versions_are_compared(tmp_path: Path) -> None:
         path = f"{old.parent}{os.pathsep}{nodes.environment['PYTHONPATH']}"
         nodes.workers["n2"] = nodes.start_worker("n2", PYTHONPATH=path)
         until(lambda: nodes.log("n2").count("Registered to") == 2)
-        with pytest.raises(InputError, match=r"n2: has mig_opt 0.0.1, and here is .*: pip install mig-opt=="):
+        refused = r"{} has mig_opt 0.0.1, and here is .*: pip install mig-opt=="
+        with pytest.raises(InputError, match=refused.format("n2:")):
+            run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "k", **options)
+        nodes.scheduler.kill()
+        nodes.environment["PYTHONPATH"] = path
+        nodes.start_again("controller")
+        until(lambda: nodes.log("scheduler").count("Scheduler at:") == 2)
+        with pytest.raises(InputError, match=refused.format("engine: the scheduler")):
             run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "k", **options)
         assert nodes.machines["n2"].log == []
         assert not (tmp_path / "k").exists()

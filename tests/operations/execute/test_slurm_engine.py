@@ -35,6 +35,17 @@ def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes: Slur
     assert places(nodes) == NOTHING
 
 
+def test_what_slurm_refuses_is_told(nodes: SlurmNodes, tmp_path: Path) -> None:
+    nodes.environment = {**nodes.environment, "SBATCH_PARTITION": "nowhere"}
+    client = Client(nodes, tmp_path)
+    err = client.ends(client.start(), 1)
+    assert all(f"{host}: sbatch: error: invalid partition specified: nowhere" in err for host in ("n1", "n2"))
+    assert places(nodes) == NOTHING
+    nodes.environment = {**nodes.environment, "SBATCH_PARTITION": "main"}
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check()
+
+
 def test_a_node_with_another_version_changes_nothing(nodes: SlurmNodes, tmp_path: Path) -> None:
     other = tmp_path / "other" / "mig_opt-0.9.dist-info"
     other.mkdir(parents=True)
