@@ -149,7 +149,7 @@ class Client:
 
     def ends(self, process: subprocess.Popen[str], code: int = 0) -> str:
         """Wait for the end of a process; return what it has said on standard error."""
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
         assert process.returncode == code, err
         return err
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from mig_opt.files.documents import shown
@@ -17,7 +17,7 @@ from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
 from mig_opt.operations.observe.nvidia_smi_xml import read_xml
 from mig_opt.operations.observe.pasted import PENDING
-from mig_opt.operations.observe.sightings import Line, SeenDevice, SeenInstance, Sightings, Source
+from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source
 from mig_opt.texts import plural
 
 
@@ -82,12 +82,12 @@ class _Node:
     """Devices and instances of a node, text by text."""
 
     name: str
-    devices: list[SeenDevice] = field(default_factory=list)  # of the list
+    devices: list[SeenInstance] = field(default_factory=list)  # of the list
     placed: list[SeenInstance] = field(default_factory=list)
     computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
-    used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
+    used: list[SeenInstance] = field(default_factory=list)  # of the screen and the XML
     kinds: set[str] = field(default_factory=set)  # outputs that there are; of a table its title
-    shown: dict[tuple[str, int], object] = field(default_factory=dict)  # in outputs of a kind about a GPU
+    shown: dict[tuple[str, int | None], object] = field(default_factory=dict)  # in outputs of a kind about a GPU
     title: str = ""  # where the last table begins
     nothing: dict[str, str] = field(default_factory=dict)  # what there is none of, and the line that says so
 
@@ -156,7 +156,7 @@ def _row(title: str, line: Line, seen: Sightings) -> re.Match[str] | None:
     return found
 
 
-def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenDevice]:
+def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenInstance]:
     """Add the GPUs of one screen, and return its MIG devices."""
     tables: dict[str, list[tuple[re.Match[str], str]]] = {}
     title, gpu, partitioned, told = "", None, "", False
@@ -189,11 +189,11 @@ def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[Seen
         seen.gpu(node, gpu, where, mig=True)
         own = tuple(name for on, of, name in running if (on, of) == (gpu, str(instance))) if told else None
         size = units, float(memory)
-        devices.append(SeenDevice(gpu, index, where, instance, size=size, processes=own))
+        devices.append(SeenInstance(node, gpu, where, size=size, instance=instance, index=index, processes=own))
     return devices
 
 
-def _add_shown(kind: str, devices: list[SeenDevice], node: _Node, seen: Sightings) -> None:
+def _add_shown(kind: str, devices: list[SeenInstance], node: _Node, seen: Sightings) -> None:
     """Add the devices that one output shows."""
     node.kinds.add(kind)
     node.used += devices
@@ -202,7 +202,7 @@ def _add_shown(kind: str, devices: list[SeenDevice], node: _Node, seen: Sighting
         _check_same((kind, device.gpu), shown_here, device.where, node, seen)
 
 
-def _check_same(of: tuple[str, int], shown_here: object, where: str, node: _Node, seen: Sightings) -> None:
+def _check_same(of: tuple[str, int | None], shown_here: object, where: object, node: _Node, seen: Sightings) -> None:
     """Note a GPU that an output shows in another way than an earlier one of the same kind."""
     if node.shown.setdefault(of, shown_here) != shown_here:
         message = f"GPU {of[1]} is shown in another way above: the outputs are of different machines, or moments"
@@ -220,7 +220,7 @@ def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node,
         return
     seen.gpu(node.name, gpu, where, mig=True)
     instance = int(old[1]) if old else None
-    node.devices.append(SeenDevice(gpu, index, where, instance, profile=found[1], uuid=found[3]))
+    node.devices.append(SeenInstance(node.name, gpu, where, found[1], instance=instance, index=index, uuid=found[3]))
 
 
 def _read_row(title: str, line: Line, node: _Node, seen: Sightings) -> None:
@@ -287,7 +287,7 @@ def _join(node: _Node, seen: Sightings) -> None:
 def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
     """Add what the list of devices tells."""
     indices = {(found.gpu, found.index): found.instance for found in node.used}
-    parts: dict[tuple[int, str], list[SeenDevice]] = defaultdict(list)  # compute instances by GPU and whole profile
+    parts: dict[tuple[int | None, str], list[SeenInstance]] = defaultdict(list)  # compute instances by GPU and profile
     for device in node.devices:
         instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
         held = by_id.get((device.gpu, instance)) if instance is not None else None
@@ -297,10 +297,7 @@ def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
             parts[device.gpu, _whole(device.profile)].append(device)
         elif not node.placed:
             key = (device.gpu, -1 - device.index if instance is None else instance)
-            profile = _whole(device.profile)
-            by_id[key] = SeenInstance(
-                *(node.name, device.gpu, device.where, profile), instance=instance, uuid=device.uuid
-            )
+            by_id[key] = replace(device, profile=_whole(device.profile), instance=instance)
         elif device.instance is not None or _without_place(device, node):
             message = f"device {device.index} of GPU {device.gpu} is on no instance of the table of GPU instances"
             seen.wrong(device.where, f"{message}: the two outputs are of different moments")
@@ -308,7 +305,7 @@ def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
         _add_parts(group, node, by_id, seen)
 
 
-def _without_place(device: SeenDevice, node: _Node) -> bool:
+def _without_place(device: SeenInstance, node: _Node) -> bool:
     """Return True if a GPU has more devices, up to this one, than instances; parts of instances may share one."""
     before = [other for other in node.devices if other.gpu == device.gpu and other.index <= device.index]
     whole = sum(_whole(other.profile) == other.profile for other in before)
@@ -316,26 +313,25 @@ def _without_place(device: SeenDevice, node: _Node) -> bool:
     return whole > placed or not placed
 
 
-def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+def _add_used(found: SeenInstance, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
     """Add what the screen or the XML tells of a MIG device."""
     held = by_id.get((found.gpu, found.instance))
     if held is None and node.placed:
         message = f"instance {found.instance} of GPU {found.gpu} is not in the table of GPU instances"
         seen.wrong(found.where, f"{message}: the two outputs are of different moments")
         return
-    if held is None:
-        held = SeenInstance(node.name, found.gpu, found.where, size=found.size, instance=found.instance)
-        by_id[found.gpu, found.instance] = held
+    held = by_id.setdefault((found.gpu, found.instance), found)
     if found.processes is not None:
         held.idle = not found.processes and held.idle is not False
         # Processes come and go: their names do not tell apart instances whose places are not known.
         held.name = held.name or (", ".join(found.processes) if held.start is not None else "")
 
 
-def _add_parts(parts: list[SeenDevice], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+def _add_parts(parts: list[SeenInstance], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
     """Add the instances of a profile on a GPU of which the list shows compute instances, if it is clear how many."""
-    gpu, profile = parts[0].gpu, _whole(parts[0].profile)
-    kinds = kinds_of(seen.gpus[node.name, gpu].product) or catalogue()
+    gpu, home, profile = parts[0].gpu, parts[0].home, _whole(parts[0].profile)
+    assert home is not None
+    kinds = kinds_of(seen.gpus[home].product) or catalogue()
     others = [device.profile for device in node.devices if device.gpu == gpu and device not in parts]
     # Parts of another profile may all be of one instance.
     beside = [*{_whole(other) for other in others if other != _whole(other)}]
@@ -349,9 +345,8 @@ def _add_parts(parts: list[SeenDevice], node: _Node, by_id: _ByInstance, seen: S
             seen.wrong(device.where, f"{message}; add the output of nvidia-smi mig -lgi")
         return
     for device in parts[:most]:
-        by_id[gpu, -1 - device.index] = SeenInstance(
-            *(node.name, gpu, device.where, profile), uuid=device.uuid if most in (1, len(parts)) else ""
-        )
+        uuid = device.uuid if most in (1, len(parts)) else ""
+        by_id[gpu, -1 - device.index] = replace(device, profile=profile, uuid=uuid)
 
 
 def _slices(profile: str) -> int:

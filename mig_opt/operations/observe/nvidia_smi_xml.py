@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser  # entities
 from xml.parsers import expat
 
 from mig_opt.files.documents import shown
-from mig_opt.operations.observe.sightings import Line, SeenDevice, Sightings
+from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings
 
 _ROOT = "nvidia_smi_log"
 _NUMBER = re.compile(r"\d{1,6}")
@@ -59,7 +59,7 @@ class _Document:
         yield from ((number, text) for number, text in texts if len(element) and text and text.strip())
 
 
-def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenDevice]:
+def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenInstance]:
     """Add the GPUs of one document, and return its MIG devices."""
     document = _Document(lines, seen)
     root = document.root()
@@ -83,7 +83,7 @@ def _text(element: Element | None) -> str:
     return "" if element is None else (element.text or "").strip()
 
 
-def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Sightings) -> Iterator[SeenDevice]:
+def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Sightings) -> Iterator[SeenInstance]:
     mode = gpu.find("mig_mode/current_mig")
     now, later = _text(mode), _text(gpu.find("mig_mode/pending_mig"))
     if mode is None:
@@ -106,7 +106,9 @@ def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Si
         if total and units is not None and number is not None and instance is not None:
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
             size = units, float(total[1])
-            yield SeenDevice(index, number, document.where(device), instance, size=size, processes=running)
+            yield SeenInstance(
+                *(node, index, document.where(device)), size=size, instance=instance, index=number, processes=running
+            )
 
 
 def _processes(gpu: Element) -> list[tuple[int, str]] | None:

@@ -91,6 +91,8 @@ class SeenInstance:
     start: int | None = None
     slices: int | None = None  # memory slices
     instance: int | None = None  # id of the GPU instance
+    index: int = -1  # of its MIG device, as nvidia-smi lists or shows it
+    processes: tuple[str, ...] | None = None
     uuid: str = ""
     name: str = ""
     owner: str = ""
@@ -102,20 +104,6 @@ class SeenInstance:
     def home(self) -> Home | None:
         """Node and index of its GPU, if that is known."""
         return None if self.gpu is None else (self.node, self.gpu)
-
-
-@dataclass(frozen=True, slots=True)
-class SeenDevice:
-    """MIG device as nvidia-smi lists or shows it; what the output does not tell is None or empty."""
-
-    gpu: int
-    index: int
-    where: str
-    instance: int | None  # id of the GPU instance
-    profile: str = ""
-    uuid: str = ""
-    size: tuple[int, float] | None = None  # multiprocessors and memory in MiB
-    processes: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

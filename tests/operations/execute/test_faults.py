@@ -143,6 +143,21 @@ def test_a_minute_of_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path
     client.check()
 
 
+@pytest.mark.parametrize("nodes", ["slurm"], indirect=True)
+def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes: Nodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 35.0, c=1.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    silent = nodes.processes("agent")
+    signalled(signal.SIGSTOP, silent)
+    time.sleep(60)  # the first task ends meanwhile, the second one runs
+    signalled(signal.SIGCONT, silent)  # and is ended, since it is of a job that has been requeued
+    client.ends(process)
+    assert client.kinds().count("died") == 1
+    assert all(35 <= client.seconds_of(task) < 36 for task in ("a", "b"))
+    client.check(again="b")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
 def test_a_full_disk_is_told_and_gone_on_with(nodes: Nodes, tmp_path: Path) -> None:
     state = tmp_path / "state"
