@@ -36,6 +36,8 @@ from mig_opt.operations.execute.schedules import resume_schedule, tasks_folder
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.profile_table import Point, ProfileTable
 
+OUT_OF_MEMORY = "out of memory"
+
 MOST_RUNS = 1000
 """Runs of one task on one size; more is taken for a slip of the pen."""
 
@@ -106,9 +108,6 @@ class _Way:
     def run(self, number: int) -> str:
         """Return the name of a run."""
         return f"{self}, run {number + 1}"
-
-
-OUT_OF_MEMORY = "out of memory"
 
 
 @dataclass

@@ -67,7 +67,16 @@ def slurm_scripts(
     >>> list(slurm_scripts(state, [Migration(0, "1g.5gb", 0, 1, 6, "job 7")]))
     ['controller.sh', 'node-b.sh', 'node-b.mig-parted.yaml', 'node-a.sh', 'node-a.mig-parted.yaml']
     """
-    _check_nodes(state)
+    if not state.nodes:
+        raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
+    wanted = "letters, digits, dots, underscores and hyphens"
+    problems = [
+        Problem(f"nodes[{at}]", f"is no name of a node in Slurm: {wanted}, is {node!r:.80}")
+        for at, node in enumerate(state.nodes)
+        if not _NODE.fullmatch(node)
+    ]
+    if problems:
+        raise InputError(problems)
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
     old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])
@@ -85,15 +94,6 @@ def slurm_scripts(
         files[f"node-{node}.sh"] = _node_script(state, node, gpus, old, new)
         files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(state, gpus, new))
     return files
-
-
-def _check_nodes(state: FleetState) -> None:
-    if not state.nodes:
-        raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
-    wrong = [at for at, node in enumerate(state.nodes) if not _NODE.fullmatch(node)]
-    if wrong:
-        message = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens"
-        raise InputError([Problem(f"nodes[{at}]", f"{message}, is {state.nodes[at]!r:.80}") for at in wrong])
 
 
 def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
