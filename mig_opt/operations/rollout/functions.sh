@@ -49,18 +49,17 @@ instances() {
   fi
 }
 
+# behind PLACE LINES: prints the second word of the line that begins with a place
+behind() { awk -v place="$1" '$1 == place { print $2; found = 1; exit } END { exit !found }' <<<"$2"; }
+
 # instance_id GPU PROFILE-ID:START: prints the number that the driver has given to an instance
 instance_id() {
-  local lines place id index
+  local lines
   lines=$(instances "$1") || return
-  while read -r place id index; do
-    if [[ $place == "$2" ]]; then
-      printf '%s\n' "$id"
-      return
-    fi
-  done <<<"$lines"
-  say "error: GPU ${NAMES[$1]} has no instance of profile ${2%:*} at slice ${2#*:}"
-  return 1
+  if ! behind "$2" "$lines"; then
+    say "error: GPU ${NAMES[$1]} has no instance of profile ${2%:*} at slice ${2#*:}"
+    return 1
+  fi
 }
 
 # devices GPU: prints "PROFILE-ID:START UUID" for each instance with a compute instance
@@ -86,15 +85,10 @@ devices() {
 
 # uuid_among DEVICES GPU PROFILE-ID:START: prints what CUDA_VISIBLE_DEVICES has to be for an instance
 uuid_among() {
-  local place uuid
-  while read -r place uuid; do
-    if [[ $place == "$3" ]]; then
-      printf '%s\n' "$uuid"
-      return
-    fi
-  done <<<"$1"
-  say "error: GPU ${NAMES[$2]}: nvidia-smi shows no device for profile ${3%:*} at slice ${3#*:}; has it a compute instance?"
-  return 1
+  if ! behind "$3" "$1"; then
+    say "error: GPU ${NAMES[$2]}: nvidia-smi shows no device for profile ${3%:*} at slice ${3#*:}; has it a compute instance?"
+    return 1
+  fi
 }
 
 # check GPU 'MUST' 'MAY' 'WANTED': counts as a problem unless MIG mode is enabled, the instances MUST and no others

@@ -64,12 +64,9 @@ act() {
     restore) become OLD ;;
     files) files ;;
     name) query 0 name ;;
-    stop)
-      read -ra words <<<"${STOP_SLURMD:-systemctl stop slurmd}"
-      "${words[@]}"
-      ;;
-    start)
-      read -ra words <<<"${START_SLURMD:-systemctl start slurmd}"
+    stop | start)
+      words=${1^^}_SLURMD
+      read -ra words <<<"${!words:-systemctl $1 slurmd}"
       "${words[@]}"
       ;;
     same)
