@@ -153,15 +153,7 @@ class Client:
         assert process.returncode == code, err
         return err
 
-    def outlives(self, death: Callable[[], object], again: tuple[str, ...] = ()) -> None:
-        """Let something die while two tasks run; check that each task ends all the same, some of them begun again."""
-        process = self.start()
-        until(lambda: self.begun("a") and self.begun("c"))
-        death()
-        assert "Traceback" not in self.ends(process)
-        self.check(again=again)
-
-    def check(self, *, again: tuple[str, ...] = ()) -> None:
+    def check(self, *, again: Iterable[str] = ()) -> None:
         """Check that everything has been done once, measured rightly, and is taken back by ``--undo``."""
         whole = read_journal(self.journal)
         assert whole.ended
