@@ -6,6 +6,7 @@ The server is that of the wheel nvidia-pytriton, unpacked in the folder that MIG
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -117,11 +118,11 @@ def in_real_time(*groups: int) -> bool:
 
     Where others use the machine, too, threads would not come in the order in which they are woken.
     """
-    tasks = [0]
-    if groups:
-        processes = {path: os.getpgid(int(path.name)) for path in Path("/proc").glob("[0-9]*") if path.exists()}
-        own = [path for path, group in processes.items() if group in groups]
-        tasks = [int(task.name) for path in own for task in (path / "task").iterdir()]
+    tasks = [] if groups else [0]
+    for path in Path("/proc").glob("[0-9]*") if groups else ():
+        with contextlib.suppress(OSError):  # it has ended
+            if os.getpgid(int(path.name)) in groups:
+                tasks += [int(task.name) for task in (path / "task").iterdir()]
     try:
         for task in tasks:
             os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(1))

@@ -17,7 +17,6 @@ from mig_opt.cli.serving.inputs import read_running
 from mig_opt.errors import InputError, Problem, nearest
 
 if TYPE_CHECKING:
-    from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import Deployment
 
@@ -65,6 +64,7 @@ def services_export(
     mig-opt services export services.json fleet.json servers --format haproxy
     mig-opt services export s.json new.json to --format triton --from fleet.json
     """
+    from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching
 
     wanted = {"--models": models, "--patience": patience, "--delay": delay, "--from": running}
@@ -80,7 +80,8 @@ def services_export(
         return Product(code=ANSWER_IS_NO, said=[said])
     more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
     more |= {"batching": None if form == "haproxy" else batching}
-    more |= {"change": None if old is None else _change(problem.problem, old, problem.plan)}
+    if old is not None:
+        more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
     with options_named({"port": "--port", "devices": "--devices"}):
         files = _files(form, problem.plan, problem.problem, more)
     usage = {
@@ -98,12 +99,6 @@ def _check_format(form: str, given: Mapping[str, Any]) -> None:
     wrong = [option for option, value in given.items() if value is not None and option not in _FORMATS[form]]
     if wrong:
         raise InputError(Problem(option, f"is not for --format {form}; leave it out") for option in wrong)
-
-
-def _change(demand: Demand, running: Deployment, deployment: Deployment) -> ChangePlan:
-    from mig_opt.api.change import plan_change
-
-    return plan_change(running, deployment, demand=demand, time_limit=_CHANGE_TIME_LIMIT).plan
 
 
 def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str, Any]) -> Mapping[str, str]:

@@ -210,7 +210,8 @@ def capacity_of(servers: tuple[Server, ...], slo: float, segments: int, promise:
 def _scaled(servers: tuple[Server, ...], slo: float, promise: Promise) -> tuple[tuple[Server, ...], Promise]:
     """Return servers and a promise whose time counts in SLOs."""
     arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
-    scaled = dataclasses.replace(promise, arrivals=arrivals, batching=promise.batching.scaled(1 / slo))
+    # What else there is about batches is in the servers.
+    scaled = dataclasses.replace(promise, arrivals=arrivals, batching=Batching(spread=promise.batching.spread))
     return tuple(one.scaled(1 / slo) for one in servers), scaled
 
 

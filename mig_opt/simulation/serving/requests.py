@@ -87,11 +87,6 @@ class Batching:
     def __post_init__(self) -> None:
         check_values(self)
 
-    def scaled(self, factor: float) -> Batching:
-        """Return the same rule where every second is ``factor`` seconds."""
-        delay = None if self.delay is None else self.delay * factor
-        return dataclasses.replace(self, delay=delay, overhead=self.overhead * factor, look=self.look * factor)
-
 
 def simulate_requests(
     demand: Demand,
