@@ -49,7 +49,7 @@ TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0
 _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
 """Probability that a memory-bound task remains one with a slice more."""
 _SHARE_TOLERANCE = 1e-9
-_SPEEDS = 0.7, 1.6
+SPEEDS = 0.7, 1.6
 """Range of the times of a task on another kind of GPU, as a multiple of those on the largest."""
 
 
@@ -189,7 +189,7 @@ def generate_batch(
         if pools:
             by_kind = {model.name: times_of[-1]}
             for other in others:
-                speed = float(speeds.uniform(*_SPEEDS))
+                speed = float(speeds.uniform(*SPEEDS))
                 by_kind[other.name] = _rounded(other, [speed * seconds for seconds in drawn], decimals)
             times_of[-1] = by_kind
     if shuffle:

@@ -208,6 +208,7 @@ def _requests(simulation: RequestSimulation) -> Report:
 def _simulation(simulation: Simulation) -> Report:
     """Return the figures by which schedulers are compared; entries say when each job arrived, had a place, was done."""
     metrics, trace, log = simulation.metrics, simulation.trace, simulation.log
+    kinds = () if trace.gpu else simulation.kinds.items()
     spans = {"mean wait": metrics.wait.mean, "mean flow time": metrics.completion.mean, "makespan": metrics.makespan}
     keys = ["job", "arrival", "scheduled", "finished", "wait", "flow_time", "done"]
     jobs = zip(trace.jobs, log.scheduled, log.finished, strict=True)
@@ -220,6 +221,7 @@ def _simulation(simulation: Simulation) -> Report:
             ("slices busy", f"{100 * metrics.utilisation:.1f} %"),
             ("fragmentation", f"{100 * metrics.fragmentation:.1f} %"),
             ("migrations", str(metrics.migrations)),
+            *((name, f"{plural(own.finished, 'job')} done, {100 * own.utilisation:.1f} % busy") for name, own in kinds),
         ],
         title=" · ".join(filter(None, [simulation.label, trace.name, fleet, plural(len(trace.jobs), "job")])),
         keys=keys,

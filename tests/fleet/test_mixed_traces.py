@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mig_opt import InputError, Job, Trace, get_gpu
+from mig_opt import InputError, Job, Trace, get_gpu, optimum, simulate
+from mig_opt.api.defragment.references import excess_fragmentation
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.declared_times import declare_times
 from mig_opt.fleet.disturbances import Disturbances
 from mig_opt.fleet.trace import Outage, batch_of, check_jobs
 from mig_opt.gpu.pools import Pool
+from mig_opt.views.cards import report_of
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 POOLS = (Pool(A100, 1), Pool(A30, 2), Pool(A30, 1, mig=False))
@@ -70,3 +72,20 @@ def test_times_by_kind_are_declared_and_disturbed_kind_by_kind() -> None:
     early = Disturbances(early=1.0).applied_to(twice).jobs[0]
     assert early.declared == twice.jobs[0].times
     assert early.times["A30-24GB"][1] < 5.0
+
+
+def test_what_is_for_one_kind_refuses_several() -> None:
+    log = simulate(MIXED.replace(outages=()), "first-fit").log
+    for use in (
+        lambda: optimum(MIXED, "makespan"),
+        lambda: optimum(MIXED, "jobs"),
+        lambda: excess_fragmentation(log),
+        lambda: MIXED.profile_set,
+    ):
+        with pytest.raises(InputError, match="pools: are of several kinds of GPUs; this is for traces of one kind"):
+            use()
+
+
+def test_a_card_tells_the_kinds() -> None:
+    facts = dict(report_of(simulate(MIXED, "first-fit")).facts)
+    assert facts["A100-40GB"] == "1 job done, 61.7 % busy"

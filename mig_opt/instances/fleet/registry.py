@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import gpu_noting, with_mig
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
+from mig_opt.instances.batch import SPEEDS
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily, to_ms
 from mig_opt.rules import wrong_integer
@@ -65,10 +65,10 @@ def generate_trace(
     seed : int
         The same arguments and seed give the same trace everywhere.
     pools : sequence of Pool
-        In place of ``gpu`` and ``gpus``: several kinds of GPUs. The jobs are drawn for the first kind, for a fleet of
-        it with as many compute slices. Their times on others are assumed: those on the first times a lognormal factor
-        (sigma 0.25) for each job and kind; on a whole GPU without MIG those of the largest size. A job that asks for a
-        profile asks for one of this size everywhere.
+        In place of ``gpu`` and ``gpus``: several kinds of GPUs. Jobs are drawn for the largest, for a fleet of it with
+        as many compute slices; on each other kind the times of a job are a multiple of those there, which is uniform
+        from 0.7 to 1.6, and on a whole GPU without MIG that of its largest size. A job that asks for a profile asks for
+        one of this size everywhere.
     **parameters
         Figures of the family in place of its defaults: its ``parameters``, most often ``jobs``, the number of jobs.
 
@@ -99,7 +99,8 @@ def generate_trace(
         problems += error.problems
     if pools and gpus is not None:
         problems.append(Problem("gpus", "is said by the pools; leave it out"))
-    model = gpu_noting(with_mig(pools[0].gpu) if pools else gpu, problems)
+    largest = max((with_mig(pool.gpu) for pool in pools), key=lambda kind: kind.sizes[-1], default=gpu)
+    model = gpu_noting(largest, problems)
     problems += wrong_integer("seed", seed, 0, 2**63 - 1)
     if gpus is not None:
         problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)
@@ -121,14 +122,17 @@ def generate_trace(
     name = f"{family}, seed={seed}"
     if not pools:
         return Trace(tuple(jobs), model, count, name=name)
-    return Trace(tuple(_on_kinds(job, model, pools, rng) for job in jobs), pools=tuple(pools), name=name)
+    speeds = np.random.Generator(np.random.PCG64((seed, 1)))  # jobs are those that they are without pools
+    return Trace(tuple(_on_kinds(job, model, pools, speeds) for job in jobs), pools=tuple(pools), name=name)
 
 
-def _on_kinds(job: Job, drawn: GpuModel, pools: Sequence[Pool], rng: np.random.Generator) -> Job:
+def _on_kinds(job: Job, drawn: GpuModel, pools: Sequence[Pool], speeds: np.random.Generator) -> Job:
     """Return a job that was drawn for one kind of GPU with times on all kinds that have one of its sizes."""
     times, asked = dict[str, dict[int, float]](), dict[str, str]()
+    gpus = dict.fromkeys(with_mig(pool.gpu) for pool in pools)
+    factors = {gpu: 1.0 if gpu == drawn else float(speeds.uniform(*SPEEDS)) for gpu in gpus}
     for kind in dict.fromkeys(pool.kind for pool in pools):
-        factor = 1.0 if with_mig(kind) == drawn else math.exp(_SPREAD * float(rng.standard_normal()))
+        factor = factors[with_mig(kind)]
         known = job.times if kind.mig else {kind.compute_slices: job.times[max(job.times)]}
         own = {size: to_ms(seconds * factor) for size, seconds in known.items() if size in kind.sizes}
         if job.profile is not None and kind.mig:
@@ -138,6 +142,3 @@ def _on_kinds(job: Job, drawn: GpuModel, pools: Sequence[Pool], rng: np.random.G
         if own:
             times[kind.name] = own
     return dataclasses.replace(job, times=times, profile={kind: asked[kind] for kind in times if kind in asked} or None)
-
-
-_SPREAD = 0.25  # standard deviation of the logarithm of what a job takes on another kind of GPU

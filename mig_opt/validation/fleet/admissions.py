@@ -54,8 +54,11 @@ def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
 
 
 def too_late_jobs(trace: Trace) -> Iterator[Problem]:
-    """Yield a problem for each job of a trace that arrives so late that its times are lost in the rounding of ends."""
-    for index, job in enumerate(trace.jobs if isinstance(trace, Trace) else ()):
+    """Yield a problem for each job of a trace that arrives so late that its times are lost in the rounding of ends.
+
+    A trace of several kinds of GPUs is refused.
+    """
+    for index, job in enumerate(trace.jobs if isinstance(trace, Trace) and trace.one_kind else ()):
         shortest = min(job.times.values())
         if too_late(job.arrival, job.arrival + shortest, shortest):
             message = f"is {job.arrival:g} s, where {shortest:g} s more are lost in rounding; count from a later moment"

@@ -220,7 +220,7 @@ def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
     assert columns(simulate(beside, "planner").log) == columns(simulate(plain, "planner").log)
 
 
-def test_a_family_is_drawn_for_the_first_of_several_kinds() -> None:
+def test_a_family_is_drawn_for_the_largest_of_several_kinds() -> None:
     pools = (Pool(A100, 2), Pool(A30, 3), Pool(A30, 1, mig=False))
     mixed = generate_trace("normal-25", pools=pools, jobs=30, seed=3)
     plain = generate_trace("normal-25", jobs=30, seed=3)
