@@ -129,7 +129,7 @@ def _instance(info: InstanceInfo) -> Report:
     facts = [
         ("instance", info.name),
         ("title", info.title),
-        ("what", f"{info.kind}, for mig-opt {_COMMANDS[info.kind]}"),
+        ("what", f"{info.kind}, for mig-opt {_COMMANDS[info.kind]}{' --rates' * ('rates' in info.question)}"),
         ("goal", f"least {info.goal}: {goal.meaning}"),
         ("question", ", ".join(f"{key}: {_brief(value)}" for key, value in info.question.items()) or None),
         (_SIZES[info.kind], str(info.n)),
@@ -158,17 +158,17 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
     mig-opt instances verify
     mig-opt instances verify rodinia-a30
     """
-    from mig_opt.instances.library import PROOFS, verify
+    from mig_opt.instances.library import PROOFS, problems_of
 
     known = library_in(library)
     infos = [known.info(name) for name in names] if names else list(known.infos.values())
     with call.bar("verified", len(infos)) as bar:
-        found = []
+        wrong: dict[str, list[str]] = {}
         for info in infos:
-            found.append(verify(known, info))
+            if problems := list(problems_of(known, info)):
+                wrong[info.name] = problems
             if bar is not None:
                 bar.show(advance=1)
-    wrong = [verdict for verdict in found if not verdict.right]
     counts = {evidence: sum(info.evidence == evidence for info in infos) for evidence in PROOFS}
     facts = [
         ("entries", str(len(infos))),
@@ -176,12 +176,12 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
         ("bounds", ", ".join(f"{count} {evidence}" for evidence, count in counts.items() if count) or "none"),
         ("answer", bad(f"wrong, {plural(len(wrong), 'entry', 'entries')}") if wrong else good("all right")),
     ]
-    lines = [f"{verdict.name}: {problem}" for verdict in wrong for problem in verdict.problems]
+    lines = [f"{name}: {problem}" for name, problems in wrong.items() for problem in problems]
     data = {
         "entries": len(infos),
         "right": len(infos) - len(wrong),
         "evidence": counts,
-        "problems": {verdict.name: list(verdict.problems) for verdict in wrong},
+        "problems": wrong,
     }
     return Answer(Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=not wrong))
 

@@ -96,7 +96,7 @@ def score(
 def _report(found: Scores) -> Report:
     if len(found.scores) == 1 and not found.scores[0].solver:
         (one,) = found.scores
-        return Report(_facts(one), [Points([one.reason])] if one.reason else [], data=_document(one))
+        return Report(_facts(one), [Points([one.reason])] if one.reason else [], data=dataclasses.asdict(one))
     rows = [
         [one.instance, one.solver, _status(one), _figure(one.value), _figure(one.best_known), _gap(one)]
         for one in found.scores
@@ -108,7 +108,7 @@ def _report(found: Scores) -> Report:
     new = sum(one.new_best for one in found.scores)
     told = f"{plural(new, 'new best', 'new bests')}: mig-opt instances submit NAME PLAN --by WHO writes it."
     data = {
-        "scores": list(map(_document, found.scores)),
+        "scores": list(map(dataclasses.asdict, found.scores)),
         "solvers": list(map(dataclasses.asdict, found.lines)),
         "interrupted": found.interrupted,
     }
@@ -163,10 +163,6 @@ def _figure(value: float | None) -> str:
 
 def _gap(one: Score) -> str:
     return "-" if one.gap is None else spelled_gap(one.gap)
-
-
-def _document(one: Score) -> dict[str, Any]:
-    return dataclasses.asdict(one)
 
 
 def _csv(found: Scores) -> str:

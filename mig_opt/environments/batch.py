@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,7 @@ class BatchEnv(MaskedEnv[Batch]):
         return {"batch": state.batch, "schedule": state.schedule(), "makespan": state.makespan}
 
 
+@dataclass(eq=False)
 class BatchAgent:
     """A trained model as a heuristic: called with a batch, it returns the schedule.
 
@@ -168,8 +170,8 @@ class BatchAgent:
     56.05
     """
 
-    def __init__(self, choose: Choice, tasks: int = 0) -> None:
-        self.choose, self.tasks = choose, tasks
+    choose: Choice
+    tasks: int = 0
 
     def __call__(self, batch: Batch) -> Schedule:
         """Return the schedule that the model makes."""

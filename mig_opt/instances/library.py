@@ -55,20 +55,6 @@ PROOFS: Mapping[Evidence, str] = {
 """Reasons to believe a lower bound, by its evidence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict on an entry of the library: everything that is wrong with it, and the bound that was recomputed."""
-
-    name: str
-    problems: tuple[str, ...]
-    seconds: float = 0.0
-
-    @property
-    def right(self) -> bool:
-        """True if nothing is wrong."""
-        return not self.problems
-
-
 def difficulty_of(info: InstanceInfo, seconds: float | None = None) -> str:
     """Return the class of an instance that a run of some seconds solved, or that none has."""
     if not info.solved:
@@ -78,17 +64,13 @@ def difficulty_of(info: InstanceInfo, seconds: float | None = None) -> str:
     return next((name for name, limit in LIMITS.items() if seconds <= limit * _LATE), "closed")
 
 
-def verify(library: Library, info: InstanceInfo) -> Verdict:
-    """Return everything that is wrong with an entry: every figure is computed anew, as far as that needs no solver.
-
-    Checked are the seal of the entry, the digests of instance, plan and certificate, the validity and the value of the
-    plan, the bound by its evidence, that the two do not cross, and the class.
-    """
-    return Verdict(info.name, tuple(problems_of(library, info)))
-
-
 def problems_of(library: Library, info: InstanceInfo) -> Iterator[str]:
-    """Yield everything that is wrong with an entry, what is seen at once first."""
+    """Yield everything that is wrong with an entry, what is seen at once first.
+
+    Every figure is computed anew, as far as that needs no solver. Checked are the seal of the entry, the digests of
+    instance, plan and certificate, the validity and the value of the plan, the bound by its evidence, that the two do
+    not cross, and the class.
+    """
     try:
         yield from _problems(library, info)
     except (MigOptError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, lzma.LZMAError) as error:

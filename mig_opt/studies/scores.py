@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import shlex
 import shutil
@@ -25,7 +24,7 @@ from mig_opt.rules import wrong_number
 from mig_opt.simulation import Policy
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Row
-from mig_opt.studies.solvers import VALID, SolverRun, judged_text, perform
+from mig_opt.studies.solvers import VALID, SolverRun, judged_text, left_plan, perform
 from mig_opt.studies.summary import grouped
 
 FACTORS = (1.0, 1.001, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)
@@ -325,12 +324,12 @@ def _scored_runs(
 
 
 def _scored_folder(library: Library, folder: Path) -> Scores:
-    """Return the scores of the plans in a folder that are called like instances."""
+    """Return the scores of the plans in a folder that are called like instances; what cannot be read is garbage."""
     paths = [path for path in sorted(folder.glob("*.json")) if path.stem in library.infos]
     if not paths:
         raise InputError(
             [Problem("", "has no plan that is called like an instance, such as rodinia-a30.json")], str(folder)
         )
-    return Scores(
-        tuple(dataclasses.replace(score_plan(library, path.stem, path), solver=folder.name) for path in paths)
-    )
+    infos = [library.info(path.stem) for path in paths]
+    judged = [left_plan(library, info, path, "")[1:] for info, path in zip(infos, paths, strict=True)]
+    return Scores(tuple(_score(info, *one, solver=folder.name) for info, one in zip(infos, judged, strict=True)))

@@ -93,7 +93,7 @@ def perform(run: SolverRun) -> Outcome:
         instance, plan = Path(folder, f"{info.name}.json"), Path(folder, "plan.json")
         write_text(instance, file_text(info.kind, library.load(info.name)))
         ended, said, seconds = _ended(_arguments(run, info, instance, plan), run.time_limit + _GRACE)
-        text, status, value, reason = _left(library, info, plan, said)
+        text, status, value, reason = left_plan(library, info, plan, said)
     if ended is None:
         status, reason = (TIMEOUT if status == NO_PLAN else LATE), f"had to be ended after {run.time_limit:g} s"
     elif ended != 0 and status != VALID:
@@ -103,7 +103,7 @@ def perform(run: SolverRun) -> Outcome:
     return Outcome(status, seconds, makespan=value if status == VALID else None, error=reason[:_LONGEST_REASON])
 
 
-def _left(library: Library, info: InstanceInfo, plan: Path, said: str) -> tuple[str, str, float | None, str]:
+def left_plan(library: Library, info: InstanceInfo, plan: Path, said: str) -> tuple[str, str, float | None, str]:
     """Return the text that a solver has left as its plan, with its status, its value, and what is wrong with it."""
     try:
         about = plan.stat()

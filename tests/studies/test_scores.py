@@ -164,6 +164,19 @@ def test_on_a_cluster(command: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / "plans").iterdir())) == 2
 
 
+def test_a_folder_with_plans_of_all_sorts(tmp_path: Path) -> None:
+    """One that cannot be read hides none of the others."""
+    good, garbage, folder, large = "services-005-1", EASY, "rodinia-a30", "far-1xa100-008-mixed-1"
+    (tmp_path / f"{good}.json").write_text(Library().text("plans", good) or "")
+    (tmp_path / f"{garbage}.json").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / f"{folder}.json").mkdir()
+    with (tmp_path / f"{large}.json").open("wb") as file:
+        file.truncate(2**28)
+    (tmp_path / "unknown.json").write_text("{}")
+    statuses = {one.instance: one.status for one in score(tmp_path).scores}
+    assert statuses == {good: "valid", garbage: "garbage", folder: "garbage", large: "garbage"}
+
+
 def test_figures_of_a_score() -> None:
     def made(value: float | None, best: float) -> Score:
         return Score("a", value is not None, value, 9.0, None, best, False)
