@@ -135,14 +135,14 @@ class Planner(ConfigurablePolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Start without a plan."""
-        self._effort = Effort(self.method, float(self.work), self.rounds, self.seed)
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
         self._list = PriorityList()
         self._rollouts = Rollouts(cluster)
         self._followed: int | None = None
         self._calibration = Calibration(cluster.log.trace)
-        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, self.goal == "slowdown")
+        last_counts = _GOALS[self.goal].last > 0
+        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, self.goal == "slowdown", last_counts)
         self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
         self._arrived_area = 0.0
@@ -150,6 +150,7 @@ class Planner(ConfigurablePolicy):
         self._listed = max(self.most, _MAX_LISTED // min(cluster.trace.gpus, _MAX_GPUS))
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
+        self._effort = Effort(self.method, float(self.work), self.rounds, self.seed, 1 if self._uncertain else 2)
         self._backfilling = Backfilling(cluster, self._chooser, self._calibration) if self._uncertain else None
         self._follows = False
         self._alarms: dict[int, float] = {}
@@ -198,7 +199,7 @@ class Planner(ConfigurablePolicy):
                 self._plan_anew(cluster)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Go on with the plan, or plan anew if the end was not expected."""
+        """Go on with the plan, or plan anew if the end was not expected; at last let jobs have what is left."""
         # A job that ran from the start, with the instances of a state, is as unexpected as its end.
         begin, end = self._expected_runs.pop(job, (cluster.now, -math.inf))
         unexpected = abs(cluster.now - end) > _UNEXPECTED_SHARE * (end - begin)
@@ -206,6 +207,9 @@ class Planner(ConfigurablePolicy):
             size = cluster.geometry.placements[placement].profile.compute_slices
             declared = cluster.trace.jobs[job].times[size]
             self._calibration.learn(job, declared, cluster.seconds_taken(job, placement))
+            if not cluster.waiting and self._arrivals_over(cluster.now):
+                self._backfilling.grow(cluster)
+                return
         if self._follows:
             self._plan_anew(cluster)
             if self._follows and self._backfilling is not None and self._backfilling.repair(cluster, gpu):
@@ -251,10 +255,11 @@ class Planner(ConfigurablePolicy):
         effort, actions = self._effort, -1
         if self.think is not None:
             effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
-        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._listed)).jobs:
+        while cluster.actions > actions:
             actions = cluster.actions
+            choice = self._chooser.choose(cluster, self._listed, self._further(cluster))
             used = list(filter(cluster.present, self._gpus_to_use(cluster, choice.jobs)))
-            if not used:
+            if not choice.jobs or not used:
                 break
             problem = PlanningProblem(cluster, self._placements, choice.jobs, used, self._calibration)
             search = PlanSearch(problem, self._coming(cluster, problem, choice), self._stakes(cluster), effort)

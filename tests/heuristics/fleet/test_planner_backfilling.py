@@ -8,9 +8,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, assert_sound, job, trace, traces
+from online_worlds import NO_COSTS, assert_sound, audit, job, trace, traces
 
-from mig_opt import Trace, declare_times, generate_trace, simulate
+from mig_opt import Job, Simulation, Trace, declare_times, generate_trace, simulate
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 
 QUICK = {"rounds": 40}
@@ -96,3 +96,65 @@ def test_the_bound_on_overtaking_holds_while_it_backfills() -> None:
         begins[seconds] = next(run.begin for run in done.log.runs() if done.trace.jobs[run.job].name == "whole")
     assert begins[10.0] <= 30 + 8
     assert begins[1e9] > 60
+
+
+def begins(done: Simulation) -> dict[str, float]:
+    runs = done.log.runs()
+    return {done.trace.jobs[run.job].name: run.begin for run in sorted(runs, key=lambda run: -run.begin)}
+
+
+def test_at_the_end_jobs_go_on_on_larger_instances() -> None:
+    """Both begin on one slice. When b is done after 10 s, nine tenths of a are left: 22.5 s on a whole GPU."""
+    jobs = [
+        Job(name, 0.0, {1: seconds, 7: seconds / 4}, declared={1: 2 * seconds, 7: seconds / 2})
+        for name, seconds in (("a", 100.0), ("b", 10.0))
+    ]
+    done = simulate(trace(*jobs, gpus=2, costs=NO_COSTS), "planner", observer=audit)
+    assert_sound(done.log)
+    assert list(done.log.finished) == pytest.approx([32.5, 10])
+
+
+def test_a_job_takes_what_is_of_no_use_to_others() -> None:
+    """Beside 3g at slice 0 nothing more fits than beside 4g."""
+    only = Job("only", 0.0, {3: 30.0, 4: 20.0}, memory_gb=15.0, declared={3: 60.0, 4: 40.0})
+    done = simulate(trace(only, costs=NO_COSTS), "planner")
+    assert [str(run.placement) for run in done.log.runs()] == ["4g.20gb@0"]
+
+
+def test_what_is_in_the_way_of_an_urgent_job_goes_on_elsewhere() -> None:
+    """Fourteen jobs on two GPUs; when seven are done, the others have room on one GPU, and the whole other is free."""
+    times, told = (1.0, 100.0, 5.0, 100.0, 2.5, 100.0), (8.0, 50.0, 1.0, 50.0, 40.0, 50.0)
+    jobs = [job(f"j{at}", 0.0, "1g.5gb", times[at % 6], declared={1: told[at % 6]}) for at in range(14)]
+    whole = job("whole", 1.0, "7g.40gb", 10.0, declared={7: 1.0})
+    wanted = trace(*jobs, whole, gpus=2, costs=NO_COSTS)
+    done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=2.0, observer=audit, **QUICK)
+    assert_sound(done.log)
+    assert begins(done)["whole"] == 5.0
+
+
+def test_others_begin_beside_the_place_that_is_kept_for_an_urgent_job() -> None:
+    """4g keep both GPUs from the whole one until 100 s. One 3g begins beside them, on the GPU that it will not need."""
+    long = [job(f"j{at}", 0.0, "4g.20gb", 100.0, declared={4: 50.0}) for at in (0, 1)]
+    whole = job("whole", 1.0, "7g.40gb", 10.0, declared={7: 1.0})
+    short = [job(f"short{at}", 4.0 + at, "3g.20gb", 500.0, declared={3: 500.0}) for at in (0, 1)]
+    wanted = trace(*long, whole, *short, gpus=2, costs=NO_COSTS)
+    done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=2.0, observer=audit, **QUICK)
+    assert_sound(done.log)
+    found = begins(done)
+    assert (found["short0"], found["whole"], found["short1"]) == (4.0, 100.0, 100.0)
+
+
+def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_all() -> None:
+    """Small jobs keep seven slices busy; one of 400 s for half of them is longer than all that is known takes."""
+    times = [((5.0, 15.0)[at % 2], (0.5, 2.0)[at // 2 % 2]) for at in range(150)]
+    jobs = [
+        job(f"j{at}", 1.4 * at, "1g.5gb", seconds, declared={1: seconds * error})
+        for at, (seconds, error) in enumerate(times)
+    ]
+    half = job("half", 50.0, "3g.20gb", 400.0, declared={3: 400.0})
+    wanted = trace(*sorted([*jobs, half], key=lambda own: own.arrival), costs=NO_COSTS)
+    found = {
+        goal: begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK))["half"]
+        for goal in ("balanced", "flow")
+    }
+    assert found["balanced"] < 120 < found["flow"]

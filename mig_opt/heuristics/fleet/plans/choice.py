@@ -5,15 +5,20 @@ if they waited longer, and else those that are shortest for their weight.
 
 A plan keeps instances free for jobs that are to come; where nobody knows when these can begin, that costs more than it
 gains. Then each job begins as soon as there is room for it, placed and moved by the rules of
-:class:`~mig_opt.heuristics.fleet.fragmentation_aware.FragmentationAware`.
+:class:`~mig_opt.heuristics.fleet.fragmentation_aware.FragmentationAware`. Only for jobs that nothing may delay are
+places kept, and the jobs in their way moved.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mig_opt.gpu.geometry import NumberedPlace, members
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area
@@ -27,11 +32,7 @@ _EXACT_LOG_ERROR = 0.02  # the same, up to which one time for all jobs is believ
 # Multiple of the speed that a larger instance has to have at least, and of the area that it may take, so that to choose
 # sizes is a gain even where times are hardly known.
 _GAINFUL_SPEEDUP, _GAINFUL_AREA = 2.0, 1.25
-_MIN_RELIABILITY = 0.33  # reliability of declared times below which jobs go in the order of arrival
 _MIN_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
-# A job goes first if it is longer than this multiple of the seconds that all known work takes the whole fleet: earlier
-# than just in time, since that may be wrong.
-_PRESSING_MULTIPLE = 0.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Fairness:
     overtaken_runs: float
     overtaken_s: float
     by_slowdown: bool  # a second counts the more the shorter a job is
+    by_last_end: bool  # jobs that may end last of all are overtaken no more, where times are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,10 @@ class JobChooser:
         """Return True if there is a profile on which a job can run."""
         return bool(self._of(cluster, job).modes)
 
+    def profiles(self, cluster: Cluster, job: int) -> list[int]:
+        """Return the profiles on which a job can run."""
+        return [profile for profile, _ in self._of(cluster, job).modes]
+
     def area(self, cluster: Cluster, job: int) -> float:
         """Return for how many seconds a job keeps the whole fleet busy, at the least."""
         return self._of(cluster, job).area
@@ -102,8 +108,12 @@ class JobChooser:
             for profile, seconds in known.modes[1:]
         )
 
-    def choose(self, cluster: Cluster, most: int) -> Choice:
-        """Return the jobs that wait, ``most`` at most: urgent ones, the shortest, and some of the longest."""
+    def choose(self, cluster: Cluster, most: int, further: float) -> Choice:
+        """Return the jobs that wait, ``most`` at most: urgent ones, the shortest, and some of the longest.
+
+        ``further`` is for how many seconds jobs that are to come are expected to keep the whole fleet busy. Where times
+        are not known, jobs that may be the last ones to end if they wait longer are urgent, too.
+        """
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
         if self._learnt != self._calibration.changes:
             self._learnt = self._calibration.changes
@@ -133,6 +143,12 @@ class JobChooser:
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
         choice.waiting = len(urgent) + len(others)
+        if fairness.by_last_end and self._calibration.error is not None and others:
+            pressing = self._pressing_s(cluster, choice, further)
+            usual = statistics.median(self._known[job].shortest for _, job, _ in others)
+            late = {job for _, job, _ in others if self._known[job].shortest > max(pressing, usual)}
+            urgent += [(now, job) for job in late]
+            others = [entry for entry in others if entry[1] not in late]
         first = heapq.nsmallest(most, urgent)
         choice.jobs = [self._waiting(cluster, job, jobs[job].weight, urgent=True) for _, job in first]
         room = most - len(first)
@@ -141,6 +157,18 @@ class JobChooser:
             others = [*heapq.nsmallest(room - len(longest), set(others) - set(longest)), *longest]
         choice.jobs += [self._waiting(cluster, job, weight) for _, job, weight in sorted(others)]
         return choice
+
+    def _pressing_s(self, cluster: Cluster, choice: Choice, further: float) -> float:
+        """Return from how many seconds on a job may be longer than all known work takes the fleet.
+
+        Of three jobs in twenty the time is longer, in logarithms, by the standard deviation or more than is expected.
+        """
+        places = cluster.geometry.placements
+        work = choice.work + further
+        for gpu in range(cluster.trace.gpus):
+            for place, end in _expected_ends(cluster, self._calibration, gpu):
+                work += area(cluster.trace, places[place].profile, end - cluster.now)
+        return work / math.exp(self._calibration.error or 0.0)
 
     def _waiting(self, cluster: Cluster, job: int, weight: float, *, urgent: bool = False) -> WaitingJob:
         due = cluster.trace.jobs[job].due
@@ -181,6 +209,7 @@ class Backfilling:
         self._declared: dict[int, float] = {}
         self._alike = True
         self._arrived = 0
+        self._kept: dict[int, NumberedPlace] = {}  # places for urgent jobs that wait
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Note what a job declares."""
@@ -206,48 +235,120 @@ class Backfilling:
         return not self._alike and any(self._chooser.gains_by_size(cluster, job) for job in cluster.waiting)
 
     def serve(self, cluster: Cluster, further: float, *, draining: bool) -> None:
-        """Start the jobs for which there is room on their smallest size: long ones if they press, then short ones.
+        """Start the jobs for which there is room, by their length for their weight.
 
         ``further`` is for how many seconds jobs that are to come are expected to keep the whole fleet busy. Where all
         came at once (``draining``), those that take least of the fleet go before short ones; else the others might
-        have no turn. None overtakes an urgent one.
+        have no turn. Urgent ones go first; for one without room a place is kept, and what runs there is moved.
         """
-        choice = self._chooser.choose(cluster, len(cluster.waiting))
-        pressing = _PRESSING_MULTIPLE * (choice.work + self._work_that_runs(cluster) + further)
+        choice = self._chooser.choose(cluster, len(cluster.waiting), further)
+        jobs, urgent = choice.jobs, {waiting.job for waiting in choice.jobs if waiting.urgent}
+        if draining:
+            jobs = sorted(
+                jobs, key=lambda own: 0.0 if own.urgent else self._chooser.area(cluster, own.job) / own.weight
+            )
+        self._kept = {job: place for job, place in self._kept.items() if job in urgent and cluster.present(place[0])}
         refused: set[int] = set()
-        for waiting in sorted(choice.jobs, key=lambda own: self._turn(cluster, own, pressing, draining)):
-            profile = waiting.modes[0][0]
-            gpu = None if profile in refused else self._ranking.best(profile)
-            if gpu is not None:
-                cluster.start(waiting.job, gpu, self._rules.pick(cluster.states[gpu], profile))
-            elif waiting.urgent:
-                return
-            else:
+        closed = False  # true if there is an urgent job for which no place can be kept: nothing overtakes it
+        for waiting in jobs:
+            profile, kept = waiting.modes[0][0], self._kept.pop(waiting.job, None)
+            if profile in refused or (closed and kept is None):
+                continue
+            place = self._room(cluster, profile)
+            if place is None and waiting.urgent:
+                kept = kept or self._soonest(cluster, profile)
+                closed |= kept is None
+                if kept is not None:
+                    self._kept[waiting.job] = kept
+                    if self._clear(cluster, *kept):
+                        place = self._kept.pop(waiting.job)
+            elif place is None:
                 refused.add(profile)
-
-    def _turn(self, cluster: Cluster, waiting: WaitingJob, pressing: float, draining: bool) -> tuple[int, float]:
-        """Return the turn of a job; those with equal ones keep their order, which is by length."""
-        if waiting.urgent:
-            return 0, 0.0
-        reliable = self._calibration.reliability >= _MIN_RELIABILITY
-        if not draining and not reliable:
-            return 2, waiting.job
-        if waiting.shortest > pressing and reliable and self._calibration.error is not None:
-            return 1, 0.0
-        return 2, self._chooser.area(cluster, waiting.job) / waiting.weight if draining else 0.0
+            if place is not None:
+                cluster.start(waiting.job, place[0], self._ample(cluster, waiting, *place))
 
     def repair(self, cluster: Cluster, gpu: int) -> bool:
-        """Migrate jobs after the end of a run on a GPU, if that helps; return True if any migrated."""
-        return self._rules.migrate_to_repair(cluster, gpu)
+        """Migrate jobs after the end of a run on a GPU, if that helps and none is kept there; True if any migrated."""
+        return gpu not in dict(self._kept.values()) and self._rules.migrate_to_repair(cluster, gpu)
 
-    def _work_that_runs(self, cluster: Cluster) -> float:
-        """Return for how many seconds the jobs that run would keep the whole fleet busy."""
-        work = 0.0
-        for gpu in range(cluster.trace.gpus):
-            for job in cluster.jobs_on(gpu):
-                place = cluster.place(job)
-                assert place is not None
-                profile = cluster.geometry.profiles[cluster.geometry.profile_of[place[1]]]
-                left = cluster.expected_end(job, self._calibration.factor(job)) - cluster.now
-                work += area(cluster.trace, profile, left)
-        return work
+    def grow(self, cluster: Cluster) -> None:
+        """Move jobs that run to instances on which they are faster, the longest first: nobody wants these."""
+        jobs, geometry = cluster.trace.jobs, cluster.geometry
+        self._kept.clear()
+
+        def seconds(job: int, gpu: int, place: int) -> tuple[float, int]:
+            size = geometry.placements[place].profile.compute_slices
+            return jobs[job].times[size] * cluster.slowdown(job, gpu), -size
+
+        running = [
+            (-end, gpu, place)
+            for gpu in range(cluster.trace.gpus)
+            for place, end in _expected_ends(cluster, self._calibration, gpu)
+        ]
+        for _, *here in sorted(running):
+            job = cluster.job_at(*here)
+            if job is not None and cluster.movable(job):
+                rooms = [self._room(cluster, profile) for profile in self._chooser.profiles(cluster, job)]
+                now = seconds(job, *here)
+                best, there = min(((seconds(job, *room), room) for room in rooms if room), default=(now, None))
+                if best < now and there is not None:
+                    cluster.migrate(job, *there)
+
+    def _room(self, cluster: Cluster, profile: int) -> NumberedPlace | None:
+        """Return GPU and placement for a job of a profile, beside all that are kept; None if there is no room."""
+        blocked: Counter[int] = Counter()  # what is in the way of them: a mask for each GPU
+        for gpu, place in self._kept.values():
+            blocked[gpu] |= cluster.geometry.conflicts[place]
+        found: list[NumberedPlace] = []
+
+        def accept(gpu: int) -> bool:
+            state = cluster.states[gpu]
+            free = (own for own in self._rules.options(state, profile) if not blocked[gpu] >> own.placement & 1)
+            best = min(((self._rules.rank(state, own), own.placement) for own in free), default=None)
+            if best is not None:
+                found.append((gpu, best[1]))
+            return bool(found)
+
+        self._ranking.first(profile, accept)
+        return found[0] if found else None
+
+    def _ample(self, cluster: Cluster, waiting: WaitingJob, gpu: int, place: int) -> int:
+        """Return where a job is fastest of the places that are in the way of no more than a given one."""
+        geometry, own = cluster.geometry, cluster.geometry.conflicts[place]
+        return min(
+            (seconds, -geometry.profiles[profile].compute_slices, option.placement != place, option.placement)
+            for profile, seconds in waiting.modes
+            for option in cluster.states[gpu].options(profile)
+            if not geometry.conflicts[option.placement] & ~own
+        )[-1]
+
+    def _soonest(self, cluster: Cluster, profile: int) -> NumberedPlace | None:
+        """Return the place of a profile that is expected to be free first, beside all that are kept."""
+        conflicts, kept, ends = cluster.geometry.conflicts, self._kept.values(), {}
+        for gpu in filter(cluster.present, range(cluster.trace.gpus)):
+            for place in cluster.geometry.placements_of[profile]:
+                if not any(gpu == other and conflicts[place] >> at & 1 for other, at in kept):
+                    there = _expected_ends(cluster, self._calibration, gpu, conflicts[place])
+                    ends[gpu, place] = max((end for _, end in there), default=cluster.now)
+        return min(ends, key=ends.__getitem__, default=None)
+
+    def _clear(self, cluster: Cluster, gpu: int, place: int) -> bool:
+        """Let the jobs in the way of a place go on elsewhere, as far as there is room; return True if none is left."""
+        conflicts = cluster.geometry.conflicts[place]
+        for other in members(cluster.states[gpu].busy & conflicts):
+            job = cluster.job_at(gpu, other)
+            assert job is not None
+            target = self._room(cluster, cluster.geometry.profile_of[other]) if cluster.movable(job) else None
+            if target is not None:
+                cluster.migrate(job, *target)
+        return not cluster.states[gpu].busy & conflicts
+
+
+def _expected_ends(
+    cluster: Cluster, calibration: Calibration, gpu: int, places: int = -1
+) -> Iterator[tuple[int, float]]:
+    """Yield the places of a GPU that jobs have, of a mask of them, with the seconds at which these end."""
+    for place in members(cluster.states[gpu].busy & places):
+        job = cluster.job_at(gpu, place)
+        assert job is not None
+        yield place, cluster.expected_end(job, calibration.factor(job))

@@ -32,7 +32,6 @@ from mig_opt.method.control import Control, call
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
-_MAX_STARTS = 2  # number of lists from which simulated annealing starts: the best ones
 # Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
 _MAX_PLACEMENTS_COMPARED = 2_000_000
 _ANY_END_S = 1e300  # second that every end is before
@@ -58,6 +57,7 @@ class Effort:
     work: float  # its seconds of counted work
     rounds: int  # rounds of each annealing, at most
     seed: int  # seed of both
+    starts: int  # number of lists from which simulated annealing starts, at most: the best ones
     ends: float = math.inf  # value of ``time.perf_counter`` at which the decision has to be there
 
 
@@ -117,7 +117,7 @@ class PlanSearch:
             by_value.setdefault(plan_value(self._arrays.objective, sums), start)
         best, chosen = np.inf, by_value[min(by_value)]
         rounds = self._rounds()
-        values = sorted(by_value)[: _MAX_STARTS if rounds else 1]
+        values = sorted(by_value)[: self._effort.starts if rounds else 1]
         for turn, value in enumerate(values):
             start = by_value[value]
             trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
