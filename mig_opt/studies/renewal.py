@@ -111,6 +111,9 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
             files["plans"] = goal.text(found.plan)
             new = _finding(found, judged.value, PLAN_PROOF)
             changed = dataclasses.replace(changed, best=new, plan_sha256=digest_of(files["plans"]))
+    known = library.text("plans", info.name)
+    if "plans" not in files and known is not None:
+        found = dataclasses.replace(found, plan=goal.read(problem, info.question, known, f"{info.name}.json.xz"))
     changed = _with_bounds(changed, problem, found, files)
     alone = judged is not None and judged.value is not None and same(found.lower_bound, judged.value)
     changed = sealed(changed, difficulty=difficulty_of(changed, found.seconds if alone else seconds))
@@ -118,13 +121,16 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
 
 
 def _with_bounds(info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any]) -> InstanceInfo:
-    """Return an entry with the best lower bound, and what follows without a solver."""
-    proved, changes = float("-inf"), dict[str, Any]()
-    plan = found.plan if "plans" in files else None
+    """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far."""
+    proved, changes, plan = float("-inf"), dict[str, Any](), found.plan
     if info.kind != "batch":
         changes["certified"] = goal_of(info).bound(problem, info.question)
     elif plan is not None:
-        changes |= certified(problem, plan, files)
+        made = dict(files)
+        better = certified(problem, plan, made)
+        if "plans" in files or info.certified is None or better["certified"] > info.certified:
+            changes |= better
+            files |= made
     shown = changes.get("certified", info.certified)
     bound = None if info.lower_bound is None else info.lower_bound.value
     best = max(found.lower_bound, -1.0 if shown is None else shown)

@@ -35,7 +35,7 @@ from mig_opt.instances.bundled import (
 )
 from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
-from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit
+from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand, generate_rates
 from mig_opt.studies.renewal import missing_runs, renew
 
@@ -267,6 +267,29 @@ def test_a_renewal_goes_on_where_it_was(tmp_path: Path) -> None:
         renew(there, limit=0.5)
 
 
+def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path: Path) -> None:
+    """Here for one whose prices are as bad as can be; what is not better stays as it is."""
+    name = "far-2xa100-2xa30-040-mixed-2"
+    info = library().info(name)
+    shutil.copytree(DATA, tmp_path / "data")
+    here = Library(tmp_path / "data")
+    plan = goal_of(info).read(load(name), {}, here.text("plans", name) or "", "")
+    bad = certify(load(name), plan, prices=[1] * info.n)
+    text = CERTIFICATE.to_json(bad)
+    worse = sealed(info, certified=bad.lower_bound, certificate_sha256=digest_of(text), tried_s=0.0)
+    here = write_entry(here, worse, certificates=text)
+    assert verify(here, name) == []
+    there = renew(here, [name], limit=1, workers=1)
+    after = there.info(name)
+    assert after.certified is not None
+    assert after.certified > bad.lower_bound
+    assert verify(there, name) == []
+
+
+def verify(there: Library, name: str) -> list[str]:
+    return list(problems_of(there, there.info(name)))
+
+
 def test_migrations_that_are_none() -> None:
     name = "fleet-008xa100-1"
     goal, state = goal_of(library().info(name)), load(name)
@@ -305,7 +328,6 @@ def test_entries_that_make_no_sense() -> None:
     assert any("margin" in found for found in tuple(problems_of(there, there.info(services.name))))
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("name", NAMES)
 def test_every_digit_of_every_entry_counts(name: str) -> None:
     """Each in the index, and many bits of the files of plan and certificate."""
