@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mig_opt.native import loop
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.profile_table import LATENCIES, Point
 from mig_opt.simulation.serving.queues import BATCHES, LATE, LATE_BATCHES, SLOW_BATCHES, Floats, Whole
-from mig_opt.simulation.serving.service import Router, Served, late_from, varied, widened
+from mig_opt.simulation.serving.service import Served, late_from, varied, widened
 
 _serve = loop("serve_continuously")
 
@@ -100,9 +100,8 @@ class _Flights(NamedTuple):
     ttft: Floats
     itl: Floats
     state: Floats  # now, the progress, and the sum of times between tokens over time, both since the begin
-    flights: (
-        Floats  # of each request in flight: progress at its end, arrival, begin, sum at its begin, ttft, number then
-    )
+    # of each request in flight: progress at its end, arrival, begin, sum at its begin, time to the first token, number
+    flights: Floats
     flying: Whole
     # queues: arrivals and works in rings of a power of two, where the oldest one stands, their number
     rings: Floats
@@ -113,30 +112,18 @@ class _Flights(NamedTuple):
 
 
 class ContinuousRequests(Served):
-    """The segments of one service that batch continuously.
+    """The segments of one service that batch continuously; ``how`` is what ``Served`` takes.
 
-    As :class:`mig_opt.simulation.serving.service.ServedRequests`: a request is late if it breaks one of the SLOs of
-    its service. For each request in flight a share of a batch is counted, as large as it was at its begin.
+    A request is late if it breaks one of the SLOs of its service. For each in flight a share of a batch is counted, as
+    large as it was at its begin.
     """
 
-    def __init__(
-        self,
-        workers: Sequence[ContinuousWorker],
-        window: tuple[float, float],
-        *,
-        router: Router = Router.LEAST_WORK,
-        spread: float = 0.0,
-        rng: np.random.Generator,
-        quantiles: bool = True,
-        times: Sequence[tuple[float, float]] | None = None,
-    ) -> None:
+    def __init__(self, workers: Sequence[ContinuousWorker], window: tuple[float, float], **how: Any) -> None:
         count, most = len(workers), max(worker.most for worker in workers)
         throughput = np.array([worker.throughput for worker in workers])
         limits = np.array([[late_from(limit, window[1]) for limit in worker.limits] for worker in workers])
-        super().__init__(
-            throughput, limits[:, 0].min(), window, router=router, rng=rng, quantiles=quantiles, times=times
-        )
-        self._workers, self._spread = workers, spread
+        super().__init__(throughput, limits[:, 0].min(), window, **how)
+        self._workers = workers
 
         def rows(name: str) -> Floats:
             found = np.zeros((count, most + 1))

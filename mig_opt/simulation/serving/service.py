@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,15 @@ class Assignment:
 
 
 class Served:
-    """The segments of one service while requests arrive, and what is counted of these."""
+    """The segments of one service while requests arrive, and what is counted of these.
+
+    Requests count within a ``window`` of seconds, and are in time up to the ``limit``. The time of a batch, or the work
+    of a request that is batched continuously, varies with a standard deviation of ``spread``, as a share of it: it is
+    lognormal, or the same for 0, or exponential, which queueing theory has formulas for, if it is infinite. Without
+    ``quantiles``, which take a third of the time, there is no histogram of latencies. A segment gets requests from the
+    one second in ``times`` on until the other, and then answers those that it has; while none gets any, they wait for
+    the one that opens next.
+    """
 
     def __init__(
         self,
@@ -114,12 +123,14 @@ class Served:
         limit: float,
         window: tuple[float, float],
         *,
-        router: Router,
+        router: Router = Router.LEAST_WORK,
+        spread: float = 0.0,
         rng: np.random.Generator,
-        quantiles: bool,
-        times: Sequence[tuple[float, float]] | None,
+        quantiles: bool = True,
+        times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         self._assignment, self._rng = Assignment(router, throughput, times, rng), rng
+        self._router, self._spread = router, spread
         self.counted = Counted(
             limits=np.array([*window, limit]),
             batches=np.zeros((len(throughput), 5), dtype=np.int64),
@@ -146,35 +157,16 @@ def late_from(slo: float, end: float) -> float:
 
 
 class ServedRequests(Served):
-    """The segments of one service that form batches.
+    """The segments of one service that form batches; ``how`` is what :class:`Served` takes."""
 
-    Requests count within a ``window`` of seconds, and are in time up to the SLO. The time of a batch varies with a
-    standard deviation of ``spread``, as a share of it: times are lognormal, or the same for 0, or exponential, which
-    queueing theory has formulas for, if it is infinite. Without ``quantiles``, which take a third of the time, there is
-    no histogram of latencies. A segment gets requests from the one second in ``times`` on until the other, and then
-    answers those that it has; while none gets any, they wait for the one that opens next.
-    """
-
-    def __init__(
-        self,
-        workers: Sequence[Worker],
-        slo: float,
-        window: tuple[float, float],
-        *,
-        router: Router = Router.LEAST_WORK,
-        spread: float = 0.0,
-        rng: np.random.Generator,
-        quantiles: bool = True,
-        times: Sequence[tuple[float, float]] | None = None,
-    ) -> None:
+    def __init__(self, workers: Sequence[Worker], slo: float, window: tuple[float, float], **how: Any) -> None:
         count, most = len(workers), max(worker.batch for worker in workers)
         throughput = np.array([worker.throughput for worker in workers])
-        limit = late_from(slo, window[1])
-        super().__init__(throughput, limit, window, router=router, rng=rng, quantiles=quantiles, times=times)
-        self._spread, self._before = spread, 0
+        super().__init__(throughput, late_from(slo, window[1]), window, **how)
+        self._before = 0
         opens, closes = self._assignment.opens, self._assignment.closes
         formed = 2 * max(worker.processes for worker in workers)
-        open_batches = max(map(_open_batches, workers)) if router == Router.LEAST_CONNECTIONS else 0
+        open_batches = max(map(_open_batches, workers)) if self._router == Router.LEAST_CONNECTIONS else 0
         self._segments = Segments(
             sizes=np.array([worker.batch for worker in workers], dtype=np.int64),
             processes=np.array([worker.processes for worker in workers], dtype=np.int64),
