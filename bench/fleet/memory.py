@@ -155,7 +155,7 @@ def own_energy(mix: str, scheme: str, seeds: int, share: float) -> float:
     for seed in range(seeds):
         drawn = generate_trace(f"migm-{mix}", seed=seed)
         watts = power.idle * (1 - share) / share
-        whole = drawn.gpu.compute_slices
+        whole = drawn.one_kind.compute_slices
         jobs = (dataclasses.replace(job, energy_j=watts * job.times[whole]) for job in drawn.jobs)
         trace = drawn.replace(jobs=tuple(jobs))
         base = simulate(trace, "whole-gpu").metrics.energy

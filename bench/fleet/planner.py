@@ -64,7 +64,7 @@ def small_trace(seed: int, moldable: bool) -> Trace:
 
 def drawn(family: str, seed: int, parameters: Mapping[str, int]) -> Trace:
     """Return a trace of a family."""
-    return generate_trace(family, gpu="A100", gpus=None, seed=seed, **parameters)
+    return generate_trace(family, gpu="A100", gpus=None, pools=(), seed=seed, **parameters)
 
 
 def in_both(done: Simulation) -> tuple[float, float]:

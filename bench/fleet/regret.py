@@ -61,7 +61,7 @@ def planned(cut: bool) -> Iterator[tuple[str, Callable[[], Trace]]]:
         for seed in (0,) if cut or family.name in _ONE_SEED else (0, 1):
             yield (
                 f"{family.name}, {seed}",
-                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few),
+                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, pools=(), seed=seed, **few),
             )
 
 

@@ -83,7 +83,7 @@ def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Ca
             yield f"MIGBench, {sizes}", functools.partial(import_migbench, migbench[0], sizes=sizes)
     for family, seed in itertools.product(trace_families(), FAMILY_SEEDS[: 1 if cut else None]):
         few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
-        make = functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few)
+        make = functools.partial(generate_trace, family.name, gpu="A100", gpus=None, pools=(), seed=seed, **few)
         yield f"{family.name}, {seed}", make
     for seed, sizes in itertools.product(SEEDS[: 1 if cut else None], both):
         own = functools.partial(saturated, seed, free=sizes == "any", jobs=60 if cut else 500)

@@ -63,7 +63,7 @@ def plain_bounds(trace: Trace) -> tuple[float, float]:
     seconds = [need.seconds for need in needs]
     shortest = sorted(map(sum, zip(ready, seconds, strict=True)))
     last, ends = shortest[-1], [shortest]
-    for _, _, weigh, link in _weightings(trace, needs):
+    for _, _, weigh, link, _ in _weightings(trace, needs):
         areas = [math.fsum(need.areas(weigh, link)) / trace.gpus for need in needs]
         relaxed = Relaxation(Capacity(), ready, areas, seconds, seconds)
         last = max(last, last_end(relaxed)[0])
@@ -118,7 +118,7 @@ class _Search:
     """
 
     def __init__(self, trace: Trace, *, total: bool) -> None:
-        profile = trace.gpu.profile(trace.jobs[0].profile or "")
+        profile = trace.one_kind.profile(trace.jobs[0].profile or "")
         if trace.gpus != 1 or any(job.profile != profile.name for job in trace.jobs):
             raise ValueError("the search is for jobs of one profile on one GPU")
         if len(trace.jobs) > len(profile.starts):
