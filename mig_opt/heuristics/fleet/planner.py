@@ -323,16 +323,12 @@ class Planner(ConfigurablePolicy):
         """
         if self.balance is not None:
             return Stakes(0.0, 0.0, 0.0, self.tardiness, self.balance)
-        self._count_jobs(cluster)
+        self._job_seconds += self._in_system * (cluster.now - self._counted_until)
+        self._in_system, self._counted_until = len(cluster.waiting) + cluster.running, cluster.now
         elapsed = cluster.now - self._first_arrival
         mean = self._job_seconds / elapsed if elapsed > 0 else float(self._in_system)
         goal = _GOALS[self.goal]
         return Stakes(goal.last * mean, goal.beyond * mean, goal.tolerance, self.tardiness * goal.tardiness)
-
-    def _count_jobs(self, cluster: Cluster) -> None:
-        """Add the jobs that were in the system since the last call, times seconds."""
-        self._job_seconds += self._in_system * (cluster.now - self._counted_until)
-        self._in_system, self._counted_until = len(cluster.waiting) + cluster.running, cluster.now
 
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
         self._plan.advance(gpus)
@@ -364,7 +360,7 @@ class Planner(ConfigurablePolicy):
         """Return True if jobs wait that are not planned, and half of those that are have begun."""
         unplanned = [job for job in cluster.waiting if job not in self._plan.runs]
         planned = len(cluster.waiting) - len(unplanned)
-        return planned < self.most / 2 and any(self._chooser.plannable(cluster, job) for job in unplanned)
+        return planned < self.most / 2 and any(self._chooser.profiles(cluster, job) for job in unplanned)
 
     def _arrivals_over(self, now: float) -> bool:
         """Return True if the last arrival is longer ago than twice the longest gap between two of them."""

@@ -55,11 +55,6 @@ class Calibration:
         return math.exp(max(-_MAX_LOG_FACTOR, min(_MAX_LOG_FACTOR, exponent)))
 
     @property
-    def reliability(self) -> float:
-        """Share of the difference of two declared times, in logarithms, that is expected of the true ones (0 to 1)."""
-        return 1.0 + self._slope
-
-    @property
     def error(self) -> float | None:
         """Standard deviation of the logarithms of the times around what is expected now; None while little is known."""
         errors = self._errors

@@ -86,10 +86,6 @@ class JobChooser:
         self.needed[job] = max(memory_gb, self.needed.get(job, 0.0))
         self._known.pop(job, None)
 
-    def plannable(self, cluster: Cluster, job: int) -> bool:
-        """Return True if there is a profile on which a job can run."""
-        return bool(self._of(cluster, job).modes)
-
     def profiles(self, cluster: Cluster, job: int) -> list[int]:
         """Return the profiles on which a job can run."""
         return [profile for profile, _ in self._of(cluster, job).modes]
@@ -208,12 +204,10 @@ class Backfilling:
         # The declared seconds by size, as long as they are those of all jobs.
         self._declared: dict[int, float] = {}
         self._alike = True
-        self._arrived = 0
         self._kept: dict[int, NumberedPlace] = {}  # places for urgent jobs that wait
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Note what a job declares."""
-        self._arrived += 1
         for profile in cluster.trace.profiles(cluster.trace.jobs[job]):
             seconds = cluster.trace.jobs[job].times[profile.compute_slices]
             self._alike &= self._declared.setdefault(profile.compute_slices, seconds) == seconds
@@ -228,7 +222,7 @@ class Backfilling:
         if any(cluster.trace.pcie_factor(jobs[job]) > 0 for job in cluster.waiting):
             return True
         one_time = len(self._declared) > len(set(self._declared.values())) == 1
-        if one_time and self._alike and self._arrived >= _MIN_ALIKE_JOBS:
+        if one_time and self._alike and cluster.coming >= _MIN_ALIKE_JOBS:
             return error is not None and error <= _EXACT_LOG_ERROR
         if error is not None and error <= _MAX_LOG_ERROR:
             return True

@@ -66,15 +66,11 @@ class CarriedOut(ConfigurablePolicy):
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Do nothing: the job is planned."""
 
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float = 0.0) -> None:
         """Go on with the plan."""
         self._here.advance([gpu])
 
-    gave_up = finished
-
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Go on with the plan."""
-        self._here.advance([gpu])
+    failed = gave_up = finished
 
 
 def value_of(policy: Policy, cluster: Cluster, jobs: Sequence[WaitingJob], objective: Objective) -> float:
