@@ -89,7 +89,9 @@ def solve(
     wrong = list(wrong_batch(batch))
     wrong += partition_problems(method, partition, None if wrong else batch)
     wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
-    control = Control[Schedule](run_options(METHODS, method, also=wrong, time_limit=time_limit, **options))
+    control = Control[Schedule](
+        run_options(METHODS, method, also=wrong, functions=True, time_limit=time_limit, **options)
+    )
     begun = _starts(batch, initial)
     found, far = get_method(method), get_method("far")
     horizon = Horizon.of(batch)

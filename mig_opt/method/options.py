@@ -157,12 +157,17 @@ class RunOptions:
 
 
 def run_options(
-    known: Registry | None = None, method: object = AUTO, *, also: Iterable[Problem] = (), **options: Any
+    known: Registry | None = None,
+    method: object = AUTO,
+    *,
+    also: Iterable[Problem] = (),
+    functions: bool = False,
+    **options: Any,
 ) -> RunOptions:
     """Return the options of a run; refuse them together with whatever else is wrong with the arguments.
 
-    ``method`` has to be one of those that are ``known``, if any are; ``also`` has the problems of other arguments,
-    which come first.
+    ``method`` has to be one of those that are ``known``, if any are, or one of the ``functions`` of others if these
+    will do; ``also`` has the problems of other arguments, which come first.
 
     Raises
     ------
@@ -176,7 +181,9 @@ def run_options(
         raise TypeError(f"got an unexpected keyword argument {name!r}; {nearest(name, names)}")
     problems = list(also)
     error: type[InputError] = InputError
-    if known is not None:
+    if known is not None and callable(method) and not functions:
+        problems.append(wrong_type(known.what, method, f"the name of a {known.what}"))
+    elif known is not None:
         try:
             known.find(method)
         except InputError as unknown:

@@ -210,7 +210,7 @@ def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str
 
 def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
     """Yield what :func:`solve` would say about an option."""
-    found = problems_of(run_options, METHODS, **options)
+    found = problems_of(run_options, METHODS, functions=True, **options)
     yield from (Problem(where, problem.message) for problem in found if problem.path == name)
 
 

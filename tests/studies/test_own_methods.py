@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 from study_parts import problems
 
-from mig_opt import Batch, Trace, generate_batch, generate_trace, load, solve, write
+from mig_opt import (
+    Batch,
+    RateTable,
+    Trace,
+    deploy_day,
+    deploy_with_promise,
+    generate_batch,
+    generate_trace,
+    load,
+    plan_stream,
+    prove,
+    solve,
+    write,
+)
 from mig_opt.api.deploy.deployment import deploy
 from mig_opt.batch.schedule import Schedule
 from mig_opt.environments import BatchAgent, FleetAgent
@@ -154,6 +167,22 @@ def test_studies_refuse_what_other_processes_do_not_find() -> None:
     assert "given by name" in told["policies[0].options.backfill"]
     with pytest.raises(InputError, match="unknown method 'os:abort'"):
         run_study(Study(batches, (MethodSettings("os:abort"),)))
+
+
+def test_entry_points_that_need_a_method_of_the_package_say_so() -> None:
+    """Those that ask for a proof, or for a method that plans from what is running."""
+    batch, demand = load("rodinia-a30"), load("parvagpu-s1")
+    schedule = worst_first(batch)
+    rates = RateTable((0, 3600), {service.name: (service.rate,) for service in demand.services})
+    own: Any = never
+    for call in (
+        lambda: prove(batch, schedule, own),
+        lambda: plan_stream([batch], method=own),
+        lambda: deploy_day(demand, rates, own),
+        lambda: deploy_with_promise(demand, method=own),
+    ):
+        with pytest.raises(InputError, match="method: must be the name of a method, is <function never"):
+            call()
 
 
 def test_a_file_with_text_of_a_place_runs_nothing(tmp_path: Path) -> None:

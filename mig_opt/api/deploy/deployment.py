@@ -95,7 +95,7 @@ def deploy(
     """
     method = updating(method) if only is not None else method
     problems = [*wrong_demand(demand), *wrong_deployments(running=running, initial=initial)]
-    settings = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, **options)
+    settings = run_options(DEPLOY_METHODS, method, also=problems, functions=True, time_limit=time_limit, **options)
     if running is not None:
         check_instances(running=running)
     if initial is not None:
