@@ -85,8 +85,11 @@ class LayoutRelaxation:
             for task, stacks in enumerate(self.left(at_most))
         ]
 
-    def bound(self, control: Limits, at_most: int) -> int:
-        """Return ticks that every schedule takes, with whole tasks and divided loads; at most one more than a limit."""
+    def bound(self, control: Limits, at_most: int, share: float = 1.0) -> int:
+        """Return ticks that every schedule takes, with whole tasks and divided loads; at most one more than a limit.
+
+        It takes a share of the time that is left, at most.
+        """
         left = self.left(at_most)
         if not all(left):
             return at_most + 1
@@ -99,7 +102,8 @@ class LayoutRelaxation:
             through = [load for stack in np.nonzero(row)[0] for load in loads[stack]]
             model.add(operations + sum(through) <= longest)
         model.minimize(longest)
-        outcome = run(model, control, Request(at_least=min(self.lower, at_most), for_proof=True), workers=1)
+        least = min(self.lower, at_most)
+        outcome = run(model, control, Request(at_least=least, share=share, for_proof=True), workers=1)
         return at_most + 1 if outcome.infeasible else outcome.bound
 
     def _divided_loads(

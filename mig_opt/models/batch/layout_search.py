@@ -15,14 +15,17 @@ import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.layout_bounds import fractional_bound
 from mig_opt.batch.loads.layout_values import OpenLayout
-from mig_opt.batch.loads.layouts import MAX_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
+from mig_opt.batch.loads.layouts import MAX_LAYOUTS, Layout, LayoutTree, layouts_in, number_of_layouts
+from mig_opt.batch.loads.subsets import Table
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
@@ -30,6 +33,10 @@ from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.highs import Highs
+
+_MAX_ORDERED_LAYOUTS = 500_000
+"""Layouts of a GPU that are looked at, at most, where the local search has brought the schedule close to the bound:
+then most choices of placements are ruled out in whatever order these are created."""
 
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
@@ -47,6 +54,10 @@ _LONGEST_STEP = 5e-4
 
 _PRICING_SHARE = 0.25
 """Share of the time that is left for one of these, at most."""
+
+_BOUND_SECONDS = 0.5
+"""Seconds for the bound of a layout with whole tasks and divided loads, at most: mostly a hundredth is enough, and the
+others have schedules that are as good as the best one."""
 
 _SECONDS_PER_MODEL, _SECONDS_PER_RELAXATION = 0.01, 0.005
 """Seconds to build the model of a layout, and to relax it."""
@@ -67,7 +78,12 @@ def search_layouts(
     there are dual prices. ``take_turns`` searches for better schedules by other means, until that brings nothing any
     more; it is called from time to time when the layouts bring nothing.
     """
-    if number_of_layouts(branches_of(search.problem)) <= MAX_LAYOUTS:
+    number = number_of_layouts(branches_of(search.problem))
+    if number > (MAX_LAYOUTS if bounded is not None else _MAX_ORDERED_LAYOUTS):
+        return
+    if number > MAX_LAYOUTS:
+        take_turns()
+    if search.open:
         _LayoutSearch(search, bounded, share, take_turns).run()
 
 
@@ -105,7 +121,8 @@ class _LayoutSearch:
             return
         gap, gained = search.upper - search.lower, control.clock
         while search.open and self._left > 0:
-            layouts = [layout for layout in layouts if layout.lower < search.upper]
+            upper = search.upper
+            layouts = [layout for layout in layouts if layout.lower < upper]
             lower = min([self._least, search.upper, *(layout.lower for layout in layouts)])
             search.raise_lower(lower)
             if not search.open or not layouts:
@@ -123,6 +140,7 @@ class _LayoutSearch:
                 layout = min(within or layouts, key=self._rank)
                 if self._relaxes and layout not in self._bounded_by_relaxation:
                     self._relax(layouts if self._bounded is None else within or [layout], layout)
+                    gained = control.clock  # that is progress, too
                 elif self._work_on(layout):
                     layouts.remove(layout)
 
@@ -133,8 +151,10 @@ class _LayoutSearch:
             self._bounded, problem = None, self._search.problem
             branches = branches_of(problem)
             orders = (layouts_in(branches, order) for order in branches.orders if order)
-            every = (OpenLayout(0, layout) for layout in itertools.chain.from_iterable(orders))
             ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
+            possible = _PossibleChoices(problem, branches, ticks, self._search.upper - 1)
+            layouts = filter(possible, itertools.chain.from_iterable(orders))
+            every = (OpenLayout(0, layout) for layout in layouts)
             found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
         return found
 
@@ -169,7 +189,9 @@ class _LayoutSearch:
 
         def relax(layout: BoundedLayout) -> None:
             if begun:
-                layout.lower = max(layout.lower, self._relaxed[layout].bound(control, at_most))
+                layout.lower = max(
+                    layout.lower, self._relaxed[layout].bound(control, at_most, self._share_of(_BOUND_SECONDS))
+                )
                 self._bounded_by_relaxation.add(layout)
             else:
                 relaxed = LayoutRelaxation(layout.tree, self._ticks, all_used=self._all_used)
@@ -186,6 +208,11 @@ class _LayoutSearch:
             list(pool.map(relax, some))
         control.spend(0.0 if begun else _SECONDS_PER_RELAXATION * len(some) / control.workers)
 
+    def _share_of(self, seconds: float) -> float:
+        """Return some seconds as a share of the time that remains."""
+        remaining = self._control.remaining
+        return 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))
+
     def _work_on(self, layout: BoundedLayout) -> bool:
         """Look for schedules of a layout for some seconds; return True if its best ones are known."""
         search, control = self._search, self._control
@@ -200,9 +227,8 @@ class _LayoutSearch:
         def keep(values: Sequence[int]) -> None:
             search.report_nested(model.places_of(values))
 
-        remaining = control.remaining
-        share = 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))
-        outcome = run(model.model, control, Request(at_least=layout.lower, share=share, tight=True, on_solution=keep))
+        request = Request(at_least=layout.lower, share=self._share_of(seconds), tight=True, on_solution=keep)
+        outcome = run(model.model, control, request)
         if outcome.values is not None:
             search.polish(model.places_of(outcome.values), _POLISH_SHARE)
         self._seconds[layout] = seconds
@@ -211,6 +237,28 @@ class _LayoutSearch:
             # Its operations may still take longer than its paths tell.
             self._least = min(self._least, outcome.bound)
         return outcome.proven or outcome.infeasible
+
+
+class _PossibleChoices:
+    """The choices of placements that divided tasks leave to schedules within some ticks, without any waits."""
+
+    def __init__(self, problem: IntegerBatch, branches: Branches, ticks: Table, at_most: int) -> None:
+        self._problem, self._branches = problem, replace(branches, wait=0)
+        self._ticks, self._at_most = ticks, at_most
+        self._known: dict[tuple[object, ...], bool] = {}
+
+    def __call__(self, layout: Layout) -> bool:
+        """Return True if a layout has such a choice; the order of its members makes no difference."""
+        choice = _choice_of(layout)
+        if choice not in self._known:
+            tree = LayoutTree(self._problem, self._branches, [layout])
+            self._known[choice] = fractional_bound(tree, self._ticks, self._at_most) <= self._at_most
+        return self._known[choice]
+
+
+def _choice_of(layout: Layout) -> tuple[object, ...]:
+    """Return the same for all orders of the members of a layout."""
+    return tuple(sorted((member.branch, member.use, _choice_of(member.inside)) for member in layout))
 
 
 class LayoutModel:

@@ -60,6 +60,7 @@ def path_weights(
     program.a_matrix_.value_ = np.append(values, np.full(paths, -1.0))
     model: Any = highspy.Highs()
     model.setOptionValue("output_flag", False)
+    model.setOptionValue("presolve", "off")
     model.passModel(program)
     model.run()
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.validation import validate
 
 
-def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> Control[Schedule]:
+def by_layouts(
+    batch: Batch, seconds: float = 1e4, *, priced: bool = False, take_turns: Callable[[], None] = lambda: None
+) -> Control[Schedule]:
     """Search from FAR's schedule, with dual prices if wanted."""
     control = Control[Schedule](RunOptions(time_limit=seconds, deterministic=True))
     schedule = solve(batch, "far").schedule
@@ -29,7 +32,7 @@ def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> C
     control.report_plan(schedule)
     search = CpSearch(batch, control)
     prices = raise_bound_by_dual_prices(search, 0.3) if priced else None
-    search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, lambda: None)
+    search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, take_turns)
     return control
 
 
@@ -116,7 +119,16 @@ def test_without_time_nothing_is_done() -> None:
 
 
 def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
+    monkeypatch.setattr(layout_search, "_MAX_ORDERED_LAYOUTS", 3)
     batch = generate_batch(6, gpu="A30", seed=1)
     before = CpSearch(batch, Control[Schedule]()).lower
     assert by_layouts(batch, 10.0).lower_bound <= before + 1e-9
+
+
+def test_with_many_layouts_the_local_search_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
+    batch = generate_batch(6, gpu="A30", seed=1)
+    turns = list[int]()
+    found = by_layouts(batch, 10.0, take_turns=lambda: turns.append(len(turns)))
+    assert turns
+    assert found.lower_bound == solve(batch, "cp").makespan
