@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from bench.report import Page, parser_of, start
@@ -79,7 +80,9 @@ class Simulated(Machines):
         self._time = 0.0
         self._ends: list[tuple[float, int, Done]] = []
         self._order = itertools.count()
+        self.tries: Any = SimpleNamespace(clear=lambda: None)  # they have no files
 
+    @property
     def driver(self) -> Any:
         """Return the driver."""
         return self._simulated
@@ -92,20 +95,16 @@ class Simulated(Machines):
         time = self._time + seconds
         heapq.heappush(self._ends, (time, next(self._order), Done(instance, task, time, value)))
 
-    def operate(self, gpu: int, instance: int, action: Callable[[], Any]) -> None:
-        """Do an operation, which ends later."""
-        value = action()
-        self._end(self._simulated.spent, instance, None, value)
+    def later(self, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None) -> None:
+        """Do an operation, which ends later; anything else takes no simulated time."""
+        value = act()
+        self._end(0.0 if instance is None else self._simulated.spent, instance, task, value)
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Begin a task, which takes its true time."""
         seconds = self._truth[task].time_on(self._gpu.profile(environment["MIG_OPT_PROFILE"]))
         assert seconds is not None
         self._end(seconds, None, task, Outcome(self._time + seconds, 0))
-
-    def work_out(self, action: Callable[[], Any]) -> None:
-        """Work something out, which takes no simulated time."""
-        self._end(0.0, None, None, action())
 
     def next(self, until: float | None) -> Done | None:
         """Return what ends next."""
@@ -114,9 +113,6 @@ class Simulated(Machines):
             return None
         self._time, _, done = heapq.heappop(self._ends)
         return done
-
-    def clear(self) -> None:
-        """Do nothing: there are no files."""
 
 
 class Notes(JournalFile):

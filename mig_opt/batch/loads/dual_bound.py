@@ -1,4 +1,4 @@
-"""The bound of dual prices: the longest makespan within which all GPUs together cannot run tasks of so much value.
+"""The bound of dual prices: the longest makespan within which all GPUs together cannot run the value of all tasks.
 
 GPUs that are alike have one pricing problem (:mod:`mig_opt.batch.loads.columns`); those of another kind, and each one
 on which something is live, have their own.

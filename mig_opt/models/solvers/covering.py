@@ -12,8 +12,8 @@ import numpy.typing as npt
 class CoveringProgram:
     """Program that covers each row at least once, with as few columns as possible.
 
-    A row can be covered by a column of its own anyway. Columns have a key each. Where they are for several groups with
-    so many members each, ``members``, a group has at most its share of the number that is minimised.
+    A row can be covered by a column of its own anyway. Columns have a key each. Where they are for several groups, of
+    which ``members`` tells the sizes, a group has at most its share of the number that is minimised.
     """
 
     def __init__(self, rows: int, members: Sequence[int] = (1,)) -> None:

@@ -31,7 +31,7 @@ It starts no other program to do so, and makes no file: on a busy disk that take
 as time of the task. The file is open already, since the user of the program may not enter its folder."""
 
 _ROOM = b" " * 32
-"""What is in that file at first: on a disk that fills up meanwhile there is still room for the exit code."""
+"""Contents of that file at first, so that on a disk that fills up meanwhile there is still room for the exit code."""
 
 _STATE = "state"
 """Name of the folder of the files that are locked; nobody else may enter it, since whoever has a lock is believed."""

@@ -40,7 +40,7 @@ def kill_job(client: Client) -> None:
 
 
 def kill_agent(client: Client) -> None:
-    """What is asked on a node dies: the worker of Dask, slurmd."""
+    """Death of the process that is asked on a node: the worker of Dask, slurmd."""
     signalled(signal.SIGKILL, client.nodes.processes("agent"))
     time.sleep(1)
     client.nodes.start_again("agent")
@@ -52,7 +52,7 @@ def kill_nanny(client: Client) -> None:
 
 
 def kill_controller(client: Client) -> None:
-    """What the client asks dies: the scheduler of Dask, slurmctld."""
+    """Death of the process that the client asks: the scheduler of Dask, slurmctld."""
     if isinstance(client.nodes, SlurmNodes):
         time.sleep(6)  # until it has saved its jobs: those that it does not know again keep it from using their nodes
     signalled(signal.SIGKILL, client.nodes.processes("controller"))
