@@ -162,6 +162,15 @@ def _kinds_problems(kinds: Sequence[GpuModel], times: Mapping[Any, Any], path: s
         for gpu in (gpu for gpu in kinds if kind_name(name) in (gpu.name, with_mig(gpu).name)):
             for size in own or ():
                 yield from wrong_size(f"{path}.{name}.{size}", with_mig(gpu), size)
+    named = [
+        (gpu, own or ())
+        for name, own in times.items()
+        for gpu in kinds
+        if kind_name(name) in (gpu.name, with_mig(gpu).name)
+    ]
+    if len(kinds) > 1 and named and not any(gpu.mig or gpu.compute_slices in own for gpu, own in named):
+        whole = " or ".join(dict.fromkeys(str(gpu.compute_slices) for gpu, _ in named))
+        yield Problem(path, f"have none for size {whole}: with MIG off there is only the whole GPU")
 
 
 def _memory_problems(kinds: Sequence[GpuModel], task: Any, path: str) -> Iterator[Problem]:

@@ -93,7 +93,8 @@ def timed_schedule(
         end = begin + batch.operations.of(kind, profile)
         if not batch.parallel_operations:
             driver[gpu] = end
-        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, tidy(begin), tidy(end)))
+        if batch.has_mig(gpu):  # else the instance stands for the whole GPU, which is there all the time
+            timed.append(Operation(kind, gpu, profile.name, instance.placement.start, tidy(begin), tidy(end)))
         if kind == "create":
             run_tasks(index, end)
         else:

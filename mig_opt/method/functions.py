@@ -73,12 +73,19 @@ def found_at(place: str) -> Any:
 
 
 def planned_by(function: Any, problem: object, seconds: float) -> Any:
-    """Return the plan of a function of a problem, or of a problem and a limit in seconds."""
+    """Return the plan of a function of a problem, or of a problem and a limit in seconds; options keep their defaults.
+
+    The limit is for a second parameter without a default, or for one of the name ``seconds``.
+    """
     try:
-        count = len(inspect.signature(function).parameters)
+        given = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # of compiled ones nothing is known
-        count = 1
-    return function(problem, seconds) if count > 1 else function(problem)
+        return function(problem)
+    if any(each.name == "seconds" and each.kind is each.KEYWORD_ONLY for each in given):
+        return function(problem, seconds=seconds)
+    in_order = [each for each in given if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    wanted = [each for each in in_order if each.default is each.empty or each.name == "seconds"]
+    return function(problem, seconds) if len(wanted) > 1 else function(problem)
 
 
 def reporting(function: Callable[..., Any], wanted: Any) -> Callable[..., None]:

@@ -108,7 +108,9 @@ class PanelImage:
             )
             axes.tick_params(axis="y", labelsize=min(8.0, 60 * rows.unit * every))
             if len(self.parts) > 1:
-                size = min(9.0, 15 * rows.unit * rows.size)
+                # Turned by a right angle, it has to fit beside the rows: a letter is some 0.65 of its size wide.
+                room = 72 * rows.unit * rows.size / (0.65 * max(map(len, labels[0].splitlines())))
+                size = min(9.0, 15 * rows.unit * rows.size, room)
                 axes.set_ylabel(labels[0], color=INK, fontsize=size, fontweight="bold", va="center")
                 axes.yaxis.set_label_coords(-0.75 / self.sheet.panel_width, 0.5)
             return

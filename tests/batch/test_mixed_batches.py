@@ -76,6 +76,21 @@ def test_with_mig_off_only_the_whole_gpu_counts():
     assert measured.tasks[0].times == {4: 4.5}
 
 
+def test_a_gpu_without_mig_has_no_operations():
+    pools = (Pool(A100, 1), Pool(A30, 2, mig=False))
+    for seed in range(4):
+        batch = mixed_batch(Random(seed), 8, pools, missing=0.0, live=False)
+        for method in ("cp", "milp", "far"):
+            schedule = solve(batch, method, time_limit=2, workers=1).schedule
+            assert {operation.gpu for operation in schedule.operations} <= {0}, method
+            assert validate(batch, schedule).valid, method
+
+
+def test_a_task_that_only_a_gpu_without_mig_knows_has_a_time_for_the_whole_of_it():
+    with pytest.raises(InputError, match=r"tasks\[0\].times: have none for size 4: with MIG off"):
+        Batch((Task("a", {"A30": {1: 4.0}}),), pools=(Pool(A30, 1, mig=False), Pool(A100, 1)))
+
+
 def test_a_batch_is_what_its_file_says(tmp_path):
     for batch in (
         TWO,

@@ -34,7 +34,12 @@ def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         (tmp_path / name).touch()
     (tmp_path / "rod").mkdir()
     (tmp_path / "rod" / "in.json").touch()
-    assert completed(run, monkeypatch, "solve", "rod") == ["rodinia-a30", "rod/", "rod.json"]
+    assert completed(run, monkeypatch, "solve", "rod") == [
+        "rodinia-a30",
+        "rodinia-a30-made-up-a100",
+        "rod/",
+        "rod.json",
+    ]
     assert completed(run, monkeypatch, "solve", "rod/") == ["rod/in.json"]
     assert completed(run, monkeypatch, "solve", "no/such") == []
     assert completed(run, monkeypatch, "deploy", "parva") == [f"parvagpu-s{at}" for at in range(1, 7)]
@@ -98,5 +103,5 @@ def test_bash_completes(tmp_path: Path) -> None:
         timeout=120,
         check=True,
     )
-    assert done.stdout == "rodinia-a30\n", done.stderr
+    assert done.stdout == "rodinia-a30 rodinia-a30-made-up-a100\n", done.stderr
     assert MODULE[0] == sys.executable

@@ -26,7 +26,7 @@ LATER: dict[str, set[str]] = {
     "profiles": _LATENCIES,
     "services": _LATENCIES | {"cost", "mig", "slo_itl", "slo_ttft"},
     "state": {"indices", "kinds"},
-    "trace": {"declared", "crashes", "outages", "begin", "end"},
+    "trace": {"declared", "crashes", "outages", "begin", "end", "pools", "count", "cost", "mig"},
 }
 """Keys that kinds of files have since then, all of them optional."""
 LATER_KINDS = {"gpu"}

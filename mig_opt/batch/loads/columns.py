@@ -80,11 +80,18 @@ class PricingProblem:
     """Pricing problem of one GPU: dual prices, and the best patterns at these prices.
 
     Only schedules that end before a tick are of interest, so nothing runs where it alone would end then or later. It
-    may have some of the tasks only, ``among``, by index. What is live comes after them as a task each.
+    may have some of the tasks only, ``among``, by index. What is live comes after them as a task each; it may be busy
+    beyond the end of a schedule, so no longer than all schedules take: ``least`` ticks.
     """
 
     def __init__(
-        self, batch: IntegerBatch, branches: Branches, before: int, grain: int, among: Sequence[int] | None = None
+        self,
+        batch: IntegerBatch,
+        branches: Branches,
+        before: int,
+        grain: int,
+        among: Sequence[int] | None = None,
+        least: int = 0,
     ) -> None:
         some = range(len(batch.batch.tasks)) if among is None else among
         count, self.grain, self._branches = len(some) + len(branches.live), grain, branches
@@ -92,7 +99,7 @@ class PricingProblem:
         # each task in an instance of each kind
         live = np.full((len(branches.live), len(branches.places)), NEVER, np.int64)
         for row, (kind, free) in zip(live, branches.live, strict=True):
-            row[kind] = min(free, before - 1)  # later is nothing to schedules that end before
+            row[kind] = min(free, least)
         self.ticks = np.concatenate([task_ticks(batch, branches.places).astype(np.int64)[list(some)], live])
         ready = np.array([place.create for place in branches.places])
         self.grains = self.ticks // grain  # the same in grains

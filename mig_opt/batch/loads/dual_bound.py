@@ -25,13 +25,16 @@ class GpuPricing:
     """Pricing problems of all GPUs of a batch, for each group of them that are alike.
 
     Prices are those of the tasks and then of what is live, group by group. The orders are those of all groups, one
-    group after the other.
+    group after the other. The schedules of interest take ``least`` ticks at least, and end before another tick.
     """
 
-    def __init__(self, batch: IntegerBatch, groups: Sequence[Branches], before: int, grains: int) -> None:
+    def __init__(
+        self, batch: IntegerBatch, groups: Sequence[Branches], before: int, grains: int, least: int = 0
+    ) -> None:
         self._groups = groups
         self._problems = [
-            PricingProblem(batch, branches, before, grain_of(branches, before - 1, grains)) for branches in groups
+            PricingProblem(batch, branches, before, grain_of(branches, before - 1, grains), least=least)
+            for branches in groups
         ]
         self.gpus = np.array([len(branches.gpus) for branches in groups])  # of each group
         tasks = len(batch.batch.tasks)

@@ -99,7 +99,9 @@ class DualPriceBound(Generic[M]):
     def _begin(self, start: DualPrices | None) -> None:
         """Look for dual prices for schedules that are shorter than the best one of now."""
         self._upper = self._search.upper
-        self._pricing = GpuPricing(self._search.problem, self._groups, self._upper, self._grains)
+        self._pricing = GpuPricing(
+            self._search.problem, self._groups, self._upper, self._grains, min(self._search.lower, self._upper - 1)
+        )
         self._bound = DualBound(self._pricing, self._search.lower - 1, self._upper - 1)
         if start is not None:
             np.maximum(self._bound.out, start.ruled_out, out=self._bound.out)

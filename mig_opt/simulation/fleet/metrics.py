@@ -230,8 +230,8 @@ def measure_kinds(log: Log) -> dict[str, KindMetrics]:
     >>> jobs = (Job("a", 0.0, {"A30": {4: 9.0}, "A100": {7: 8.0}}), Job("b", 1.0, {"A30": {4: 9.0}}))
     >>> trace = Trace(jobs, pools=(Pool(get_gpu("A30"), 1), Pool(get_gpu("A100"), 1)))
     >>> for name, own in measure_kinds(simulate(trace, "first-fit").log).items():
-    ...     print(name, own.finished, round(own.utilisation, 3))
-    A30-24GB 1 0.889
+    ...     print(name, own.finished, round(own.utilisation, 2))
+    A30-24GB 1 0.89
     A100-40GB 1 0.79
     """
     trace, makespan = log.trace, max(log.run_end, default=0.0)

@@ -189,12 +189,29 @@ def test_kinds_gain_by_whole_tasks() -> None:
     assert search.lower <= search.upper
 
 
+@pytest.mark.parametrize("seed", [20, 21])
+def test_what_is_busy_beyond_the_end_lengthens_nothing(seed: int) -> None:
+    rng = Random(seed)
+    batch = generate_batch(14, gpu="A30", gpus=2, seed=seed)
+    longest = solve(batch, "far").makespan
+    assert longest is not None
+    busy = [("2g.12gb", 0, 1.3), ("1g.6gb", 3, 1.1)]
+    live = [
+        LiveInstance(gpu, profile, start, longest * share * rng.uniform(1, 1.3))
+        for gpu, (profile, start, share) in enumerate(busy)
+    ]
+    batch = batch.replace(initial=tuple(live))
+    assert bound(batch) <= ticks_of(batch, solve(batch, "search", time_limit=2).makespan)
+
+
 def test_what_is_live_runs_until_it_is_free() -> None:
     """It needs no creation, and has to be destroyed before something wider comes."""
     live = LiveInstance(0, "2g.12gb", 0, 5.0)
     batch = Batch((Task("a", {4: 6.0}), Task("b", {2: 3.0})), A30, initial=(live,))
     search = started(batch, "brute-force")
-    raise_bound_by_dual_prices(search, share=1.0)
+    # What is busy counts as far as all schedules last, so bounds rise in turn.
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0, start=found)
     costs = batch.operations
     wide = costs.destroy[2] + costs.create[4] + 6.0
     assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(5.0 + wide)
