@@ -65,7 +65,7 @@ def test_result_round_trip(result: DeploymentResult) -> None:
     assert flaws(schema("deployment-result"), json.loads(text)) == []
     printed = rendered(deployment_result_summary(result))
     assert list(json.loads(printed)) == [
-        *("status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment")
+        *("status", "method", "gpus", "cost", "lower_bound", "compute_slices", "runtime_s", "deployment")
     ]
     assert json.loads(printed).items() <= json.loads(text).items()
     for document in (text, printed):

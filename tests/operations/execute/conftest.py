@@ -8,12 +8,25 @@ from pathlib import Path
 import pytest
 from dask_nodes import dask_nodes
 from node_plans import FOREIGN, Nodes
+from nvml_machine import Machine
 from slurm_nodes import slurm_nodes
 
 
 @pytest.fixture(autouse=True)
 def _alone(nobody_else: None) -> None:
     pass
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine with an A30 and an A100, unless a file has another one."""
+    with Machine(tmp_path, "A30", "A100").loaded() as found:
+        yield found
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "run.journal"
 
 
 @pytest.fixture(params=[pytest.param(engine, marks=pytest.mark.deep) for engine in ("dask", "slurm")])

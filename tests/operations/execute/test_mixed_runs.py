@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ BATCH = Batch(
     ),
     pools=(Pool(get_gpu("A30"), 1), Pool(get_gpu("A100"), 1, mig=False)),
 )
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Machine(tmp_path, "A30", "A100").loaded() as found:
-        yield found
 
 
 def test_tasks_run_on_their_kind_and_on_the_whole_gpu_without_mig(machine: Machine, tmp_path: Path) -> None:

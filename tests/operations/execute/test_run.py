@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from node_plans import until
 from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
@@ -47,17 +47,6 @@ PLAN = Schedule(
 )
 END = {("2g.12gb", 0), ("1g.6gb", 3)}
 SOON = Patience(first=0.01, limit=0.05)
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Machine(tmp_path, "A30", "A100").loaded() as found:
-        yield found
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Path:
-    return tmp_path / "run.journal"
 
 
 def note(folder: Path, then: str = "") -> Commands:
@@ -295,68 +284,6 @@ def test_a_task_that_the_machine_does_not_start_is_told(machine: Machine, journa
         run_schedule(BATCH, PLAN, commands, journal=journal)
 
 
-LATE = Batch((Task("late", {2: 0.3}), Task("next", {2: 0.3}), Task("short", {2: 0.5})), get_gpu("A30"))
-LATE_PLAN = Schedule(
-    (
-        Run("late", 0, "2g.12gb", 0, 0.12, 0.42),
-        Run("next", 0, "2g.12gb", 0, 0.42, 0.72),
-        Run("short", 0, "2g.12gb", 2, 0.24, 0.74),
-    ),
-    (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12), Operation("create", 0, "2g.12gb", 2, 0.12, 0.24)),
-)
-
-
-def late_commands(seconds: float) -> Commands:
-    slept = {"late": seconds, "next": 0.3, "short": 0.5}
-    return Commands({name: ("sleep", str(time)) for name, time in slept.items()})
-
-
-def test_what_waits_behind_a_late_task_is_planned_anew(machine: Machine, journal: Path) -> None:
-    told: list[str] = []
-    observe = lambda _, event: told.append(event.text)  # noqa: E731
-    found = run_schedule(LATE, LATE_PLAN, late_commands(3.0), journal=journal, replan=0.2, observe=observe)
-    assert found.complete
-    moved = {step.task: step for step in found.steps if step.kind == "run"}["next"]
-    assert moved.start == 2
-    assert moved.measured[1] < 3.0
-    known = read_journal(journal)
-    assert known.replan == 0.2
-    assert len(known.stages) == 2
-    assert any(text.startswith("the last task ends at ") and text.endswith(" earlier") for text in told)
-    assert found.document()["steps"]
-    assert validate(*known.measured()).valid
-    assert undo_schedule(journal) == []
-    assert machine.instances(0) == []
-
-
-@pytest.mark.parametrize(("seconds", "replan"), [(3.0, None), (0.31, 0.5), (0.31, 0.0)])
-def test_a_plan_stays_without_reason_or_gain(
-    machine: Machine, journal: Path, seconds: float, replan: float | None
-) -> None:
-    found = run_schedule(LATE, LATE_PLAN, late_commands(seconds), journal=journal, replan=replan)
-    assert found.complete
-    assert len(read_journal(journal).stages) == 1
-    assert [step.start for step in found.steps if step.task == "next"] == [0]
-
-
-def test_a_new_plan_leaves_instances_of_others_alone(machine: Machine, journal: Path) -> None:
-    batch = LATE.replace(tasks=(Task("late", {1: 0.3}), Task("next", {1: 0.3})))
-    plan = Schedule(
-        (Run("late", 0, "1g.6gb", 0, 0.11, 0.41), Run("next", 0, "1g.6gb", 0, 0.41, 0.71)),
-        (Operation("create", 0, "1g.6gb", 0, 0.0, 0.11),),
-    )
-    for start in (1, 2, 3):
-        machine.add(0, "1g.6gb", start, pid=7)
-    found = run_schedule(batch, plan, late_commands(1.5), journal=journal, replan=0.2)
-    assert found.complete
-    assert len(read_journal(journal).stages) == 1
-
-
-def test_a_share_that_is_none_is_refused(machine: Machine, journal: Path) -> None:
-    with pytest.raises(InputError, match=r"replan: must be a share from 0 to 1 .0.01 is one percent., is 20"):
-        run_schedule(LATE, LATE_PLAN, late_commands(1), journal=journal, replan=20)
-
-
 def test_two_processes_do_not_go_on_at_once(machine: Machine, journal: Path, tmp_path: Path) -> None:
     machine.fault("in-use", -1)
     run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
@@ -390,13 +317,6 @@ def lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def until(condition) -> None:
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 @pytest.mark.deep

@@ -1,0 +1,78 @@
+"""Schedules that are planned anew while they run, after tasks that end late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nvml_machine import Machine
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.journal import Commands
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError
+from mig_opt.files.batch.journals import read_journal
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
+from mig_opt.validation import validate
+
+LATE = Batch((Task("late", {2: 0.3}), Task("next", {2: 0.3}), Task("short", {2: 0.5})), get_gpu("A30"))
+LATE_PLAN = Schedule(
+    (
+        Run("late", 0, "2g.12gb", 0, 0.12, 0.42),
+        Run("next", 0, "2g.12gb", 0, 0.42, 0.72),
+        Run("short", 0, "2g.12gb", 2, 0.24, 0.74),
+    ),
+    (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12), Operation("create", 0, "2g.12gb", 2, 0.12, 0.24)),
+)
+
+
+def late_commands(seconds: float) -> Commands:
+    slept = {"late": seconds, "next": 0.3, "short": 0.5}
+    return Commands({name: ("sleep", str(time)) for name, time in slept.items()})
+
+
+def test_what_waits_behind_a_late_task_is_planned_anew(machine: Machine, journal: Path) -> None:
+    told: list[str] = []
+    observe = lambda _, event: told.append(event.text)  # noqa: E731
+    found = run_schedule(LATE, LATE_PLAN, late_commands(3.0), journal=journal, replan=0.2, observe=observe)
+    assert found.complete
+    moved = {step.task: step for step in found.steps if step.kind == "run"}["next"]
+    assert moved.start == 2
+    assert moved.measured[1] < 3.0
+    known = read_journal(journal)
+    assert known.replan == 0.2
+    assert len(known.stages) == 2
+    assert any(text.startswith("the last task ends at ") and text.endswith(" earlier") for text in told)
+    assert found.document()["steps"]
+    assert validate(*known.measured()).valid
+    assert undo_schedule(journal) == []
+    assert machine.instances(0) == []
+
+
+@pytest.mark.parametrize(("seconds", "replan"), [(3.0, None), (0.31, 0.5), (0.31, 0.0)])
+def test_a_plan_stays_without_reason_or_gain(
+    machine: Machine, journal: Path, seconds: float, replan: float | None
+) -> None:
+    found = run_schedule(LATE, LATE_PLAN, late_commands(seconds), journal=journal, replan=replan)
+    assert found.complete
+    assert len(read_journal(journal).stages) == 1
+    assert [step.start for step in found.steps if step.task == "next"] == [0]
+
+
+def test_a_new_plan_leaves_instances_of_others_alone(machine: Machine, journal: Path) -> None:
+    batch = LATE.replace(tasks=(Task("late", {1: 0.3}), Task("next", {1: 0.3})))
+    plan = Schedule(
+        (Run("late", 0, "1g.6gb", 0, 0.11, 0.41), Run("next", 0, "1g.6gb", 0, 0.41, 0.71)),
+        (Operation("create", 0, "1g.6gb", 0, 0.0, 0.11),),
+    )
+    for start in (1, 2, 3):
+        machine.add(0, "1g.6gb", start, pid=7)
+    found = run_schedule(batch, plan, late_commands(1.5), journal=journal, replan=0.2)
+    assert found.complete
+    assert len(read_journal(journal).stages) == 1
+
+
+def test_a_share_that_is_none_is_refused(machine: Machine, journal: Path) -> None:
+    with pytest.raises(InputError, match=r"replan: must be a share from 0 to 1 .0.01 is one percent., is 20"):
+        run_schedule(LATE, LATE_PLAN, late_commands(1), journal=journal, replan=20)
