@@ -85,9 +85,11 @@ def options_named(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def renamed(error: InputError, names: Mapping[str, str]) -> InputError:
-    """Return the error with other names for what its paths begin with."""
+    """Return the error with other names for what its paths begin with, unless that is a key which no file has."""
 
-    def path(old: str) -> str:
-        return names.get(old) or re.sub(r"^\w+", lambda found: names.get(found[0], found[0]), old)
+    def path(problem: Problem) -> str:
+        if problem.message.startswith("unknown key"):
+            return problem.path
+        return names.get(problem.path) or re.sub(r"^\w+", lambda found: names.get(found[0], found[0]), problem.path)
 
-    return InputError((Problem(path(problem.path), problem.message) for problem in error.problems), error.source)
+    return InputError((Problem(path(problem), problem.message) for problem in error.problems), error.source)

@@ -22,7 +22,7 @@ LibraryFolder = Annotated[
     Path | None, "DIR", "--library", "Another library, with an index.json.  [default: the bundled one]"
 ]
 Kind = Annotated[str | None, "K", "Only batches, demands, traces or states: batch, demand, trace, state."]
-Class = Annotated[str | None, "CLASS", "--class", "Only this class: 1 s, 10 s, 10 min, 1 h or open."]
+Class = Annotated[str | None, "CLASS", "--class", "Only this class: 1 s, 10 s, 10 min, 1 h, closed or open."]
 Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Instances.  [default: all]", show_default=False)]
 _COMMANDS = {"batch": "solve", "demand": "deploy", "trace": "simulate", "state": "defragment"}
 _SIZES = {"batch": "tasks", "demand": "services", "trace": "jobs", "state": "instances"}

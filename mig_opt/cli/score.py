@@ -72,7 +72,7 @@ def score(
         "kind": kind,
         "difficulty": difficulty,
         "names": instance or (),
-        "methods": [name.strip() for name in methods.split(",")] if methods else (),
+        "methods": [name.strip() for name in (methods or "").split(",") if name.strip()],
         "time_limit": time_limit,
         "jobs": jobs,
         "scheduler": scheduler,

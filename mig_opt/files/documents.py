@@ -246,7 +246,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def make_folder(path: str | Path) -> None:
-    """Make a folder, unless it is there already.
+    """Make a folder and those that it is in, unless they are there already.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def make_folder(path: str | Path) -> None:
         If it cannot be made.
     """
     with writing_to(path):
-        Path(path).mkdir(exist_ok=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
 
 
 def _target(path: str | Path) -> Path:

@@ -6,7 +6,7 @@ Every goal is to be least. A kind of instances with its goals is an entry of :da
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,16 @@ from mig_opt.files.values import EXAMPLES, Findings, read_listed
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.instances.bundled import InstanceInfo
 from mig_opt.instances.judgements import Attempt, Judgement
-from mig_opt.instances.trace_goals import accept, flow_time_bound, judge_flow_time, judge_rejections, schedule_jobs
+from mig_opt.instances.trace_goals import (
+    SCHEDULERS,
+    accept,
+    flow_time_bound,
+    judge_flow_time,
+    judge_rejections,
+    schedule_jobs,
+)
 from mig_opt.method.functions import imported
-from mig_opt.method.registry import AUTO
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, METHODS
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -53,6 +60,8 @@ class Goal:
         Returns a lower bound without a solver; takes the problem and the question.
     attempt : callable
         Returns an :class:`Attempt`; takes the problem, the question, seconds, threads and the method.
+    methods : sequence of str
+        Names of the methods that it takes.
     """
 
     unit: str
@@ -63,6 +72,7 @@ class Goal:
     judge: Callable[[Any, Any, Mapping[str, Any]], Judgement]
     bound: Callable[[Any, Mapping[str, Any]], float]
     attempt: Callable[..., Attempt]
+    methods: Sequence[str] = (AUTO,)
 
 
 def goal_of(info: InstanceInfo) -> Goal:
@@ -228,6 +238,7 @@ def _defragment(
 
 _SCHEDULE = _plans("schedule")
 _DEPLOYMENT = _plans("deployment") | {"judge": _judge_deployment, "bound": _cost_bound, "attempt": _deploy}
+_DEPLOYMENT |= {"methods": DEPLOY_METHODS.names}
 
 GOALS: Mapping[tuple[str, str], Goal] = {
     ("batch", "makespan"): Goal(
@@ -236,6 +247,7 @@ GOALS: Mapping[tuple[str, str], Goal] = {
         judge=_judge_schedule,
         bound=_schedule_bound,
         attempt=_solve,
+        methods=METHODS.names,
         **_SCHEDULE,
     ),
     ("demand", "gpus"): Goal("GPUs", "the number of GPUs with a segment", **_DEPLOYMENT),
@@ -249,6 +261,7 @@ GOALS: Mapping[tuple[str, str], Goal] = {
         judge=_judge_day,
         bound=_day_bound,
         attempt=_plan_day,
+        methods=DEPLOY_METHODS.names,
     ),
     ("trace", "flow time"): Goal(
         "s",
@@ -256,6 +269,7 @@ GOALS: Mapping[tuple[str, str], Goal] = {
         judge=judge_flow_time,
         bound=flow_time_bound,
         attempt=schedule_jobs,
+        methods=SCHEDULERS,
         **_SCHEDULE,
     ),
     ("trace", "rejected"): Goal(

@@ -31,6 +31,9 @@ _POLICIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 )
 """Schedulers for traces, each with its options: none of them migrates a job, so each log is a schedule."""
 
+SCHEDULERS = (AUTO, *(policy for policy, _ in _POLICIES))
+"""Names of them, and of the best of all."""
+
 _MOST_JOBS_EXACTLY = 20
 """Jobs up to which the best schedule in hindsight is looked for."""
 

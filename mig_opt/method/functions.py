@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -9,10 +10,13 @@ import math
 import operator
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
+
+_MAIN = 'if __name__ == "__main__"'
 
 
 def imported(entry: str) -> Any:
@@ -55,9 +59,29 @@ def place_of(function: object, what: str) -> str:
         file = str(there.get("__file__") or "")
         place = file if module is main and file.endswith(".py") else there.get("__name__", "__main__")
         if names and place != "__main__":
-            return f"{place}:{names[0]}"
+            if place == "__mp_main__":  # what found_at runs comes to the call that has made it run
+                message = f"is used at the top of a file that other processes run, too; use it below {_MAIN}"
+            elif place == file and names[0] in _names_of_program(file):
+                message = f"is {names[0]}, which other processes do not find; define it above {_MAIN}"
+            else:
+                return f"{place}:{names[0]}"
+            raise InputError([Problem(what, message)])
     message = "must be a function, or an object with a name, at the top of a file, so that other processes find it"
     raise InputError([Problem(what, message)])
+
+
+def _names_of_program(file: str) -> set[str]:
+    """Return the names that a file has as the main program only: defined under ``if __name__ == "__main__"`` alone."""
+    tree = ast.parse(Path(file).read_bytes())
+    guards = [node for node in tree.body if isinstance(node, ast.If) and "'__name__'" in ast.dump(node.test)]
+    others = [inner for node in tree.body for inner in (node.orelse if node in guards else [node])]
+
+    def bound(parts: Iterable[ast.stmt]) -> set[str]:
+        nodes = [node for part in parts for node in ast.walk(part)]
+        names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        return names | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+    return bound(inner for node in guards for inner in node.body) - bound(others)
 
 
 @functools.cache

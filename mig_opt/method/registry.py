@@ -73,6 +73,11 @@ class Registry:
     auto: str = ""  # name of the entry that ``auto`` stands for, if there is one
     plans: str = ""  # module and class of the plans, where functions of others may be methods
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, with ``auto`` where it stands for an entry."""
+        return (*([AUTO] if self.auto else ()), *(entry.name for entry in self.entries))
+
     def find(self, name: object) -> Method:
         """Return the entry called ``name``, or one of a function in place of a name.
 
@@ -92,9 +97,8 @@ class Registry:
         for entry in self.entries:
             if entry.name == wanted:
                 return entry
-        names = [*([AUTO] if self.auto else ()), *(entry.name for entry in self.entries)]
         error = UnknownMethodError if self.what == "method" else InputError
-        raise error([Problem(self.what, f"unknown {self.what} {name!r}; {nearest(name, names)}")])
+        raise error([Problem(self.what, f"unknown {self.what} {name!r}; {nearest(name, self.names)}")])
 
 
 _FAR_PAPER = "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128"

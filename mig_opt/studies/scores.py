@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import make_folder, read_text
-from mig_opt.instances.bundled import DATA, InstanceInfo, Library
+from mig_opt.instances.bundled import DATA, FILE_KINDS, Difficulty, InstanceInfo, Library
+from mig_opt.instances.goals import goal_of
 from mig_opt.instances.library import same
 from mig_opt.instances.trace_goals import is_policy
 from mig_opt.method.functions import place_of
 from mig_opt.method.result import relative_gap
-from mig_opt.rules import wrong_number
+from mig_opt.rules import wrong_choice, wrong_number
 from mig_opt.simulation import Policy
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Row
@@ -141,15 +142,15 @@ def _line(solver: str, scores: Sequence[Score]) -> SolverLine:
 
 def chosen(library: Library, *, kind: str | None = None, difficulty: str | None = None) -> list[InstanceInfo]:
     """Return the instances of a kind and a class; refuse a choice without any."""
-    found = [
-        info
-        for info in library.infos.values()
-        if kind in (None, info.kind) and (difficulty is None or info.difficulty == difficulty)
-    ]
+    words = {"kind": (kind, tuple(FILE_KINDS)), "difficulty": (difficulty, get_args(Difficulty))}
+    if problems := [one for key, (word, known) in words.items() if word for one in wrong_choice(key, word, known)]:
+        raise InputError(problems)
+    of_kind = [info for info in library.infos.values() if kind in (None, info.kind)]
+    found = [info for info in of_kind if difficulty in (None, info.difficulty)]
     if not found:
-        known = {key: sorted({getattr(info, key) for info in library.infos.values()}) for key in ("kind", "difficulty")}
-        message = f"no instance is of that kind and class; there are {', '.join(known['kind'])}"
-        raise InputError([Problem("kind", f"{message}; and the classes {', '.join(known['difficulty'])}")])
+        there = [name for name in get_args(Difficulty) if any(info.difficulty == name for info in of_kind)]
+        message = f"there is no {kind or 'instance'} of the class {difficulty}"
+        raise InputError([Problem("difficulty", f"{message}; there are some of: {', '.join(there) or 'none'}")])
     return found
 
 
@@ -211,7 +212,8 @@ def score(
     names : iterable of str
         Names of the instances, in place of these.
     methods : sequence of str
-        Methods of our own to run beside, such as ``auto``, with one thread and the same limit.
+        Methods of our own to run beside, such as ``auto``, with one thread and the same limit; each on the instances
+        that it is for.
     output : path-like, optional
         Folder in which the valid plans of the solver are kept.
     jobs : int
@@ -258,6 +260,10 @@ def score(
     if kind is None and is_policy(solver):
         kind = "trace"
     infos = [known.info(name) for name in names] or chosen(known, kind=kind, difficulty=difficulty)
+    ours = {info.name: [name for name in dict.fromkeys(methods) if name in goal_of(info).methods] for info in infos}
+    able = list(dict.fromkeys(name for info in infos for name in goal_of(info).methods))
+    if problems := [problem for name in methods for problem in wrong_choice("methods", name, able)]:
+        raise InputError(problems)
     if command is None:
         how, what = "function", place_of(solver, "solver")
         shown = what.rsplit(":", 1)[1]
@@ -267,7 +273,6 @@ def score(
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if output is None else str(output)
         make_folder(folder)
         kept = Path(folder).resolve()
-        solvers = [(shown, how, what, ""), *((f"mig-opt {name}", "method", name, f".{name}") for name in methods)]
         runs = [
             SolverRun(
                 solver=label,
@@ -279,7 +284,10 @@ def score(
                 plan=str(kept / f"{info.name}{suffix}.json"),
             )
             for info in infos
-            for label, way, which, suffix in solvers
+            for label, way, which, suffix in [
+                (shown, how, what, ""),
+                *((f"mig-opt {name}", "method", name, f".{name}") for name in ours[info.name]),
+            ]
         ]
         return _scored_runs(known, runs, jobs, scheduler, told)
 

@@ -231,9 +231,10 @@ def test_a_plan_below_the_bound_is_a_defect_of_the_library(own: Library, tmp_pat
 
 def test_exported_instances_can_be_read(tmp_path: Path) -> None:
     infos = [library().info(name) for name in (SMALL, "services-012-1", "fleet-008xa100-1")]
-    export(library(), tmp_path / "out", infos)
-    assert BATCH.read(tmp_path / "out" / f"{SMALL}.json") == load(SMALL)
-    index = json.loads((tmp_path / "out" / "index.json").read_text())["instances"]
+    out = tmp_path / "new" / "out"
+    export(library(), out, infos)
+    assert BATCH.read(out / f"{SMALL}.json") == load(SMALL)
+    index = json.loads((out / "index.json").read_text())["instances"]
     assert [entry["name"] for entry in index] == [info.name for info in infos]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -102,8 +103,12 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         score("mine {instance}")
     with pytest.raises(InputError, match="time_limit"):
         score("sh {instance} {plan}", time_limit=0)
-    with pytest.raises(InputError, match="no instance is of that kind and class"):
+    with pytest.raises(InputError, match="kind: unknown 'nix'; known: batch, demand, trace, state"):
         score("sh {instance} {plan}", kind="nix")
+    with pytest.raises(InputError, match=r"methods: unknown 'fra'; did you mean far\?\n.*unknown 'nix'; known: auto"):
+        score("sh {instance} {plan}", kind="batch", methods=["auto", "fra", "nix"])
+    with pytest.raises(InputError, match="methods: unknown 'parvagpu'"):
+        score("sh {instance} {plan}", names=[EASY], methods=["parvagpu"])
     with pytest.raises(InputError, match="no plan that is called like an instance"):
         score(tmp_path)
 
@@ -127,8 +132,56 @@ def test_a_function_beside_methods_of_our_own(tmp_path: Path) -> None:
     }
 
 
+def test_the_choice_of_instances() -> None:
+    """Classes come in the order of their limits, also in what is told of a choice without any."""
+    classes = ["1 s", "10 s", "10 min", "open"]
+    assert sum(len(chosen(library(), difficulty=name)) for name in classes) == len(chosen(library()))
+    with pytest.raises(InputError) as caught:
+        chosen(library(), kind="nix", difficulty="10min")
+    assert [problem.path for problem in caught.value.problems] == ["kind", "difficulty"]
+    assert str(caught.value.problems[1]) == "difficulty: unknown '10min'; did you mean 10 min?"
+    with pytest.raises(InputError, match=r"^difficulty: unknown 'foo'; known: 1 s, 10 s, 10 min, 1 h, closed, open$"):
+        chosen(library(), difficulty="foo")
+    with pytest.raises(InputError, match=r"^difficulty: there is no state of the class open; .*: 1 s, 10 s$"):
+        chosen(library(), kind="state", difficulty="open")
+
+
+def test_methods_run_on_the_instances_that_they_are_for(tmp_path: Path) -> None:
+    found = score("true {instance} {plan}", names=[EASY, "services-005-1"], methods=["far", "far"], output=tmp_path)
+    assert sorted((one.instance, one.solver, one.status) for one in found.scores) == [
+        (EASY, "mig-opt far", "valid"),
+        (EASY, "true", "no plan"),
+        ("services-005-1", "true", "no plan"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (
+            "if __name__ == '__main__':\n    def far(batch): ...\n    score(far, names=[{easy!r}])",
+            'solver: is far, which other processes do not find; define it above if __name__ == "__main__"',
+        ),
+        (
+            "def far(batch): ...\nprint(score(far, names=[{easy!r}]))",
+            'is used at the top of a file that other processes run, too; use it below if __name__ == "__main__"',
+        ),
+        (
+            "if __name__ == '__main__':\n    pass\nelse:\n    far = None\ndef far(batch): ...\n"
+            "if __name__ == '__main__':\n    print(score(far, names=[{easy!r}]))",
+            "status='no plan'",
+        ),
+    ],
+)
+def test_functions_of_the_main_program(program: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"from mig_opt import score\n{program.format(easy=EASY)}\n")
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert told in done.stdout + done.stderr
+
+
 def test_functions_that_fail_or_cannot_be_found() -> None:
-    (one,) = score(failing, names=[EASY], time_limit=5).scores
+    (one,) = score(failing, names=[EASY], time_limit=30).scores
     assert one.status == "crashed"
     assert "RuntimeError: no idea" in one.reason
     with pytest.raises(InputError, match="at the top of a file"):

@@ -117,11 +117,8 @@ def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str,
 
 def _write(files: Mapping[str, str], folder: Path) -> None:
     """Write files into a folder and those in it, which are made; what else is there stays."""
-    from mig_opt.files.documents import make_folder, write_text, writing_to
+    from mig_opt.files.documents import make_folder, write_text
 
-    make_folder(folder)
     for name, text in files.items():
-        path = folder / name
-        with writing_to(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text)
+        make_folder((folder / name).parent)
+        write_text(folder / name, text)

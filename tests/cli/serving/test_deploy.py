@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
@@ -78,6 +80,16 @@ def test_gpu_in_place_of_those_in_the_file(run, tmp_path):
     assert "fleet          1 x A30-24GB; 2 x A100-80GB" in run("deploy", path).out
     assert "fleet          A100-80GB, as many as it takes" in run("deploy", path, "--gpu", "A100-80GB").out
     refuses(run("deploy", "parvagpu-s1", "--gpu", "H100"), "none is for H100-80GB; they are for A100-80GB")
+
+
+def test_unknown_keys_are_those_of_the_file_and_no_options(run, services_file):
+    document = json.loads(services_file.read_text()) | {"tables": [], "scenario": "a"}
+    services_file.write_text(json.dumps(document))
+    shown = run("deploy", services_file)
+    assert shown.code == 2
+    assert "\n  tables: unknown key; " in shown.err
+    assert "\n  scenario: unknown key; " in shown.err
+    assert "--" not in shown.err
 
 
 def test_the_same_table_twice_names_both_files(run, tmp_path):

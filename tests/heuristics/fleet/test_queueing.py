@@ -114,6 +114,8 @@ def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
     wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0, 4: 2.0}, memory_growth=growth), costs=NO_COSTS)
     done = run("first-fit", wanted)
     assert rows(done.log) == [("a", 0, "1g.5gb@0", 0, 4, "OUT_OF_MEMORY"), ("a", 0, "2g.10gb@0", 4, 8, "FINISHED")]
+    only = trace(Job("a", 0.0, {1: 8.0}, memory_growth=growth), costs=NO_COSTS)
+    assert rows(run("first-fit", only).log)[1:] == [("a", 0, "1g.10gb@0", 4, 12, "FINISHED")], "more memory, same size"
     too_much = trace(job("a", 0, "1g.5gb", 8, memory_growth=growth), job("b", 1, "7g.40gb", 3), costs=NO_COSTS)
     done = run("first-fit", too_much)
     assert done.unfinished == ("a",), "it asks for 1g.5gb and nothing else"
