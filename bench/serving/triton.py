@@ -24,15 +24,7 @@ from matplotlib.ticker import FixedLocator
 
 from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start
-from bench.serving.tritons import (
-    WANTED,
-    Client,
-    free_ports,
-    in_real_time,
-    recorded,
-    triton_program,
-    write_models,
-)
+from bench.serving.tritons import WANTED, Client, free_ports, in_real_time, recorded, triton_program, write_models
 from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, get_gpu, simulate_requests
 from mig_opt.operations.execute.profiles import ProfilePlan
 from mig_opt.operations.execute.triton_profiles import profile_triton

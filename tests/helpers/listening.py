@@ -6,12 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from mig_opt import (
-    Batch,
-    Callbacks,
-    Result,
-    Schedule,
-)
+from mig_opt import Batch, Callbacks, Result, Schedule
 
 
 class Listener(Callbacks):

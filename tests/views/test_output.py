@@ -8,12 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from charts import (
-    a30_batch,
-    a30_schedule,
-    artists,
-    extent,
-)
+from charts import a30_batch, a30_schedule, artists, extent
 
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError

@@ -9,16 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from charts import (
-    MISO_NAMES,
-    a30_batch,
-    a30_schedule,
-    artists,
-    assert_labels_inside,
-    assert_texts_apart,
-    key,
-    top_down,
-)
+from charts import MISO_NAMES, a30_batch, a30_schedule, artists, assert_labels_inside, assert_texts_apart, key, top_down
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure

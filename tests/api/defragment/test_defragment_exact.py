@@ -8,16 +8,7 @@ import pytest
 from held_fleets import fleet, random_fleet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from migration_search import (
-    Look,
-    Looks,
-    distances,
-    fewest,
-    fragmentation,
-    has_room,
-    looks_of,
-    state_of,
-)
+from migration_search import Look, Looks, distances, fewest, fragmentation, has_room, looks_of, state_of
 
 import mig_opt.api.defragment.plans as planning
 from mig_opt import (

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.columns import (
-    PricingProblem,
-    combine_in_orders,
-    fill_knapsack,
-    knapsack_choice,
-    order_rows,
-)
+from mig_opt.batch.loads.columns import PricingProblem, combine_in_orders, fill_knapsack, knapsack_choice, order_rows
 from mig_opt.batch.loads.subsets import NEVER
 
 tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.fleet.fragmentation_worlds import (
-    ALL,
-    MIX,
-    OFF,
-    PROFILES,
-    STATIC,
-    Bench,
-    World,
-    make_trace,
-    total,
-    wait,
-)
+from bench.fleet.fragmentation_worlds import ALL, MIX, OFF, PROFILES, STATIC, Bench, World, make_trace, total, wait
 from mig_opt import get_gpu, simulate
 from mig_opt.gpu.partitions import find_partition
 

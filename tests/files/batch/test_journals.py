@@ -9,11 +9,7 @@ import tiny
 
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.errors import InputError
-from mig_opt.files.batch.journals import (
-    JournalFile,
-    is_journal,
-    read_journal,
-)
+from mig_opt.files.batch.journals import JournalFile, is_journal, read_journal
 from mig_opt.validation import validate
 
 COMMANDS = Commands({"big": ("./big", "-s", "4 096"), "left": ("true",), "right": ("./ü",)})

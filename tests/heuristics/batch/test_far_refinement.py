@@ -15,14 +15,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.heuristics.batch.far import (
-    best_plans,
-    best_published,
-    far,
-    far_printed,
-    far_published,
-    far_unrefined,
-)
+from mig_opt.heuristics.batch.far import best_plans, best_published, far, far_printed, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import EndState, far_behind
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement
 from mig_opt.method.control import Control

@@ -17,11 +17,7 @@ from mig_opt.batch.schedule import Operation, Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition
-from mig_opt.heuristics.batch.fixed_partition import (
-    fixpart,
-    mixed_partitions,
-    suitable_partitions,
-)
+from mig_opt.heuristics.batch.fixed_partition import fixpart, mixed_partitions, suitable_partitions
 from mig_opt.method.control import Control
 from mig_opt.validation import validate
 

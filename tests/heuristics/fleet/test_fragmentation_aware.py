@@ -10,18 +10,7 @@ import typing
 from random import Random
 
 import pytest
-from online_worlds import (
-    NO_COSTS,
-    PLAIN_COSTS,
-    TABLES,
-    arrivals,
-    assert_sound,
-    audit,
-    first_places,
-    job,
-    rows,
-    trace,
-)
+from online_worlds import NO_COSTS, PLAIN_COSTS, TABLES, arrivals, assert_sound, audit, first_places, job, rows, trace
 
 from mig_opt import Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.gpu.geometry import members

@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, Chaos
 from online_worlds import traces as any_traces
 
-from mig_opt import (
-    InputError,
-    Job,
-    OperationCosts,
-    Status,
-    Trace,
-    generate_trace,
-    get_gpu,
-    methods,
-    simulate,
-)
+from mig_opt import InputError, Job, OperationCosts, Status, Trace, generate_trace, get_gpu, methods, simulate
 from mig_opt.fleet.admission import AdmissionGoal, admission_weights
 from mig_opt.models.fleet import admission
 from mig_opt.models.fleet.admission import AdmissionOptimum, acceptance_bound, admission_bound, admission_optimum

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from charts import (
-    a30_batch,
-    a30_schedule,
-    artists,
-    assert_texts_apart,
-    extent,
-    key,
-)
+from charts import a30_batch, a30_schedule, artists, assert_texts_apart, extent, key
 from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure

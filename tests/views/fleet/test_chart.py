@@ -15,10 +15,7 @@ from mig_opt import Trace, generate_trace
 from mig_opt.errors import InputError
 from mig_opt.simulation import Policy, Simulation, simulate
 from mig_opt.views import plot
-from mig_opt.views.fleet.fleets import (
-    StepFunction,
-    wait_steps,
-)
+from mig_opt.views.fleet.fleets import StepFunction, wait_steps
 
 NAME = "a very long name of a job that nobody can read/{}-$x^2$ _ {{"
 
