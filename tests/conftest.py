@@ -114,6 +114,14 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
+def narrow(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line in the folder of the test, on a screen of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    return run
+
+
+@pytest.fixture
 def batch_file(tmp_path: Path) -> Path:
     from command_line import BATCH
 

@@ -91,9 +91,6 @@ def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
     assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
 
 
-# The last check
-
-
 # Listeners
 
 

@@ -28,9 +28,6 @@ def problems(make: Callable[[], object]) -> list[tuple[str, str]]:
     return [(problem.path, problem.message) for problem in caught.value.problems]
 
 
-# Tasks
-
-
 # Batches
 
 

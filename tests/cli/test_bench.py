@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 from study_jobs import cluster_of_two
 
 from mig_opt.cli.progress import Bar
@@ -31,12 +30,6 @@ RUNS = 18
 
 
 @pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    return functools.partial(called, capsys)
-
-
-@pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.json"
     path.write_text(json.dumps(STUDY))
@@ -44,25 +37,25 @@ def study(tmp_path: Path) -> Path:
 
 
 @pytest.mark.deep
-def test_a_cut_of_a_study(mig_opt: Command, study: Path, tmp_path: Path) -> None:
+def test_a_cut_of_a_study(narrow: Command, study: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": [{"method": "far"}]}))
-    assert mig_opt("bench", study, "-o", rows).code == 0
+    assert narrow("bench", study, "-o", rows).code == 0
     more = [{"method": "far"}, {"method": "far", "gap": 0.5}]
     study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": more}))
-    ending = mig_opt("bench", study, "-o", rows, "--table")
+    ending = narrow("bench", study, "-o", rows, "--table")
     assert ending.code == 1
     assert "1 of 2 runs are missing; without --table they are done." in ending.out
     assert len(rows.read_text().splitlines()) == 1
-    assert mig_opt("bench", study, "-o", rows).code == 0
+    assert narrow("bench", study, "-o", rows).code == 0
     assert len(rows.read_text().splitlines()) == 2
 
 
 @pytest.mark.deep
-def test_on_a_dask_cluster(mig_opt: Command, study: Path) -> None:
+def test_on_a_dask_cluster(narrow: Command, study: Path) -> None:
     study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
     with cluster_of_two() as scheduler:
-        ending = mig_opt("bench", study, "--scheduler", scheduler)
+        ending = narrow("bench", study, "--scheduler", scheduler)
     assert (ending.code, ending.err) == (0, "")
     assert len(study.with_suffix(".jsonl").read_text().splitlines()) == RUNS // 2
 
@@ -95,7 +88,7 @@ def endless(study: Path) -> Path:
 @pytest.mark.deep
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_only_runs_in_flight_are_lost(endless: Path, mig_opt: Command, number: signal.Signals) -> None:
+def test_only_runs_in_flight_are_lost(endless: Path, narrow: Command, number: signal.Signals) -> None:
     with begun(endless) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -107,18 +100,18 @@ def test_only_runs_in_flight_are_lost(endless: Path, mig_opt: Command, number: s
     assert rows.read_bytes().count(b"\n") == 3
     with rows.open("a") as file:
         file.write('{"run": {"batch": {"n"')
-    found = mig_opt("bench", endless, "--table", "--json").json
+    found = narrow("bench", endless, "--table", "--json").json
     assert (found["done"], found["missing"]) == (3, 4)
 
 
-def test_a_file_of_something_else_is_not_touched(mig_opt: Command, study: Path, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_not_touched(narrow: Command, study: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("important\n")
-    ending = mig_opt("bench", study, "-o", other)
+    ending = narrow("bench", study, "-o", other)
     assert (ending.code, ending.out) == (2, "")
     assert "line 1: is no row of such a study" in ending.err
     assert other.read_text() == "important\n"
-    assert mig_opt("bench", study, "-o", study).code == 2
+    assert narrow("bench", study, "-o", study).code == 2
     assert json.loads(study.read_text()) == STUDY
 
 
@@ -130,36 +123,36 @@ def rewritten(rows: Path, **outcome: Any) -> None:
 
 
 @pytest.mark.deep
-def test_failures_are_told_and_done_again_on_request(mig_opt: Command, study: Path) -> None:
+def test_failures_are_told_and_done_again_on_request(narrow: Command, study: Path) -> None:
     batches = [{"n": 3, "seeds": 12}]
     study.write_text(json.dumps({**STUDY, "batches": batches, "methods": [{"method": "far"}]}))
     rows = study.with_suffix(".jsonl")
-    assert mig_opt("bench", study).code == 0
+    assert narrow("bench", study).code == 0
     rewritten(rows, status="crashed", makespan=None, lower_bound=None, error="broken \x1b[31m")
-    ending = mig_opt("bench", study)
+    ending = narrow("bench", study)
     assert ending.code == 1
     assert "far on n=3, seed 9: broken \\x1b[31m" in ending.out
     assert "seed 10" not in ending.out
     assert "and 2 more" in ending.out
     assert "0/12" in ending.out
-    assert mig_opt("bench", study, "--retry").code == 0
+    assert narrow("bench", study, "--retry").code == 0
 
 
-def test_contradictions_are_loud(mig_opt: Command, study: Path) -> None:
+def test_contradictions_are_loud(narrow: Command, study: Path) -> None:
     study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
-    assert mig_opt("bench", study).code == 0
+    assert narrow("bench", study).code == 0
     rewritten(study.with_suffix(".jsonl"), lower_bound=1e9)
-    ending = mig_opt("bench", study, "--table")
+    ending = narrow("bench", study, "--table")
     assert ending.code == 70
     assert "far on n=3, seed 0: no schedule is below 1e+09 s, but" in ending.err
 
 
-def test_foreign_rows_are_told(mig_opt: Command, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_rows_are_told(narrow: Command, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
-    mig_opt("bench", study)
+    narrow("bench", study)
     monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
-    assert "1 run was made with other sources or versions." in mig_opt("bench", study, "--keep", "--table").out
-    assert "1 of 1 runs are missing" in mig_opt("bench", study, "--table").out
+    assert "1 run was made with other sources or versions." in narrow("bench", study, "--keep", "--table").out
+    assert "1 of 1 runs are missing" in narrow("bench", study, "--table").out
 
 
 def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

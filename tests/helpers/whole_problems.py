@@ -1,6 +1,8 @@
-"""Batches in ticks with all of their places, also those that are of no use to any short schedule."""
+"""Batches in ticks with all of their places, also those of no use to any short schedule, and where tasks may run."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.horizon import Horizon
@@ -13,3 +15,14 @@ def whole_problem(batch: Batch) -> IntegerBatch:
     seconds = sum(max(task.times.values()) + 2 * operation for task in batch.tasks)
     seconds += sum(entry.free + operation for entry in batch.initial)
     return IntegerBatch(batch, Horizon.of(batch).until(seconds))
+
+
+def first_places(problem: IntegerBatch) -> list[int]:
+    """The first place of each task that it may run at."""
+    return everywhere(problem).argmax(axis=1).tolist()
+
+
+def everywhere(problem: IntegerBatch) -> np.ndarray:
+    """The places at which each task may run, a row for each."""
+    count = range(len(problem.batch.tasks))
+    return np.array([[task in place.durations for place in problem.places] for task in count])

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise, permutations, product
 from random import Random
 
-import published
 import pytest
 from fleets import deployments, first_fit
 from hypothesis import given, settings
@@ -21,6 +20,7 @@ from mig_opt.api.change.greedy import greedy
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, needs_during, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
@@ -330,10 +330,10 @@ def chain(demands: Sequence[Demand]) -> list[tuple[Deployment, Deployment, Chang
     return changes
 
 
-@pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs ../shared")
 def test_from_scenario_to_scenario() -> None:
-    chain([published.demand(scenario) for scenario in published.SCENARIOS])
-    chain([published.demand(scenario) for scenario in reversed(published.SCENARIOS)])
+    demands = [load(f"parvagpu-s{number}") for number in range(1, 7)]
+    chain(demands)
+    chain(demands[::-1])
 
 
 def test_more_than_the_solver_takes() -> None:

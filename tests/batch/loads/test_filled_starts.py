@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import A30, A100, SLOW_A30, mixed_batch
 from strategies import realistic_batches
+from whole_problems import everywhere, first_places
 
 from mig_opt import Batch, Pool, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -18,11 +19,6 @@ from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.local_search import LoadSearch, Start
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.instances.batch import ScalingName
-
-
-def everywhere(problem: IntegerBatch) -> np.ndarray:
-    count = range(len(problem.batch.tasks))
-    return np.array([[task in place.durations for place in problem.places] for task in count])
 
 
 def source_of(problem: IntegerBatch, lower: int, upper: int) -> FilledStarts:
@@ -102,9 +98,8 @@ def alone(problem: IntegerBatch, places: list[int], gpu: int) -> tuple[IntegerBa
 
 def test_a_search_may_start_from_them_at_once() -> None:
     problem = IntegerBatch(generate_batch(20, gpus=2, seed=3))
-    first = [next(at for at, place in enumerate(problem.places) if task in place.durations) for task in range(20)]
     source, starts = source_of(problem, *ticks(problem)), []
-    search = LoadSearch(problem, first, 0, 1)
+    search = LoadSearch(problem, first_places(problem), 0, 1)
     search.start_from(lambda *given: starts.append(given) or source.draw(*given), at_once=True)
     cycles = search.cycles(0)
     for results in itertools.islice(cycles, 3):

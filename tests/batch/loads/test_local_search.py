@@ -10,19 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
+from whole_problems import first_places
 
 from mig_opt import Batch, GpuModel, OperationCosts, Profile, Task, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
 from mig_opt.models.batch.subset_proof import SubsetTables
-
-
-def first_places(problem: IntegerBatch) -> list[int]:
-    return [
-        next(at for at, place in enumerate(problem.places) if task in place.durations)
-        for task in range(len(problem.batch.tasks))
-    ]
 
 
 def makespan(problem: IntegerBatch, places: Sequence[int]) -> int:

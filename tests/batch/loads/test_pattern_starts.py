@@ -9,23 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches
+from whole_problems import everywhere, first_places
 
 from mig_opt import Batch, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch
 from mig_opt.batch.loads.starts import PatternStarts
-
-
-def first_places(problem: IntegerBatch) -> list[int]:
-    return [
-        next(at for at, place in enumerate(problem.places) if task in place.durations)
-        for task in range(len(problem.batch.tasks))
-    ]
-
-
-def everywhere(problem: IntegerBatch) -> np.ndarray:
-    count = range(len(problem.batch.tasks))
-    return np.array([[task in place.durations for place in problem.places] for task in count])
 
 
 def drawn(problem: IntegerBatch, patterns: list[tuple[int, ...]], seed: int = 0) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 
 from mig_opt import Batch, generate_batch
 from mig_opt.batch.schedule import Schedule
@@ -18,9 +18,8 @@ from mig_opt.method.registry import Method
 
 
 @pytest.fixture
-def compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    return functools.partial(called, capsys, "compare")
+def compare(narrow: Command) -> Command:
+    return functools.partial(narrow, "compare")
 
 
 @pytest.fixture

@@ -19,10 +19,8 @@ from mig_opt.gpu.catalogue import get_gpu
 
 
 @pytest.fixture
-def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, on a narrow screen."""
-    monkeypatch.setenv("COLUMNS", "80")
-    return functools.partial(run, "explain")
+def run(narrow: Command) -> Command:
+    return functools.partial(narrow, "explain")
 
 
 def written(tmp_path: Path, *tasks: Task) -> Path:

@@ -22,12 +22,11 @@ from mig_opt.method.result import TrajectoryPoint
 
 
 @pytest.fixture
-def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+def run(narrow: Command) -> Command:
     """The command line, on a narrow screen that everything has to fit."""
-    monkeypatch.setenv("COLUMNS", "80")
 
     def call(*arguments: object) -> Outcome:
-        outcome = run(*arguments)
+        outcome = narrow(*arguments)
         if not outcome.out.startswith("{"):
             assert max((len(line) for line in outcome.out.splitlines()), default=0) <= 80
         return outcome
@@ -36,9 +35,8 @@ def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def there(tmp_path: Path, narrow: Command) -> Path:
     """A folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
-    monkeypatch.chdir(tmp_path)
     BATCH.write(tiny.BATCH, "batch.json")
     SCHEDULE.write(tiny.BEST, "best.json")
     far = solve(tiny.BATCH, "far-unrefined").schedule

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+import functools
 from typing import Any
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.files.fleet.states import STATE as STATE_FILE
@@ -28,11 +28,9 @@ STATE = FleetState(
 
 
 @pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    STATE_FILE.write(STATE, tmp_path / "fleet.json")
-    return lambda *arguments: called(capsys, "defragment", *arguments)
+def mig_opt(narrow: Command) -> Command:
+    STATE_FILE.write(STATE, "fleet.json")
+    return functools.partial(narrow, "defragment")
 
 
 def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 
 from mig_opt import Job, Trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
@@ -13,11 +13,9 @@ from mig_opt.method.registry import get_policy
 
 
 @pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    TRACE.write(trace(), tmp_path / "t.json")
-    return lambda *arguments: called(capsys, "simulate", *arguments)
+def mig_opt(narrow: Command) -> Command:
+    TRACE.write(trace(), "t.json")
+    return functools.partial(narrow, "simulate")
 
 
 def trace(*more: Job) -> Trace:

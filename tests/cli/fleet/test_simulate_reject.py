@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
-from command_line import Command, called, refuses
+from command_line import Command, refuses
 
 from mig_opt import Job, Trace, generate_trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
 
 
 @pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    TRACE.write(trace(), tmp_path / "t.json")
-    return lambda *arguments: called(capsys, "simulate", *arguments)
+def mig_opt(narrow: Command) -> Command:
+    TRACE.write(trace(), "t.json")
+    return functools.partial(narrow, "simulate")
 
 
 def trace() -> Trace:

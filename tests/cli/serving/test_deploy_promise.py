@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,9 @@ SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name
 
 
 @pytest.fixture
-def deploy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def deploy(narrow: Command) -> Command:
     Path("s.json").write_text(SERVICES)
-    return lambda *arguments: called(capsys, "deploy", "s.json", *arguments)
+    return functools.partial(narrow, "deploy", "s.json")
 
 
 def test_what_no_instance_keeps_is_told(deploy: Command) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 
 SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name": "a", "slo": 1, "rate": 1},
 {"name": "b", "slo": 1, "rate": 1}], "profiles": [
@@ -17,12 +18,10 @@ RATES = "time,a,b\n0:00,90,200\n8:30,400,200\n9:00,90,200\n10:00,,\n"
 
 
 @pytest.fixture
-def deploy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def deploy(narrow: Command) -> Command:
     Path("s.json").write_text(SERVICES)
     Path("rates.csv").write_text(RATES)
-    return lambda *arguments: called(capsys, "deploy", "s.json", "--time-limit", 20, *arguments)
+    return functools.partial(narrow, "deploy", "s.json", "--time-limit", 20)
 
 
 def test_step_by_step_and_other_methods(deploy: Command) -> None:

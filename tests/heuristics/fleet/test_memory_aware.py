@@ -133,9 +133,6 @@ def test_a_limit_on_the_slowdown() -> None:
     assert found == {1.0: "0:4g.20gb@0", 2.0: "0:2g.10gb@0", None: "0:1g.5gb@6"}
 
 
-# Scheme B
-
-
 # Warps (section 4.3)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from memory_jobs import free, full, places, run, sized, small
 from online_worlds import rows
 
-# Scheme A
-
 
 def test_jobs_of_a_size_come_by_increasing_memory() -> None:
     """All fit in 40 GB, one after the other: 21, 25, 25 (in the order of arrival), 30, 39 GB."""

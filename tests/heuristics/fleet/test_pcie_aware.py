@@ -76,9 +76,6 @@ def test_gpus_start_with_the_smallest_instances(policy: str) -> None:
     ]
 
 
-# Stage 3: the most suitable GPU
-
-
 # Stage 4: run or skip
 
 

@@ -6,11 +6,11 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import published
 import pytest
 from demands import A30, A100, control_for, one_model, options, places
+from places import SHARED
 
-import mig_opt
+from mig_opt.files.serving.deployments import import_deployment
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.heuristics.serving.demand_match import Need, match, small_segments
@@ -23,6 +23,7 @@ from mig_opt.heuristics.serving.parvagpu import (
     parvagpu_unoptimized,
     relocate,
 )
+from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.serving.demand import Demand, Option, SloRule
@@ -218,9 +219,6 @@ def test_the_last_stage_looks_at_the_limits() -> None:
     assert places(control.plan) == [["a:3@4"], ["b:3@4"]]
 
 
-# As a method
-
-
 # What was published
 
 COUNTS = {
@@ -232,20 +230,24 @@ COUNTS = {
 }
 
 
-def published_demand(scenario: str) -> Demand:
-    """The scenario as it comes with the package, or as it was published."""
-    load = getattr(mig_opt, "load", None)
-    if load is not None:
-        bundled: Demand = load(f"parvagpu-{scenario.lower()}")
-        return bundled.replace(rule=SloRule(0.45, whole_ms=True))
-    if not published.FOLDER.is_dir():
-        pytest.skip("needs the published data")
-    return published.demand(scenario)
+SCENARIOS = range(1, 7)
+PUBLISHED = SHARED / "parvagpu" / "published_deployments"
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data")
+
+
+def scenario(number: int) -> Demand:
+    """A scenario with the SLO rule of the published program."""
+    return load(f"parvagpu-s{number}").replace(rule=SloRule(0.45, whole_ms=True), max_processes=5)
+
+
+def published(number: int) -> Deployment:
+    (path,) = (PUBLISHED / f"SLO{number}").glob("*.csv")
+    return import_deployment(path, "A100-80GB", demand=scenario(number))
 
 
 @pytest.mark.parametrize(("method", "processes"), COUNTS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_published_counts(method: Callable[..., None], processes: int) -> None:
-    demands = [published_demand(scenario).replace(max_processes=processes) for scenario in published.SCENARIOS]
+    demands = [scenario(number).replace(max_processes=processes) for number in SCENARIOS]
     assert tuple(run(method, wanted).goals[0] for wanted in demands) == COUNTS[method, processes]
 
 
@@ -254,7 +256,7 @@ FRAGMENTATION = (28.6, 4.8, 5.7, 2.0, 3.3, 0.0)
 
 
 def test_fragmentation_is_not_zero_and_nothing_is_saved_in_s4() -> None:
-    demands = [published_demand(scenario).replace(max_processes=5) for scenario in published.SCENARIOS]
+    demands = list(map(scenario, SCENARIOS))
     found = [run(parvagpu, wanted).plan for wanted in demands]
     fragments = [100 * deployment.external_fragmentation for deployment in found if deployment is not None]
     assert fragments == pytest.approx(FRAGMENTATION, abs=0.05)
@@ -263,24 +265,24 @@ def test_fragmentation_is_not_zero_and_nothing_is_saved_in_s4() -> None:
     assert saved == pytest.approx([0, 0, 0, 0, 0.071, 0.111], abs=5e-4), "printed: 12.5 % in S4"
 
 
-@pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs the published data")
+@needs_published
 def test_fragmentation_of_the_published_files() -> None:
-    found = [100 * published.deployment(scenario).external_fragmentation for scenario in published.SCENARIOS]
+    found = [100 * published(number).external_fragmentation for number in SCENARIOS]
     # In S5 the program gives resnet152 two more slices than it needs.
     assert found == pytest.approx((*FRAGMENTATION[:4], 1.1, 0.0), abs=0.05)
 
 
-@pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs the published data")
-@pytest.mark.parametrize("scenario", published.SCENARIOS)
-def test_published_segments(scenario: str) -> None:
+@needs_published
+@pytest.mark.parametrize("number", SCENARIOS)
+def test_published_segments(number: int) -> None:
     """GPU for GPU the same instances, services, batches and processes as printed; only where they start differs."""
-    ours = run(parvagpu, published.demand(scenario)).plan
-    theirs = published.deployment(scenario)
+    ours = run(parvagpu, scenario(number)).plan
+    theirs = published(number)
     assert ours is not None
     assert ours.gpus == theirs.gpus
     for gpu in range(len(ours.gpus)):
         one, two = (Counter((s.service, s.profile, s.batch, s.processes) for s in d.on(gpu)) for d in (ours, theirs))
         # In S5 the program gives resnet152 two more slices than it needs.
-        extra = {("resnet152", "1g.10gb", 4, 1): 2} if (scenario, gpu) == ("S5", 12) else {}
+        extra = {("resnet152", "1g.10gb", 4, 1): 2} if (number, gpu) == (5, 12) else {}
         assert two - one == Counter(extra)
         assert not one - two

@@ -224,6 +224,3 @@ def test_an_initial_instance_is_not_destroyed_before_it_is_free_nor_created_agai
     assert codes(validate(initial_batch(2.0), Schedule(runs, again))) == {"create-twice", "instances-overlap"}
     # Free at 3.9 s, it makes room at 4.0 s, when the tasks are running already.
     assert found(validate(initial_batch(3.9), Schedule(runs))) == [("no-operation-sequence", "runs[0]")]
-
-
-# Repetition
