@@ -21,7 +21,7 @@ from mig_opt import Batch, Schedule, Task, generate_batch, load, solve, validate
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.gpu.model import GpuPlacement, Placement
-from mig_opt.operations.driver import MigInstance
+from mig_opt.operations.driver.instances import MigInstance
 from mig_opt.operations.execute.attempts import Outcome
 from mig_opt.operations.execute.executor import Executor
 from mig_opt.operations.execute.machines import Done, Machines

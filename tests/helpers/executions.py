@@ -13,11 +13,13 @@ from typing import Any
 from nvml_machine import Machine
 
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch
+from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.operations.driver import Nvml, Patience
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.operations.driver.instances import Patience
+from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.execute.attempts import Outcome
 from mig_opt.operations.execute.executor import Executor
 from mig_opt.operations.execute.machines import Done, Machines
@@ -204,6 +206,20 @@ class Simulated(Machines):
 
     def clear(self) -> None:
         self.world.point()
+
+
+def random_batch(rng: random.Random, kinds: Sequence[str], numbers: Sequence[int], most: int) -> Batch:
+    """Tasks of different sizes on GPUs of some kind and number, sometimes with an instance on the first one."""
+    gpu, gpus = get_gpu(rng.choice(kinds)), rng.choice(numbers)
+    tasks = []
+    for index in range(rng.randint(2, most)):
+        sizes = rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes)))
+        tasks.append(Task(f"t{index}", {size: round(rng.uniform(0.2, 8), 2) for size in sizes}))
+    initial = ()
+    if rng.random() < 0.3:
+        place = rng.choice(gpu.placements())
+        initial = (LiveInstance(0, place.profile.name, place.start, round(rng.uniform(0, 3), 2)),)
+    return Batch(tuple(tasks), gpu, gpus, initial=initial)
 
 
 def far_rest(batch: Batch, schedule: Schedule, _: float) -> Schedule | None:

@@ -15,6 +15,11 @@ import fake_nvidia_smi
 
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.serving.deployment import Segment
+
+
+def segment(service: str, gpu: int, profile: str, start: int, *, batch: int = 8, processes: int = 1) -> Segment:
+    return Segment(service, gpu, profile, start, batch, processes, throughput=100.0, latency=0.05)
 
 
 def new_gpu(model: GpuModel, first: int) -> fake_nvidia_smi.Gpu:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +28,17 @@ def complaints(text: str, form: Format | None = None, **options: Any) -> list[st
     with pytest.raises(InputError) as error:
         state_from_text(text, form, **options)
     return [str(problem) for problem in error.value.problems]
+
+
+def node(name: str, product: str, gpus: int, *labels: str, capacity: str = "", **counts: int) -> dict[str, Any]:
+    """A node with labels like ``mig.strategy=mixed``, instances by profile, and what it hands out."""
+    texts = [f"gpu.product={product}", f"gpu.count={gpus}", *labels]
+    texts += [f"mig-{profile}.count={number}" for profile, number in counts.items()]
+    given = [dict(entry.split("=") for entry in entries) for entries in (texts, capacity.split())]
+    keyed = [{f"nvidia.com/{key}": value for key, value in entries.items()} for entries in given]
+    status = {"status": {"capacity": {"cpu": "8", **keyed[1]}}} if capacity else {}
+    return {"kind": "Node", "metadata": {"name": name, "labels": keyed[0]}, **status}
+
+
+def cluster(*objects: dict[str, Any]) -> str:
+    return json.dumps({"kind": "List", "items": objects})

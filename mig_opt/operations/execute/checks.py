@@ -12,7 +12,9 @@ from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import DriverError, InputError, Problem, problems_of
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.driver import Nvml, Patience, owner_of_partitions, slurm_in_the_way
+from mig_opt.operations.driver.instances import Patience
+from mig_opt.operations.driver.nvml import Nvml
+from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.rollout.layouts import address_of, addresses

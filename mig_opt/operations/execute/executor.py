@@ -18,7 +18,7 @@ from mig_opt.batch.journal import Event, EventKind, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import DriverError, InputError
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.operations.driver import MigInstance
+from mig_opt.operations.driver.instances import MigInstance
 from mig_opt.operations.execute.attempts import Outcome, name_of_try
 from mig_opt.operations.execute.checks import check_gpu
 from mig_opt.operations.execute.lanes import Lane, follow_plan, lanes_of

@@ -13,7 +13,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Event, Journal
 from mig_opt.batch.schedule import Lifetime
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.driver import MigInstance
+from mig_opt.operations.driver.instances import MigInstance
 
 State = Literal["planned", "creating", "live", "destroying", "gone", "refused"]
 """States of an instance. A refused one is not tried again before the execution is resumed."""

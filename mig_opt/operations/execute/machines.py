@@ -8,17 +8,19 @@ from __future__ import annotations
 import contextlib
 import pwd
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import DriverError
-from mig_opt.operations.driver import Nvml, Patience
+from mig_opt.operations.driver.instances import Patience
+from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.execute.attempts import Attempts, Outcome
+from mig_opt.operations.execute.engines import in_background
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Done:
     task: str | None
     time: float  # seconds since 1970
     value: Any = None  # what the operation has returned, or the outcome of the try
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class Machines(contextlib.ExitStack):
@@ -73,16 +75,12 @@ class Machines(contextlib.ExitStack):
     def later(self, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None) -> None:
         """Have something done beside everything else, and its end told, as that of an instance or a task if it is."""
 
-        def work() -> None:
-            try:
-                value = act()
-            except Exception as error:
-                self._done.put(Done(instance, task, self.now(), error=error))
-            else:
-                end = value.time if isinstance(value, Outcome) else self.now()
-                self._done.put(Done(instance, task, end, value))
+        def ended(answer: Future[Any]) -> None:
+            error = answer.exception()
+            value = None if error else answer.result()
+            self._done.put(Done(instance, task, value.time if isinstance(value, Outcome) else self.now(), value, error))
 
-        threading.Thread(target=work, daemon=True).start()
+        in_background(act).add_done_callback(ended)
 
     def next(self, until: float | None) -> Done | None:
         """Return what ends next; None if nothing does until that second."""
@@ -93,8 +91,4 @@ class Machines(contextlib.ExitStack):
 
     def stop(self, names: Iterable[str]) -> None:
         """End some tries, all at the same time."""
-        threads = [threading.Thread(target=self.tries.stop, args=(name,), daemon=True) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        wait([in_background(partial(self.tries.stop, name)) for name in names])

@@ -26,7 +26,7 @@ from mig_opt.files.batch.journals import JournalFile
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.operations.driver import Patience
+from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.attempts import account_of, name_of_try
 from mig_opt.operations.execute.checks import check_machines, missing_program
 from mig_opt.operations.execute.executor import Observer

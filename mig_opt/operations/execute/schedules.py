@@ -13,7 +13,8 @@ from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.operations.driver import Patience, slurm_in_the_way
+from mig_opt.operations.driver.instances import Patience
+from mig_opt.operations.driver.surroundings import slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of
 from mig_opt.operations.execute.checks import ELSEWHERE, check_machines, check_plan
 from mig_opt.operations.execute.conductor import Conductor, checked_engine

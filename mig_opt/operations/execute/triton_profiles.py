@@ -69,13 +69,13 @@ def profile_triton(
     if problems:
         raise InputError(problems)
     try:
-        from tritonclient import grpc
-        from tritonclient.utils import InferenceServerException
+        import tritonclient.grpc
+        import tritonclient.utils
     except ImportError:
         message = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
         raise InputError([Problem("", message)]) from None
     found, tables = Measurements(), []
-    client = grpc.InferenceServerClient(address)
+    client = tritonclient.grpc.InferenceServerClient(address)
     try:
         with client:
             ready = [entry.name for entry in client.get_model_repository_index().models if entry.state == "READY"]
@@ -87,10 +87,11 @@ def profile_triton(
                     or [Problem("", f"{address} has no model that is ready")]
                 )
             for name in names:
-                points = tuple(_Model(client, grpc, name, shapes or {}, found).points(plan, seconds, observe))
+                model = _Model(client, tritonclient, name, shapes or {}, found)
+                points = tuple(model.points(plan, seconds, observe))
                 if points:
                     tables.append(ProfileTable(name, plan.gpu.name, points))
-    except InferenceServerException as error:
+    except tritonclient.utils.InferenceServerException as error:
         raise InputError([Problem(address, f"does not answer as a Triton: {error.message()}")]) from None
     found.tables = tuple(tables)
     return found
@@ -100,9 +101,9 @@ class _Model:
     """Model of a server."""
 
     def __init__(
-        self, client: Any, grpc: Any, name: str, shapes: Mapping[str, Sequence[int]], found: Measurements
+        self, client: Any, triton: Any, name: str, shapes: Mapping[str, Sequence[int]], found: Measurements
     ) -> None:
-        self._client, self._grpc, self._name, self._found = client, grpc, name, found
+        self._client, self._triton, self._name, self._found = client, triton, name, found
         self._config = client.get_model_config(name).config
         self._shapes = {tensor.name: shapes.get(tensor.name, tensor.dims) for tensor in self._config.input}
         self._anew = False  # loaded with another configuration
@@ -117,8 +118,6 @@ class _Model:
 
     def points(self, plan: ProfilePlan, seconds: float, observe: Callable[[str], None]) -> Iterator[Point]:
         """Yield the points of all ways that can be measured."""
-        from tritonclient.utils import InferenceServerException
-
         most = self._config.max_batch_size
         own = sum(group.count * max(len(group.gpus), 1) for group in self._config.instance_group) or 1
         batches = [batch for batch in sorted(set(plan.batches)) if batch <= max(most, 1)]
@@ -140,7 +139,7 @@ class _Model:
                     if self._anew:
                         self._load(batch, count)
                     runs = [self._run(batch, 2 * count, seconds) for _ in range(plan.runs)][plan.warm_up :]
-                except InferenceServerException as error:
+                except self._triton.utils.InferenceServerException as error:
                     message = error.message() or "failed"
                     self._found.left_out[way] = OUT_OF_MEMORY if tells_of_memory(message) else message
                     continue
@@ -162,12 +161,11 @@ class _Model:
 
     def _loaded(self, config: Any) -> bool:
         from google.protobuf import json_format
-        from tritonclient.utils import InferenceServerException
 
         try:
             text = json_format.MessageToJson(config, preserving_proto_field_name=True)
             self._client.load_model(self._name, config=text)
-        except InferenceServerException as error:
+        except self._triton.utils.InferenceServerException as error:
             if not self._anew and "not allowed" in (error.message() or ""):
                 return False
             raise
@@ -176,14 +174,12 @@ class _Model:
 
     def _run(self, batch: int, flying: int, seconds: float) -> tuple[float, float]:
         """Return requests per second, and the seconds in which a batch is computed, with some batches in flight."""
-        from tritonclient.utils import InferenceServerException
-
         inputs, free = self._inputs(batch), threading.Semaphore(flying)
-        errors: list[InferenceServerException] = []
+        errors: list[Exception] = []
         ends: list[float] = []
         before, sent, begin = self._statistics(), 0, time.monotonic()
 
-        def answered(result: object, error: InferenceServerException | None) -> None:  # noqa: ARG001
+        def answered(result: object, error: Exception | None) -> None:  # noqa: ARG001
             ends.append(time.monotonic())
             if error is not None:
                 errors.append(error)
@@ -191,7 +187,8 @@ class _Model:
 
         def wait() -> None:
             if not free.acquire(timeout=seconds + _SILENT):
-                raise InferenceServerException(f"a batch was not answered within {seconds + _SILENT:g} s")
+                message = f"a batch was not answered within {seconds + _SILENT:g} s"
+                raise self._triton.utils.InferenceServerException(message)
 
         # Processes end together, so that none is idle in what is measured.
         while (time.monotonic() < begin + seconds or sent % flying) and not errors:
@@ -214,16 +211,14 @@ class _Model:
 
     def _inputs(self, batch: int) -> list[Any]:
         """Return random numbers, and empty texts, as the inputs of a request."""
-        from tritonclient.utils import triton_to_np_dtype
-
         rng, inputs = np.random.default_rng(0), []
         for tensor in self._config.input:
             kind = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values_by_number[tensor.data_type].name[5:]
             kind = "BYTES" if kind == "STRING" else kind
             shape = [*([batch] if self._config.max_batch_size else []), *self._shapes[tensor.name]]
-            dtype = triton_to_np_dtype(kind)
-            values = np.full(shape, b"") if kind == "BYTES" else rng.random(shape).astype(dtype)
-            entry = self._grpc.InferInput(tensor.name, shape, kind)
-            entry.set_data_from_numpy(values.astype(object) if kind == "BYTES" else values)
+            numbers = kind != "BYTES"
+            values = rng.random(shape) if numbers else np.full(shape, b"")
+            entry = self._triton.grpc.InferInput(tensor.name, shape, kind)
+            entry.set_data_from_numpy(values.astype(self._triton.utils.triton_to_np_dtype(kind) if numbers else object))
             inputs.append(entry)
         return inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mig_opt.batch.problems import instance_problems
@@ -92,8 +92,7 @@ def _name_the_unknown(seen: Sightings, model: GpuModel) -> None:
     others = {gpu.product for gpu in seen.gpus.values() if gpu.mig is not False} | products
     if len(unknown) != 1 or any(model in kinds_of(product) for product in others):
         return
-    ones: tuple[SeenGpu | SeenInstance, ...] = (*seen.gpus.values(), *seen.instances)
-    for one in ones:
+    for one in seen.every:
         one.product = model.name if one.product == unknown[0] else one.product
     seen.notes.append(f"{unknown[0]} is no GPU of the catalogue; it is taken for {model.name}, as --gpu says")
 
@@ -144,35 +143,29 @@ def _drop(seen: Sightings, instances: Iterable[SeenInstance], reason: str) -> No
     seen.instances = [held for held in seen.instances if id(held) not in gone]
 
 
-def _products(seen: Sightings) -> set[str]:
-    """Return the names of the products that are told."""
-    return ({gpu.product for gpu in seen.gpus.values()} | {held.product for held in seen.instances}) - {""}
-
-
 def _by_kind(seen: Sightings) -> dict[GpuModel, Sightings]:
     """Return what was seen of each kind of GPU; InputError if the kind of some is not told."""
-    products = _products(seen)
+    products = {one.product for one in seen.every} - {""}
     together = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
-    if len(products) < 2 or any(all(_profile(gpu, held) for held in seen.instances) for gpu in together):
-        return {_kind(seen): seen}
+    fitting = _fitting(together, seen.instances)
+    if len(products) < 2 or fitting:
+        return {_kind(seen, together, fitting): seen}
     kinds: dict[str, GpuModel] = {}
     for product in sorted(products):
-        fitting = list(_fitting(seen, product))
+        own = [held for held in seen.instances if held.product == product]
+        fitting = _fitting(kinds_of(product), own)
         if len(fitting) == 1:
             kinds[product] = fitting[0]
         elif fitting:
-            may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
-            seen.wrong("gpu", f"the text does not tell whether {product} is {may_be}; name the only one with --gpu")
+            message = f"the text does not tell whether {product} is {_may_be(fitting)}; name the only one with --gpu"
+            seen.wrong("gpu", message)
         else:
-            own = [held for held in seen.instances if held.product == product]
             for model in kinds_of(product)[:1]:  # of an unknown one it is said already
                 _find_profiles(seen, own, model)
-    ones: tuple[SeenGpu | SeenInstance, ...] = (*seen.gpus.values(), *seen.instances)
-    for one in ones:
+    for one in seen.every:
         if not one.product:
-            seen.wrong(
-                one.where, "is on a GPU whose kind is not told, and there are several; name the only one with --gpu"
-            )
+            message = "is on a GPU whose kind is not told, and there are several; name the only one with --gpu"
+            seen.wrong(one.where, message)
     seen.findings.check()
     found: dict[GpuModel, Sightings] = {}
     for model in dict.fromkeys(kinds.values()):
@@ -182,11 +175,8 @@ def _by_kind(seen: Sightings) -> dict[GpuModel, Sightings]:
     return found
 
 
-def _kind(seen: Sightings) -> GpuModel:
-    """Return the kind of the GPUs, which have at most one product name; InputError if there is none."""
-    products = _products(seen)
-    kinds = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
-    fitting = [gpu for gpu in kinds if all(_profile(gpu, held) for held in seen.instances)]
+def _kind(seen: Sightings, kinds: Sequence[GpuModel], fitting: Sequence[GpuModel]) -> GpuModel:
+    """Return the only kind of the GPUs that fits; InputError if there is none."""
     if len(fitting) == 1:
         return fitting[0]
     seen.findings.check()  # what is missing now may be what could not be read
@@ -197,16 +187,19 @@ def _kind(seen: Sightings) -> GpuModel:
         best = max(kinds, key=lambda gpu: sum(_profile(gpu, held) is not None for held in seen.instances))
         _find_profiles(seen, seen.instances, best)
     else:
-        may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
-        seen.wrong("gpu", f"the text does not tell the kind of GPU, which may be {may_be}; give it with --gpu")
+        message = f"the text does not tell the kind of GPU, which may be {_may_be(fitting)}; give it with --gpu"
+        seen.wrong("gpu", message)
     seen.findings.check()
     raise AssertionError
 
 
-def _fitting(seen: Sightings, product: str) -> Iterator[GpuModel]:
-    """Yield the kinds that a product may stand for and that can have its instances."""
-    instances = [held for held in seen.instances if held.product == product]
-    return (gpu for gpu in kinds_of(product) if all(_profile(gpu, held) for held in instances))
+def _fitting(kinds: Iterable[GpuModel], instances: Sequence[SeenInstance]) -> list[GpuModel]:
+    """Return the kinds that can have all of some instances."""
+    return [gpu for gpu in kinds if all(_profile(gpu, held) for held in instances)]
+
+
+def _may_be(kinds: Sequence[GpuModel]) -> str:
+    return " or ".join(gpu.name for gpu in kinds[:_MOST_SHOWN])
 
 
 def _leave_out_others(seen: Sightings, model: GpuModel) -> None:

@@ -28,12 +28,10 @@ def has_labels(part: Part) -> bool:
 def read_labels(parts: list[Part], seen: Sightings) -> None:
     """Add what the labels of nodes tell."""
     seen.tells_modes = "the status of the node, which kubectl get nodes -o json prints,"
-    found = False
-    for node in of_kind(parts, "Node"):
-        if has_labels(node):
-            _read_node(node, seen)
-            found = True
-    if not found:
+    nodes = [node for node in of_kind(parts, "Node") if has_labels(node)]
+    for node in nodes:
+        _read_node(node, seen)
+    if not nodes:
         seen.wrong("", f"no node has labels of the device plugin, like {_PREFIX}gpu.product")
     elif seen.instances:
         seen.notes.append("labels do not tell which instances are in use, so all count as busy")

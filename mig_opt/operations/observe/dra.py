@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from mig_opt.files.documents import shown
-from mig_opt.operations.observe.kubernetes import Part, full_name, is_over, of_kind, owner_of, read_budgets
+from mig_opt.operations.observe.kubernetes import Part, full_name, of_kind, owner_of, pods_in, read_budgets
 from mig_opt.operations.observe.sightings import SeenInstance, Sightings
 
 DRIVER = "gpu.nvidia.com"
@@ -26,7 +26,7 @@ _Devices = dict[tuple[str, str], SeenInstance]
 
 def read_dra(parts: list[Part], seen: Sightings) -> None:
     """Add what objects of the DRA driver tell."""
-    pods = [pod for pod in of_kind(parts, "Pod") if not is_over(pod)]
+    pods = pods_in(parts)
     owners = {full_name(pod): owner_of(pod) for pod in pods}
     devices: _Devices = {}
     dynamic: set[tuple[str, str]] = set()  # those that are announced since they could exist
@@ -52,16 +52,12 @@ def _newest(slices: list[Part], seen: Sightings) -> list[Part]:
     """Return the slices of the driver that are of the newest generation of their pool."""
     own = [part for part in slices if part.text("spec", "driver", needed=True) == DRIVER]
     newest: dict[str, int] = {}
-    for part in own:
-        pool, generation = part.text("spec", "pool", "name"), part.whole("spec", "pool", "generation") or 0
+    told = [(part.text("spec", "pool", "name"), part.whole("spec", "pool", "generation") or 0) for part in own]
+    for pool, generation in told:
         newest[pool] = max(newest.get(pool, generation), generation)
     if len(own) < len(slices):
         seen.notes.append(f"{len(slices) - len(own)} of {len(slices)} resource slices are of other drivers")
-    return [
-        part
-        for part in own
-        if (part.whole("spec", "pool", "generation") or 0) == newest[part.text("spec", "pool", "name")]
-    ]
+    return [part for part, (pool, generation) in zip(own, told, strict=True) if generation == newest[pool]]
 
 
 def _read_device(device: Part, node: str, devices: _Devices, dynamic: set[tuple[str, str]], seen: Sightings) -> None:

@@ -14,7 +14,8 @@ from mig_opt.files.documents import shown
 from mig_opt.files.values import Findings
 from mig_opt.gpu.catalogue import CostTable, assumed_costs, catalogue, taken_names
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
-from mig_opt.operations.driver import DriverProfile, Nvml
+from mig_opt.operations.driver.instances import DriverProfile
+from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.observe.kinds import kinds_of, product_name
 from mig_opt.operations.observe.pasted import outputs
 from mig_opt.operations.observe.sightings import Sightings, Source, sources_of
@@ -226,8 +227,7 @@ def _model(
     )
     if isinstance(operations, CostTable):
         model = dataclasses.replace(model, operation_costs=operations.on(model))
-    problems = list(taken_names(model))
-    if problems:
+    if problems := list(taken_names(model)):
         raise InputError(problems, label)
     return GpuImport(model, (f"creations and destructions: {model.operation_costs.source}",))
 

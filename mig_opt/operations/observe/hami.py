@@ -6,15 +6,7 @@ import re
 
 from mig_opt.errors import InputError
 from mig_opt.files.documents import parsed, shown
-from mig_opt.operations.observe.kubernetes import (
-    Document,
-    Part,
-    full_name,
-    is_over,
-    of_kind,
-    owner_of,
-    read_budgets,
-)
+from mig_opt.operations.observe.kubernetes import Document, Part, full_name, of_kind, owner_of, pods_in, read_budgets
 from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source
 
 ALLOCATIONS = "hami.io/vgpu-mig-allocations"
@@ -31,7 +23,7 @@ def read_hami(parts: list[Part], seen: Sightings) -> None:
         text = node.texts("metadata", "annotations").get(REGISTER)
         if text is not None:
             _read_node(node, text, uuids, seen)
-    pods = [pod for pod in of_kind(parts, "Pod") if not is_over(pod)]
+    pods = pods_in(parts)
     for pod in pods:
         text = pod.texts("metadata", "annotations").get(ALLOCATIONS)
         if text is not None:

@@ -315,9 +315,9 @@ def full_name(part: Part) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
-def is_over(pod: Part) -> bool:
-    """Return True if a pod has ended, so that it uses nothing any more."""
-    return pod.text("status", "phase") in ("Succeeded", "Failed")
+def pods_in(parts: Iterable[Part]) -> list[Part]:
+    """Return the pods that have not ended: those that have use nothing any more."""
+    return [pod for pod in of_kind(parts, "Pod") if pod.text("status", "phase") not in ("Succeeded", "Failed")]
 
 
 def owner_of(pod: Part) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,19 +36,13 @@ def arrangements(
     2
     """
     search = _Search(gpu, tuple(fixed))
-    for way in search.ways(0, wanted, None):
-        search.found.append(way)
-        if len(search.found) == most:
-            break
-    if search.work > _MOST_WORK and search.found:
-        return search.found * most
-    return search.found
+    found = list(itertools.islice(search.ways(0, wanted, None), most))
+    return found * most if search.work > _MOST_WORK else found
 
 
 class _Search:
     def __init__(self, gpu: GpuModel, fixed: tuple[Layout, ...]) -> None:
         self._gpu, self._fixed = gpu, fixed
-        self.found: list[tuple[Layout, ...]] = []
         self.work = 0
 
     def ways(self, index: int, left: Counter[Profile], before: Layout | None) -> Iterator[tuple[Layout, ...]]:
@@ -104,10 +99,7 @@ def _layouts(fixed: Layout, kinds: tuple[Profile, ...]) -> tuple[Layout, ...]:
 
 def fewest_gpus(gpu: GpuModel, wanted: Counter[Profile]) -> int:
     """Return the fewest empty GPUs on which instances have room."""
-    gpus = 1
-    while not arrangements(gpu, wanted, [()] * gpus, 1):
-        gpus += 1
-    return gpus
+    return next(gpus for gpus in itertools.count(1) if arrangements(gpu, wanted, [()] * gpus, 1))
 
 
 def add_gpus(seen: Sightings, there: Sightings) -> None:

@@ -120,6 +120,11 @@ class Sightings:
     there: Sightings | None = None  # what nvidia-smi tells on the nodes of Slurm
     tells_modes: str = ""  # what tells on which GPUs MIG is on, where the source may not
 
+    @property
+    def every(self) -> tuple[SeenGpu | SeenInstance, ...]:
+        """GPUs and instances."""
+        return (*self.gpus.values(), *self.instances)
+
     def leave_out(self, reason: str, what: str, gpus: int | None = 1) -> None:
         """Note that GPUs are left out; their number is None for a node of which it is not known."""
         self.left_out.setdefault(reason, []).append((what, gpus))

@@ -252,10 +252,8 @@ def _indices(text: str, line: Line, seen: Sightings) -> Iterator[int]:
                 seen.wrong(line.where, f"does not tell which are used (no IDX): {shown(text)}; use scontrol with -d")
         elif found := _numbers(indices):
             if len(found) != number:
-                seen.wrong(
-                    line.where,
-                    f"tells of {number} in use, and of {plural(len(found), 'index', 'indices')}: {shown(text)}",
-                )
+                counted = plural(len(found), "index", "indices")
+                seen.wrong(line.where, f"tells of {number} in use, and of {counted}: {shown(text)}")
             yield from found
         else:
             seen.wrong(line.where, f"must be indices like 0-2,5, is {shown(indices)}")
@@ -275,16 +273,16 @@ def _expanded(text: str, line: Line, seen: Sightings) -> list[str]:
     """Return the names that a list like ``a[1-3],b`` stands for."""
     names: list[str] = []
     for part in re.split(r",(?![^\[\]]*\])", text):
-        pieces = re.split(r"\[([^\]]*)\]", part)
-        choices = []
-        for index, piece in enumerate(pieces):
-            numbers = _numbers(piece) if index % 2 else []
-            if index % 2 and not numbers:
+        first, *pieces = re.split(r"\[([^\]]*)\]", part)
+        choices = [[first]]
+        for piece, behind in zip(pieces[::2], pieces[1::2], strict=True):
+            numbers = _numbers(piece)
+            if not numbers:
                 seen.wrong(line.where, f"must be a list like [1-3,5], is {shown(piece)}")
                 return names
             # Zeros in front stay: node[08-10] is node08, node09, node10.
-            width = len(piece.partition("-")[0].partition(",")[0]) if index % 2 else 0
-            choices.append([str(number).zfill(width) for number in numbers] if index % 2 else [piece])
+            width = len(piece.partition("-")[0].partition(",")[0])
+            choices += [[str(number).zfill(width) for number in numbers], [behind]]
         if len(names) + math.prod(map(len, choices)) > _MOST:
             seen.wrong(line.where, f"stands for more than {_MOST} names: {shown(text)}")
             return names

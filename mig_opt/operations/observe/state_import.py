@@ -13,7 +13,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.values import Findings
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.driver import Nvml
+from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.observe.assembly import assemble
 from mig_opt.operations.observe.device_plugin import has_labels, read_labels
 from mig_opt.operations.observe.dra import read_dra
@@ -134,7 +134,7 @@ def import_state(
         findings.check()
     found = format or _guessed(given, parts, findings)
     if found == "nvml":
-        read_nvml(seen)
+        _read_nvml(seen)
     elif found in _OF_TEXTS:
         _OF_TEXTS[found](given, seen)
     else:
@@ -166,14 +166,7 @@ _OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": _read_slurm}
 
 
 def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Findings) -> Format:
-    """Return the form of texts.
-
-    Raises
-    ------
-    InputError
-        If they are of none.
-    """
-    text = "\n".join(source.text for source in sources)
+    """Return the form of texts; InputError if they are of none."""
     if parts:
         kinds = {part.value.get("kind") for part in parts}
         annotations = {key for part in parts for key in part.texts("metadata", "annotations")}
@@ -184,6 +177,7 @@ def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Finding
         if any(map(has_labels, parts)):
             return "device-plugin"
     else:
+        text = "\n".join(source.text for source in sources)
         for form, sign in _SIGNS.items():
             if sign.search(text):
                 return form
@@ -192,14 +186,8 @@ def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Finding
     raise AssertionError
 
 
-def read_nvml(seen: Sightings) -> None:
-    """Add what NVML tells of this machine.
-
-    Raises
-    ------
-    InputError, DriverError
-        Without the bindings, and if the driver cannot be asked.
-    """
+def _read_nvml(seen: Sightings) -> None:
+    """Add what NVML tells of this machine; InputError without the bindings, DriverError if it cannot be asked."""
     with Nvml() as driver:
         for device in driver.devices():
             where = f"GPU {device.index}"

@@ -35,7 +35,6 @@ _USAGE = (
     "to end those of another and return when they have ended; CUDA_VISIBLE_DEVICES is the instance. If these are",
     "several, they share it through NVIDIA's Multi-Process Service: its control daemon runs, and",
     "CUDA_MPS_PIPE_DIRECTORY says where.",
-    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 
@@ -84,8 +83,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     body += [
         check_line(gpu, must=layout, wanted=wanted[gpu]) for gpu, layout in enumerate(layouts) if layout or wanted[gpu]
     ]
-    body += check_mps_lines(segment for _, _, segment in segments)
-    body.append("checked")
+    body += [*check_mps_lines(segment for _, _, segment in segments), "checked"]
     for step in change.steps:
         body += ["", *_commands(first, step, places[step.gpu].name)]
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"

@@ -35,7 +35,6 @@ _SEGMENT_USAGE = (
     "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
     "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance. If these are several, they share it",
     "through NVIDIA's Multi-Process Service: its control daemon runs, and CUDA_MPS_PIPE_DIRECTORY says where.",
-    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 
@@ -84,14 +83,13 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     """
     layouts = layouts_of(deployment, instances=True)
     places = addresses(len(layouts), devices, deployment.devices)
-    problems = [*name_problems((f"segments[{i}].service", s.service) for i, s in enumerate(deployment.segments))]
-    if problems:
+    services = ((f"segments[{i}].service", segment.service) for i, segment in enumerate(deployment.segments))
+    if problems := list(name_problems(services)):
         raise InputError(problems)
     used = [gpu for gpu, layout in enumerate(layouts) if layout]
     title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
     body = [check_line(gpu, may=layouts[gpu], wanted=layouts[gpu]) for gpu in used]
-    body += check_mps_lines(deployment.segments)
-    body.append("checked")
+    body += [*check_mps_lines(deployment.segments), "checked"]
     for gpu in used:
         body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
         body += [
@@ -112,7 +110,6 @@ _SCHEDULE_USAGE = (
     "to run a task and return when it has ended; CUDA_VISIBLE_DEVICES is its instance. It may define",
     "  earlier_work GPU PROFILE START SECONDS",
     "to wait for what an instance is busy with before the batch; without it that takes SECONDS.",
-    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 

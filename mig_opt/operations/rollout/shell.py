@@ -85,6 +85,7 @@ def segment_words(segment: Segment) -> str:
     return f"{segment.profile} {segment.batch} {segment.processes} {shell_word(segment.service)}"
 
 
+_HOST = "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there."
 _HOOKS = """\
 # A hook cannot take the place of one of these functions by chance.
 mapfile -t own < <(compgen -A function)
@@ -128,7 +129,7 @@ def script(
     Its argument is a file with ``hooks``, unless it says itself what it takes.
     """
     lines = [
-        *head(*title, "", *usage),
+        *head(*title, "", *usage, *([_HOST] if hooks else [])),
         "# What nvidia-smi -i takes for each GPU of the plan, after HOST/ if ssh has to be used to get there.",
         f"GPUS=({' '.join(shlex.quote(str(address)) for address in places)})",
         "# What messages call each of them.",

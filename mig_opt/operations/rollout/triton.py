@@ -99,15 +99,11 @@ def triton_files(
         files = {"deploy.sh": deployment_script(deployment, devices=devices)}
     else:
         files = {"change.sh": change_script(change, devices=devices)}
-    files |= {"hooks.sh": _functions("triton_hooks.sh"), "triton.sh": _functions("triton.sh")}
+    files |= {"hooks.sh": functions_of("triton_hooks.sh")[0], "triton.sh": functions_of("triton.sh")[0]}
     for server in servers:
         files[f"servers/{server.name}.sh"] = _script(server, repository)
         files[f"models/{server.name}/{server.model}/{CONFIG}"] = configs[server.name]
     return files
-
-
-def _functions(name: str) -> str:
-    return "\n".join(functions_of(name))
 
 
 def _script(server: InferenceServer, repository: str) -> str:

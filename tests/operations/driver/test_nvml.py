@@ -15,7 +15,9 @@ from nvml_machine import Machine
 
 from mig_opt.errors import DriverError, InputError
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.driver import MigInstance, Nvml, Patience, monitors, owner_of_partitions
+from mig_opt.operations.driver.instances import MigInstance, Patience
+from mig_opt.operations.driver.nvml import Nvml
+from mig_opt.operations.driver.surroundings import monitors, owner_of_partitions
 
 pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
 
@@ -230,7 +232,7 @@ def test_nothing_of_the_tests_gpu_is_left_for_others(tmp_path: Path, monkeypatch
 
 
 def test_without_driver_or_bindings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "from mig_opt.operations.driver import Nvml\nwith Nvml(): pass"
+    program = "from mig_opt.operations.driver.nvml import Nvml\nwith Nvml(): pass"
     if find_library("nvidia-ml"):
         pytest.skip("this machine has a driver")
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

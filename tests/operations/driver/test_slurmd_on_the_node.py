@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import cluster
 
-from mig_opt.operations.driver import slurm_in_the_way
+from mig_opt.operations.driver.surroundings import slurm_in_the_way
 
 HOST = socket.gethostname()
 NODE = f"NodeName=n1 Arch=x86_64 NodeHostName={HOST} State={{}} ThreadsPerCore=1"
@@ -81,7 +81,7 @@ def test_a_real_slurm(tmp_path: Path) -> None:
     with cluster(tmp_path / "s", {"n1": ("A100",), "n2": ("A100",)}) as slurm:
         slurm.describe({"n1": "gpu:1", "n2": "gpu:1"}, "NodeName=n[1-2] Name=gpu File=DEV/nvidia0\n")
         slurm.start()
-        script = "from mig_opt.operations.driver import slurm_in_the_way as there; print(there())"
+        script = "from mig_opt.operations.driver.surroundings import slurm_in_the_way as there; print(there())"
         ask = [sys.executable, "-c", script]
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         assert "n1 is IDLE, n2 is IDLE; do it in a job" in slurm.run(*ask, **path)

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from executions import Execution, World
+from executions import Execution, World, random_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvml_machine import Machine
 
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import main
@@ -36,16 +36,8 @@ from mig_opt.validation import validate
 
 def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
     """A batch on two to four GPUs, sometimes with an instance that exists, and a schedule."""
-    gpu, gpus = get_gpu(rng.choice(["A30", "A100"])), rng.randint(2, 4)
-    tasks = []
-    for index in range(rng.randint(2, 12)):
-        sizes = rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes)))
-        tasks.append(Task(f"t{index}", {size: round(rng.uniform(0.2, 8), 2) for size in sizes}))
-    initial = ()
-    if rng.random() < 0.3:
-        place = rng.choice(gpu.placements())
-        initial = (LiveInstance(rng.randrange(gpus), place.profile.name, place.start, round(rng.uniform(0, 3), 2)),)
-    batch = Batch(tuple(tasks), gpu, gpus, initial=initial)
+    batch = random_batch(rng, ["A30", "A100"], range(2, 5), 12)
+    batch = batch.replace(initial=tuple(replace(each, gpu=rng.randrange(batch.gpus)) for each in batch.initial))
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     return batch, schedule

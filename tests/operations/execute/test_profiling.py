@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.driver import Patience
+from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, ProfilePlan, profile_tasks
 from mig_opt.validation import validate
 
@@ -23,12 +22,6 @@ A30 = get_gpu("A30")
 EVEN = ("sh", "-c", "case $MIG_OPT_PROFILE in 1g*) sleep 0.08;; 2g*) sleep 0.04;; *) sleep 0.02;; esac")
 LARGE = ("sh", "-c", 'case $MIG_OPT_PROFILE in 1g*) echo "CUDA out of memory"; exit 1;; esac')
 COMMANDS = Commands({"even": EVEN, "large": LARGE})
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Machine(tmp_path, "A30").loaded() as found:
-        yield found
 
 
 @pytest.mark.parametrize("isolated", [False, True])

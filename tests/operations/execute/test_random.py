@@ -7,30 +7,15 @@ import random
 from pathlib import Path
 
 import pytest
-from executions import Execution, Killed, World, random_faults
+from executions import Execution, Killed, World, random_batch, random_faults
 from nvml_machine import Machine
 
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.validation import validate
-
-
-def random_batch(rng: random.Random) -> Batch:
-    """Tasks of different sizes, sometimes with an instance that exists from the beginning."""
-    gpu, gpus = get_gpu(rng.choice(["A30", "A100", "H100"])), rng.choice([1, 1, 2])
-    tasks = []
-    for index in range(rng.randint(2, 9)):
-        sizes = rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes)))
-        tasks.append(Task(f"t{index}", {size: round(rng.uniform(0.2, 8), 2) for size in sizes}))
-    initial = ()
-    if rng.random() < 0.3:
-        place = rng.choice(gpu.placements())
-        initial = (LiveInstance(0, place.profile.name, place.start, round(rng.uniform(0, 3), 2)),)
-    return Batch(tuple(tasks), gpu, gpus, initial=initial)
 
 
 def free_places(batch: Batch, schedule: Schedule, gpu: int) -> list[tuple[str, int]]:
@@ -48,7 +33,7 @@ def check(seed: int, folder: Path) -> str:
     """Execute a random plan in spite of everything; return how that ended."""
     rng = random.Random(seed)
     folder.mkdir(exist_ok=True)
-    batch = random_batch(rng)
+    batch = random_batch(rng, ["A30", "A100", "H100"], [1, 1, 2], 9)
     schedule = solve(batch, rng.choice(["far", "lpt", "fixpart-best"])).schedule or solve(batch, "far").schedule
     assert schedule is not None
     machine = Machine(folder, *[batch.gpu.name] * batch.gpus)

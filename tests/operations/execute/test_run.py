@@ -26,7 +26,7 @@ from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
-from mig_opt.operations.driver import Patience
+from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.attempts import Attempts
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
@@ -121,18 +121,15 @@ def test_all_problems_at_once(machine: Machine, journal: Path, monkeypatch: pyte
         assert part in text
 
 
-def test_gpus_by_uuid_although_numbers_have_shifted(machine: Machine, journal: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("node", [None, "", socket.gethostname()])
+def test_gpus_by_uuid_although_numbers_have_shifted(
+    machine: Machine, journal: Path, tmp_path: Path, node: str | None
+) -> None:
+    """The batch may know them; the node may be this machine by its name: nothing goes through ssh then."""
     machine.renumber(1, 0)
-    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, devices=[Machine.uuid(0)]).complete
-    assert places(machine) == END
-
-
-@pytest.mark.parametrize("node", ["", socket.gethostname()])
-def test_gpus_that_the_batch_knows(machine: Machine, journal: Path, tmp_path: Path, node: str) -> None:
-    """The node may be this machine by its name: nothing goes through ssh then."""
-    machine.renumber(1, 0)
-    batch = BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
-    assert run_schedule(batch, PLAN, note(tmp_path), journal=journal).complete
+    batch = BATCH if node is None else BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
+    devices = [Machine.uuid(0)] if node is None else None
+    assert run_schedule(batch, PLAN, note(tmp_path), journal=journal, devices=devices).complete
     assert places(machine) == END
     assert read_journal(journal).batch.devices == batch.devices
 
@@ -246,12 +243,13 @@ def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(
     assert places(machine) == set()
 
 
+def full(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_what_the_disk_refuses_is_told(
     machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as disk:
 
         def fill(_: object, event) -> None:
@@ -267,9 +265,6 @@ def test_what_the_disk_refuses_is_told(
 def test_a_journal_whose_first_line_the_disk_refuses_is_not_there(
     machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as disk:
         disk.setattr(os, "write", full)
         with pytest.raises(InputError, match="No space left on device"):

@@ -6,7 +6,6 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -36,12 +35,6 @@ def told(folder: Path) -> Commands:
     """A command that tells its user, its folder, and whether it may enter the folder of the locks."""
     script = f'(id -un; pwd; ls "{folder}/j.tasks/state" >/dev/null 2>&1 && echo in || echo out) >{folder}/told'
     return Commands({"a": ("sh", "-c", script)})
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Machine(tmp_path, "A30").loaded() as found:
-        yield found
 
 
 # Hosts and folders

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from state_forms import state_from_text
+from state_forms import LGI, cluster, complaints, node, state_from_text
 
-from mig_opt import InputError
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
 from mig_opt.operations.observe.state_import import StateImport
 
 A100 = "NVIDIA-A100-SXM4-40GB"
-LGI = "| GPU instances:                                         |"
 OFF, NONE = "No MIG-enabled devices found.", "No GPU instances found: Not Found"
 UNKNOWN = (
     "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu, else a "
     "file that mig-opt gpus import makes"
 )
-
-
-def complaints(text: str, **options: Any) -> list[str]:
-    with pytest.raises(InputError) as error:
-        state_from_text(text, **options)
-    return [str(problem) for problem in error.value.problems]
 
 
 def places(found: StateImport) -> list[tuple[int, str, int]]:
@@ -135,20 +124,6 @@ def test_a_cut_name_is_that_of_the_whole_one() -> None:
 # Several kinds
 
 
-def node(name: str, product: str, gpus: int, *labels: str, capacity: str = "", **counts: int) -> dict[str, Any]:
-    """A node with labels like ``mig.strategy=mixed``, instances by profile, and what it hands out."""
-    texts = [f"gpu.product={product}", f"gpu.count={gpus}", *labels]
-    texts += [f"mig-{profile}.count={number}" for profile, number in counts.items()]
-    given = [dict(entry.split("=") for entry in entries) for entries in (texts, capacity.split())]
-    keyed = [{f"nvidia.com/{key}": value for key, value in entries.items()} for entries in given]
-    status = {"status": {"capacity": {"cpu": "8", **keyed[1]}}} if capacity else {}
-    return {"kind": "Node", "metadata": {"name": name, "labels": keyed[0]}, **status}
-
-
-def cluster(*objects: dict[str, Any]) -> str:
-    return json.dumps({"kind": "List", "items": objects})
-
-
 def test_a_cluster_of_two_kinds_names_them() -> None:
     text = cluster(node("a", f"{A100}-MIG-1g.5gb", 7), node("b", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 14))
     assert state_from_text(text).state.names == ("A100-40GB", "H100-80GB", "H100-80GB")
@@ -156,10 +131,6 @@ def test_a_cluster_of_two_kinds_names_them() -> None:
     found = state_from_text(text, gpu="A100")
     assert (found.state.nodes, len(found.state.instances)) == (("a",), 7)
     assert "left out the GPUs of 1 node (not A100-40GB): b" in found.notes
-    slurm = "".join(
-        f"NodeName={n} Arch=x86_64\n  Gres=gpu:{n}_{p}:7\n" for n, p in (("a100", "1g.5gb"), ("a30", "1g.6gb"))
-    )
-    assert state_from_text(slurm, assume_places=True).state.names == ("A30-24GB", "A30-24GB", "A100-40GB")
 
 
 # Labels of the device plugin

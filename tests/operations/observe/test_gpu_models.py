@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+import documents
 import pytest
 from command_line import Command
 from nvml_machine import Machine
@@ -47,10 +49,7 @@ def found(*lines: str, **options: object) -> GpuImport:
     return import_gpu(Source("\n".join(lines)), **options)  # type: ignore[arg-type]
 
 
-def complaints(*lines: str, **options: object) -> list[str]:
-    with pytest.raises(InputError) as error:
-        found(*lines, **options)
-    return [str(problem) for problem in error.value.problems]
+complaints = partial(documents.complaints, found)
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from command_line import Command
 from nvml_machine import Machine
-from state_forms import state_from_text
+from state_forms import cluster, complaints, node, state_from_text
 
 from mig_opt import FleetState, InputError, Status, defragment, get_gpu, read, write
 from mig_opt.fleet.state import HeldInstance, Migration
-from mig_opt.operations.observe.state_import import import_state
+from mig_opt.operations.observe.state_import import Format, import_state
 from mig_opt.validation.fleet.migrations import validate_migrations
 
 KINDS = ("A30-24GB", "A100-40GB", "H100-80GB")
@@ -44,14 +44,6 @@ def places(state: FleetState) -> list[tuple[int, str, int]]:
     return sorted((held.gpu, held.profile, held.start) for held in state.instances)
 
 
-def node(name: str, product: str, counts: dict[str, int], *, state: str = "true") -> dict[str, Any]:
-    """A node of Kubernetes whose instances the device plugin hands out."""
-    labels = {"gpu.product": product, "gpu.count": "1", "mig.strategy": "mixed", "mig.capable": state}
-    labels |= {f"mig-{profile}.count": str(number) for profile, number in counts.items()}
-    keyed = {f"nvidia.com/{key}": value for key, value in labels.items()}
-    return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": keyed}}
-
-
 def test_from_nvidia_smi() -> None:
     found = state_from_text(LIST + LGI)
     state = found.state
@@ -73,31 +65,26 @@ def test_from_nvml(tmp_path: Path) -> None:
     assert "left out 1 GPU (MIG is off): GPU 3" in found.notes
 
 
-def test_from_kubernetes() -> None:
-    nodes = (
-        node("a", "NVIDIA-A30", {"1g.6gb": 1}),
-        node("b", "NVIDIA-A100-SXM4-40GB", {"2g.10gb": 1, "1g.5gb": 1}),
-        node("c", "NVIDIA-H100-80GB-HBM3", {"3g.40gb": 1}),
-        node("d", "NVIDIA-A100-SXM4-40GB", {}, state="false"),
-    )
-    state = state_from_text(json.dumps({"kind": "List", "items": nodes}), "device-plugin", assume_places=True).state
-    assert (state.names, state.nodes) == (KINDS, ("a", "b", "c"))
-    assert [profile for _, profile, _ in places(state)] == [profile for _, profile, _ in PLACES]
+KUBERNETES = cluster(
+    node("a", "NVIDIA-A30", 1, **{"1g.6gb": 1}),
+    node("b", "NVIDIA-A100-SXM4-40GB", 1, **{"2g.10gb": 1, "1g.5gb": 1}),
+    node("c", "NVIDIA-H100-80GB-HBM3", 1, **{"3g.40gb": 1}),
+    node("d", "NVIDIA-A100-SXM4-40GB", 1, "mig.capable=false", "mig.strategy=mixed"),
+)
+GRES = {"a": "a30_1g.6gb:1", "b": "a100_2g.10gb:1,gpu:a100_1g.5gb:1", "c": "h100_3g.40gb:1", "d": "a100:1"}
+SLURM = "".join(f"NodeName={name} Arch=x86_64\n   Gres=gpu:{types}\n" for name, types in GRES.items())
 
 
-def test_from_slurm() -> None:
-    gres = {"a": "gpu:a30_1g.6gb:1", "b": "gpu:a100_2g.10gb:1,gpu:a100_1g.5gb:1", "c": "gpu:h100_3g.40gb:1"}
-    text = "".join(f"NodeName={name} Arch=x86_64\n   Gres={types}\n" for name, types in gres.items())
-    text += "NodeName=d Arch=x86_64\n   Gres=gpu:a100:1\n"
-    state = state_from_text(text, "slurm", assume_places=True).state
-    assert (state.names, state.nodes, state.manager) == (KINDS, ("a", "b", "c"), "slurm")
+@pytest.mark.parametrize(("manager", "text"), [("device-plugin", KUBERNETES), ("slurm", SLURM)])
+def test_from_counts(manager: Format, text: str) -> None:
+    state = state_from_text(text, manager, assume_places=True).state
+    assert (state.names, state.nodes, state.manager) == (KINDS, ("a", "b", "c"), manager)
     assert [profile for _, profile, _ in places(state)] == [profile for _, profile, _ in PLACES]
 
 
 def test_a_kind_that_is_not_told_among_several() -> None:
-    nodes = node("a", "NVIDIA-A30", {"1g.6gb": 1}), node("b", "A100", {"1g.10gb": 1})
-    with pytest.raises(InputError, match="does not tell whether A100 is A100-40GB or A100-80GB"):
-        state_from_text(json.dumps({"kind": "List", "items": nodes}), "device-plugin", assume_places=True)
+    text = cluster(node("a", "NVIDIA-A30", 1, **{"1g.6gb": 1}), node("b", "A100", 1, **{"1g.10gb": 1}))
+    assert "does not tell whether A100 is A100-40GB or A100-80GB" in complaints(text, assume_places=True)[0]
 
 
 def test_the_state_is_written_read_and_defragmented(run: Command, tmp_path: Path) -> None:

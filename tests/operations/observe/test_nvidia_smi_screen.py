@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import state_forms
+from state_forms import TEXTS
 
-import pytest
-from state_forms import state_from_text
-
-from mig_opt import InputError
 from mig_opt.operations.observe.state_import import StateImport
 
-FORMS = Path(__file__).parent / "forms"
 NODE = "node-2: "
-LINES = [
-    line.removeprefix(NODE)
-    for line in (FORMS / "nvidia-smi-screen-550.txt").read_text().splitlines()
-    if line.startswith(NODE)
-]
+TEXT = TEXTS["nvidia-smi-screen-550.txt"]
+LINES = [line.removeprefix(NODE) for line in TEXT.splitlines() if line.startswith(NODE)]
 TABLE = next(at for at, line in enumerate(LINES) if "GPU instances:" in line) - 1
 SCREEN, PLACES = LINES[:TABLE], LINES[TABLE:]
 DEVICES = next(at for at, line in enumerate(SCREEN) if "MIG devices:" in line)
 
 
 def read(*lines: str) -> StateImport:
-    return state_from_text("\n".join(lines))
+    return state_forms.state_from_text("\n".join(lines))
 
 
 def complaints(*lines: str) -> list[str]:
-    with pytest.raises(InputError) as error:
-        read(*lines)
-    return [str(problem) for problem in error.value.problems]
+    return state_forms.complaints("\n".join(lines))
 
 
 def users(found: StateImport) -> list[tuple[str, int, str]]:

@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from state_forms import state_from_text
+from state_forms import TEXTS, complaints, state_from_text
 
-from mig_opt import InputError
 from mig_opt.files.documents import decoded
 from mig_opt.operations.observe.state_import import import_state
 
 PASTES = Path(__file__).parent / "pasted"
-FORMS = Path(__file__).parent / "forms"
-TEXTS = {file.name: file.read_text() for file in sorted(FORMS.iterdir())}
 
 LIST = "GPU 0: NVIDIA A30 (UUID: GPU-1)"
 PART = "  MIG {}c.2g.12gb  Device  {}: (UUID: MIG-1)"
@@ -48,12 +45,6 @@ DECORATIONS: dict[str, Callable[[str], str]] = {
     "host": each(lambda line: f"gpu_node1: {line}"),
     "bracketed host": each(lambda line: f"[node.9] {line}"),
 }
-
-
-def complaints(text: str, **options: str) -> list[str]:
-    with pytest.raises(InputError) as error:
-        state_from_text(text, **options)  # type: ignore[arg-type]
-    return [str(problem) for problem in error.value.problems]
 
 
 names, kinds = st.sampled_from(sorted(TEXTS)), st.sampled_from(sorted(DECORATIONS))

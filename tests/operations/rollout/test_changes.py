@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+import scripts
 from scripts import Machine
 
 from mig_opt.errors import InputError
@@ -30,8 +32,7 @@ def change(gpus: tuple[str, ...], kept: tuple[Segment, ...], steps: tuple[Change
     return ChangePlan(gpus, kept, steps, (), 0.0)
 
 
-def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
-    return Segment(service, gpu, profile, start, batch, processes=2, throughput=100.0, latency=0.05)
+segment = partial(scripts.segment, processes=2)
 
 
 def create(new: Segment, begin: float) -> ChangeStep:

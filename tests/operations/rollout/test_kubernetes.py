@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 
 import pytest
 import yaml
+from scripts import segment
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.gpu.model import GpuModel
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
 from mig_opt.serving.deployment import Deployment, Segment
 
 
-def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
-    return Segment(service, gpu, profile, start, batch, processes=1, throughput=100.0, latency=0.05)
-
-
 def on_gpu(gpu: int, *placements: str) -> list[Segment]:
     return [segment("a", gpu, profile, int(start)) for profile, _, start in (p.partition("@") for p in placements)]
-
-
-# Layouts
-
-
-def stuck(gpu: GpuModel, order: Sequence[Profile], held: Sequence[Placement]) -> bool:
-    """True if a choice of places leads to a dead end; all are tried."""
-    if not order:
-        return False
-    places = [gpu.placement(order[0].name, start) for start in order[0].starts]
-    free = [place for place in places if not any(map(place.conflicts, held))]
-    return not free or any(stuck(gpu, order[1:], [*held, place]) for place in free)
 
 
 # mig-parted

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripts import Machine
+from scripts import Machine, segment
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.deployment import Deployment
 
 NASTY = [
     "$(touch hacked)",
@@ -28,10 +28,6 @@ NASTY = [
     "",
 ]
 NASTY += ["tab\tbell\a\x7f", "ümlaut 🐢", "\u2028touch hacked", "!history", "*", "~", "$'\\x41'"]
-
-
-def segment(service: str, gpu: int, profile: str, start: int, processes: int = 1) -> Segment:
-    return Segment(service, gpu, profile, start, batch=8, processes=processes, throughput=100.0, latency=0.05)
 
 
 def deployment(*names: str) -> Deployment:

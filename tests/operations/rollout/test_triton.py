@@ -8,15 +8,15 @@ import socket
 import subprocess
 import urllib.request
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from documents import complaints as problems
 from triton_servers import Servers, servers, triton_or_skip
 
 from bench.serving.tritons import write_models
-from mig_opt import Demand, Deployment, GpuPool, InputError, Point, ProfileTable, Service, get_gpu, plan_change
+from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, get_gpu, plan_change
 from mig_opt.operations.rollout.haproxy import haproxy_config
 from mig_opt.operations.rollout.manifests import kubernetes_manifests
 from mig_opt.operations.rollout.servers import servers_of
@@ -32,12 +32,6 @@ DEMAND = Demand((Service("chat", 0.2, 50.0, "net"), Service("search", 0.4, 90.0,
 SMALL = Segment("chat", 0, "1g.6gb", 0, 4, 1, 80.0, 0.05)
 LARGE = Segment("search", 0, "2g.12gb", 2, 8, 2, 300.0, 0.05)
 DEPLOYMENT = Deployment(("A30",), (SMALL, LARGE))
-
-
-def problems(call: Callable[[], object]) -> list[str]:
-    with pytest.raises(InputError) as found:
-        call()
-    return list(map(str, found.value.problems))
 
 
 def config(files: dict[str, str], segment: Segment) -> str:
