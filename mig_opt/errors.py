@@ -133,6 +133,12 @@ def problems_of(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) ->
     return ()
 
 
+def raise_any(problems: Iterable[Problem], source: object = "") -> None:
+    """Raise an input error with these problems, if there are any."""
+    if found := tuple(problems):
+        raise InputError(found, str(source))
+
+
 _LISTED = 20
 """Names that are listed where there are more than twice as many."""
 

@@ -14,7 +14,7 @@ from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.problems import total_problems
 from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
 from mig_opt.batch.timing import tidy
-from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.errors import InputError, Problem, SolverError, raise_any
 from mig_opt.heuristics.batch.far import best_published, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, far_behind, joined, shifted
 from mig_opt.method.control import Control
@@ -27,8 +27,7 @@ from mig_opt.validation.batch.schedules import violations_of_method
 StreamJoin = Join | Literal["handover"]
 """Manner in which :func:`plan_stream` proceeds from one batch to the next."""
 
-_BEAM_WIDTH = 4
-"""Plans for the batches so far that are kept with foresight."""
+_BEAM_WIDTH = 4  # plans for the batches so far that are kept with foresight
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,7 @@ def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved"
         given.append(validation.schedule)
         if not validation.valid:
             problems.append(Problem(f"plans[{index}]", f"the schedule is not valid: {validation.violations[0]}"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
     def following(index: int, state: EndState) -> list[Schedule]:
         return [joined(batches[index], given[index], state, join) if index else given[0]]
@@ -283,12 +281,9 @@ def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch,
     >>> solve(following).status.value
     'optimal'
     """
-    problems = _batch_problems([batch, following], "batches")
-    if problems:
-        raise InputError(problems)
+    raise_any(_batch_problems([batch, following], "batches"))
     validation = validate(batch, schedule)
-    if not validation.valid:
-        raise InputError([Problem("schedule", f"is not valid: {validation.violations[0]}")])
+    raise_any(Problem("schedule", f"is not valid: {violation}") for violation in validation.violations[:1])
     return _handed_over(following, EndState.at_start_of(batch).after(batch, validation.schedule))
 
 

@@ -100,9 +100,13 @@ class Product(Answer):
     __slots__ = ()
 
 
-def made(noun: str, content: Any, path: Path | None, text: Callable[[Any], str]) -> Product:
-    """Return what a command makes: a file, or without a path the text that a function makes of it."""
-    return Product(text=text(content)) if path is None else Product(files=[File(noun, path, content)])
+def made(
+    noun: str, content: Any, path: Path | None, text: Callable[[Any], str], report: Report | None = None, **more: Any
+) -> Product:
+    """Return what a command makes: a file with a report, or without a path the text that a function makes of it."""
+    if path is None:
+        return Product(text=text(content), **more)
+    return Product(report or Report(), files=[File(noun, path, content)], **more)
 
 
 class Call(Checks):

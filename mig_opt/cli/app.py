@@ -31,8 +31,7 @@ _SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
 
-_MARGIN = 4
-"""Columns of a list in the help that no text is in."""
+_MARGIN = 4  # columns of a list in the help that no text is in
 
 _COMMON = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])

@@ -33,7 +33,8 @@ def bench(
     mig-opt bench study.toml --jobs 2
     mig-opt bench study.toml --table
     """
-    from mig_opt.cli.study import shown_study_progress, study_report
+    from mig_opt.cli.progress import shown_bar
+    from mig_opt.cli.study import StudyBar, study_report
     from mig_opt.studies import read_study, run_study, study_rows
     from mig_opt.studies.execution import SourcesChangedError
     from mig_opt.studies.studies import check_jobs
@@ -45,7 +46,7 @@ def bench(
     interrupted = False
     if not table:
         at_once = jobs if jobs is not None or scheduler is not None else 1
-        with shown_study_progress(quiet=quiet or call.as_json) as progress:
+        with shown_bar("runs", quiet=quiet or call.as_json) as bar:
             try:
                 run_study(
                     plan,
@@ -55,7 +56,7 @@ def bench(
                     scheduler=scheduler,
                     keep=keep,
                     retry=retry,
-                    progress=progress,
+                    progress=None if bar is None else StudyBar(bar),
                 )
             except KeyboardInterrupt:
                 interrupted = True

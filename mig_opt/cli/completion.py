@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,20 +78,18 @@ def gpus(incomplete: str) -> list[str]:
     return _beginning(incomplete, [name for model in catalogue() for name in (*model.aliases, model.name)])
 
 
-def batches(incomplete: str) -> list[str]:
-    """Return bundled batches, and files that may hold one."""
-    return _instances_and_files(incomplete, "batch")
+def _instances_and_files(kind: InstanceKind) -> Callable[[str], list[str]]:
+    """Return what completes bundled instances of a kind, and files that may hold one."""
+
+    def complete(incomplete: str) -> list[str]:
+        from mig_opt.instances.bundled import instance_names
+
+        return [*_beginning(incomplete, instance_names(kind, drawn=True)), *_files(incomplete)]
+
+    return complete
 
 
-def demands(incomplete: str) -> list[str]:
-    """Return bundled demands, and files that may hold services."""
-    return _instances_and_files(incomplete, "demand")
-
-
-def _instances_and_files(incomplete: str, kind: InstanceKind) -> list[str]:
-    from mig_opt.instances.bundled import instance_names
-
-    return [*_beginning(incomplete, instance_names(kind, drawn=True)), *_files(incomplete)]
+batches, demands = _instances_and_files("batch"), _instances_and_files("demand")
 
 
 def methods_of_command(ctx: Context, incomplete: str) -> list[str]:

@@ -28,11 +28,8 @@ _LEVELS = ("debug", "info", "warning", "error")
 MOST_PLACES = 8
 """Problems of one input whose places are shown."""
 
-_LARGEST = 20_000_000
-"""Bytes of a file beyond which no places are looked for."""
-
-_WIDTH = 66
-"""Columns of a line that is shown."""
+_LARGEST = 20_000_000  # bytes of a file beyond which no places are looked for
+_WIDTH = 66  # columns of a line that is shown
 
 
 def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
@@ -104,15 +101,13 @@ def log_is_shown() -> bool:
 # The message about an input
 
 
-def in_colour() -> bool:
-    """Return True if standard error takes colours: a terminal, and neither NO_COLOR nor TERM=dumb is set."""
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def coloured(text: str, **style: Any) -> str:
-    """Return a text that a terminal can show, in a style (as ``typer.style`` takes it) where colours are shown."""
-    text = printable(text)
-    return typer.style(text, **style) if in_colour() else text
+    """Return a text that a terminal can show, in a style (as ``typer.style`` takes it) where colours are shown.
+
+    Those are shown on a terminal, unless NO_COLOR or TERM=dumb is set.
+    """
+    in_colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return typer.style(printable(text), **style) if in_colour else printable(text)
 
 
 def error_text(error: InputError) -> str:

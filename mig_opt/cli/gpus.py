@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from mig_opt.cli.answers import Call, File, Product
+from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named
 from mig_opt.method.report import Report
 from mig_opt.texts import plural
@@ -60,9 +60,7 @@ def gpus_import(
     found = call.attempt(_imported, source or [], name, device, costs)
     call.begin(gpu=output)
     said = [f"note: {note}" for note in found.notes]
-    if output is None:
-        return Product(text=GPU.to_json(found.model), said=said)
-    return Product(_report(found), files=[File("model", output, found.model)], said=said)
+    return made("model", found.model, output, GPU.to_json, _report(found), said=said)
 
 
 def _imported(names: list[str], name: str | None, device: int | None, costs: str | None) -> GpuImport:

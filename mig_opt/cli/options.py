@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,7 +136,3 @@ class ProblemOptions(CostOptions):
     slo_share: Annotated[float | None, Option(hidden=True)] = None
     whole_ms: Annotated[bool | None, Option("--whole-ms/--no-whole-ms", hidden=True)] = None
     max_processes: Annotated[int | None, Option(hidden=True)] = None
-
-    def for_services(self) -> ServicesOptions:
-        """Return those that services have."""
-        return ServicesOptions(*(getattr(self, field.name) for field in fields(ServicesOptions)))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mig_opt import Batch, Demand, InputError, Problem, Schedule, bounds, export, validate
+from mig_opt import Batch, Demand, Problem, Schedule, bounds, export, validate
 from mig_opt.cli import options
 from mig_opt.cli.answers import Call
 from mig_opt.cli.batch.reports import batch_facts, unplaceable, validation_facts
@@ -18,6 +18,7 @@ from mig_opt.cli.inputs import kind_of, load_batch, piped
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts, services_table
 from mig_opt.cli.serving.reports import validation_facts as deployment_facts
+from mig_opt.errors import raise_any
 from mig_opt.method.report import Facts, Part, Points, Report, Table
 from mig_opt.texts import in_seconds, plural
 
@@ -93,15 +94,15 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
         plan_kind = None if plan is None else kind_of(str(plan), None)
         chosen = SERVICES if own[SERVICES.name] or plan_kind in SERVICES.plan_kinds else BATCH
     else:
-        wrong = [
+        raise_any(
             Problem(option, f"is for {kind.plural}, but {argument} {chosen.predicate}; leave it out")
             for kind in _KINDS
             if kind is not chosen
             for option in own[kind.name]
-        ]
-        if wrong:
-            raise InputError(wrong)
-    return Given(chosen, argument, given if chosen is BATCH else given.for_services(), document)
+        )
+    for_services = (getattr(given, field.name) for field in dataclasses.fields(options.ServicesOptions))
+    own_given = given if chosen is BATCH else options.ServicesOptions(*for_services)
+    return Given(chosen, argument, own_given, document)
 
 
 def given_services(services: str, given: options.ServicesOptions) -> Given:

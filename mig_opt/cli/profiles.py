@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of
+from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of, made
 from mig_opt.cli.checks import options_named
 from mig_opt.cli.figures import MOST_ROWS, first_of, rate
 from mig_opt.cli.inputs import parsed_share
@@ -68,9 +68,7 @@ def services_import(
             quantile=share,
             memory_gb=memory_gb,
         )
-    if output is None:
-        return Product(text=PROFILES.to_json(tables))
-    return Product(profiles_report(tables), files=[File("profiles", output, tables)])
+    return made("profiles", tables, output, PROFILES.to_json, profiles_report(tables))
 
 
 def profiled_server(

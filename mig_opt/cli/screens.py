@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 
 _STYLES = {"good": "bold green", "unclear": "bold yellow", "bad": "bold red", "strong": "bold"}
 
-_WIDTH = 120
-"""Columns where the output is no terminal that has a width of its own."""
-
-_LONGEST_WORD = 30
-"""Columns that a text keeps for the sake of one word."""
-
-_SHORTEST_CUT = 12
-"""Columns that are left of a column that gives way by being cut off."""
+_WIDTH = 120  # columns where the output is no terminal that has a width of its own
+_LONGEST_WORD = 30  # columns that a text keeps for the sake of one word
+_SHORTEST_CUT = 12  # columns that are left of a column that gives way by being cut off
 
 
 def show_report(report: Report, remarks: Sequence[str] = ()) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mig_opt.cli.figures import broken_label, percents, tenths
-from mig_opt.cli.progress import Bar, shown_bar
+from mig_opt.cli.progress import Bar
 from mig_opt.method.report import Cell, Part, Points, Report, Table, strong
 from mig_opt.studies import StudyProgress, StudyRows
 from mig_opt.studies.rows import Row
@@ -40,13 +39,6 @@ class StudyBar(StudyProgress):
         self._failed += bool(row.outcome.error)
         failed = f", {self._failed} failed" if self._failed else ""
         self._bar.show(f"runs{failed}, last: {row.run.label}", advance=1)
-
-
-@contextlib.contextmanager
-def shown_study_progress(*, quiet: bool) -> Iterator[StudyProgress | None]:
-    """Show the progress of a study on standard error, if that is wanted and a terminal; gone at the end."""
-    with shown_bar("runs", quiet=quiet) as bar:
-        yield None if bar is None else StudyBar(bar)
 
 
 def study_report(found: StudyRows, results: Path, *, interrupted: bool, table: bool) -> Report:

@@ -12,9 +12,8 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 
 from mig_opt.views.names import Names, draw_labels
-from mig_opt.views.panels import ROW_PAD, PanelImage
 from mig_opt.views.scene import Area, Box, Boxes, Dots, Line, Links, Mark, Rule, Scene
-from mig_opt.views.sheet import FINE, SMALL_FONT, USUAL, Sheet, sign
+from mig_opt.views.sheet import FINE, ROW_PAD, SMALL_FONT, USUAL, PanelImage, Sheet, sign
 from mig_opt.views.texts import INK, LINES
 
 _RIGHT, _EDGE = 0.3, 0.12  # inches beside the panels, and of the edge of the figure

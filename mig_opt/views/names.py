@@ -9,9 +9,8 @@ from matplotlib.artist import Artist
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.text import Text
 
-from mig_opt.views.panels import PanelImage
 from mig_opt.views.scene import Box, Boxes, Rule
-from mig_opt.views.sheet import FINE, sign
+from mig_opt.views.sheet import FINE, PanelImage, sign
 from mig_opt.views.texts import INK, apart, contrast, elide, wrap_name
 
 _FONTS = {

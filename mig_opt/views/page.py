@@ -31,13 +31,11 @@ _HEIGHTS = (5.5, 34.0)  # pixels of a slice, at least and at most
 _USUAL_HEIGHT = 620.0  # pixels of all slices together, as far as these limits allow it
 _AROUND = 130  # pixels of legend and axis
 _MOST_IN_LINE = 6  # entries of a legend
-_MOST_NOTED = 24
-"""Lines about colours up to which they stand above the picture."""
+_MOST_NOTED = 24  # lines about colours up to which they stand above the picture
 _FONT = "Helvetica, Arial, sans-serif"
 _HINT = """<div style="font: 12px/1.45 {font}; max-width: 28em"><b>@head</b>
 <div style="white-space: pre-line">@facts</div></div>"""
-_PIXELS = 1.3
-"""Pixels for each point of an image."""
+_PIXELS = 1.3  # pixels for each point of an image
 _WHEELS = {"": "xwheel_zoom", "x": "xwheel_zoom", "y": "ywheel_zoom", "both": "wheel_zoom"}
 _HATCHED = {"fill_color": "white", "hatch_pattern": "right_diagonal_line", "hatch_color": LINES, "line_color": LINES}
 _SILENT = {"fill_alpha": 0, "line_color": INK, "line_width": 0.9}

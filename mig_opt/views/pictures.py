@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.serving.day import DayResult
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.fleet.simulator import Simulation
@@ -81,9 +81,7 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _missing(_format(target))
-    if problems:
-        raise InputError(problems)
+    raise_any([*problems, *_missing(_format(target))])
 
 
 def draw(scene: Scene) -> Figure:
@@ -180,8 +178,7 @@ def plot(
         scene = made(content, *more, **options)
     except InputError as error:
         raise InputError([*lacking, *error.problems]) from None
-    if lacking:
-        raise InputError(lacking)
+    raise_any(lacking)
     if title is not None:
         scene = replace(scene, title=title)
     if to is None:

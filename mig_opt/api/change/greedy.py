@@ -17,8 +17,7 @@ from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.deployment import Segment
 
 _MOST_RUNS = 64
-_MOST_MOVES = 40_000
-"""Moves of all runs together: a second or two of work."""
+_MOST_MOVES = 40_000  # moves of all runs together: a second or two of work
 
 
 def greedy(problem: ChangeProblem, gpus: Sequence[int], most_runs: int = _MOST_RUNS) -> Timetable:

@@ -27,10 +27,8 @@ from mig_opt.simulation.serving.requests import Server, servers_at, workers_of
 
 _SIMILAR = 0.85
 """Least share of the greatest throughput of a size with which a point is tried; all are if those have too little."""
-_LITTLE = 1 / 3
-"""Share of the throughput that is little capacity: there, one more segment may hold many times as much."""
-_ANY_NUMBER = 1e9
-"""More segments than any deployment has."""
+_LITTLE = 1 / 3  # share of the throughput that is little capacity: there, one more segment may hold many times as much
+_ANY_NUMBER = 1e9  # more segments than any deployment has
 
 
 def rounded_up(seconds: float) -> float:
@@ -39,8 +37,7 @@ def rounded_up(seconds: float) -> float:
     return float(f"{math.ceil(seconds / step * (1 - 1e-9)) * step:.6g}")
 
 
-_PROCESSES = {"parvagpu-single": 1}
-"""Most processes of an instance, where a method has fewer than the demand allows."""
+_PROCESSES = {"parvagpu-single": 1}  # most processes of an instance, where a method has fewer than the demand allows
 
 
 def usable(demand: Demand, method: str) -> Demand:

@@ -13,14 +13,12 @@ from mig_opt.serving.change_problem import ChangeProblem
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.deployment import Deployment, Segment
 
-_SECONDS = 2.0
-"""Time to plan a change: greedy rounds settle nearly all of them at once."""
+_SECONDS = 2.0  # time to plan a change: greedy rounds settle nearly all of them at once
 
 _NO_SHORTER = 1e-9
 """Gap with which the plan of a change ends once none has fewer interruptions, before shorter ones are looked for."""
 
-_QUICK_RUNS = 4
-"""Runs of the list scheduling where a change is only tried."""
+_QUICK_RUNS = 4  # runs of the list scheduling where a change is only tried
 
 
 class Changes:

@@ -17,8 +17,7 @@ from mig_opt.serving.covers import assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
-_LENGTHS = (2, 3, 4, 6, 8, 12, 16, 24)
-"""Steps in a row."""
+_LENGTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # steps in a row
 
 
 def counts_of(problem: DayProblem, deployment: Deployment) -> Counts:

@@ -32,8 +32,7 @@ from mig_opt.simulation.serving.capacity import Promise, as_promise
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.validation.serving.days import validate_day
 
-_ROUNDS = 8
-"""Times that a day is planned at most."""
+_ROUNDS = 8  # times that a day is planned at most
 
 
 @dataclass(frozen=True, slots=True)

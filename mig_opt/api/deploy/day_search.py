@@ -40,12 +40,9 @@ _UNDISTURBED_UNTIL = 0.7
 _UNDISTURBED_SHARE = 0.5
 """Share of the remaining time for such changes, about, step after step; most are found at once, so that a step may take
 three times its part."""
-_BOUND_SPAN = 6
-"""Steps of a program for the lower bound."""
-_NOISE = Fraction(1, 10**9)
-"""Share of a bound by which its last digit may be rounded up."""
-_NEARLY_PROVEN = 1e-9
-"""Gap with which a method ends once the fewest GPUs are proven, before it looks for fewer slices."""
+_BOUND_SPAN = 6  # steps of a program for the lower bound
+_NOISE = Fraction(1, 10**9)  # share of a bound by which its last digit may be rounded up
+_NEARLY_PROVEN = 1e-9  # gap with which a method ends once the fewest GPUs are proven, before it looks for fewer slices
 
 
 def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult | None] | None:

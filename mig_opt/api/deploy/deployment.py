@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from mig_opt.api.change import align
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
@@ -138,8 +138,7 @@ def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
     problems = [violation.problem("initial") for violation in validate_deployment(demand, initial).violations]
     if only is not None:
         problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
 
 def retained_segments(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
@@ -184,8 +183,7 @@ def retained_segments(method: Method, running: Deployment | None, only: Iterable
     others = tuple(service for service in demand.services if service.name not in names)
     if others:
         problems += _broken(validate_deployment(demand.replace(services=others), retained).violations)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return retained
 
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment
 
-_DRIFT = 0.1
-"""Share by which rates and times may differ before they count as drifted."""
-_DEVIATIONS = 2.0
-"""Standard deviations of the number of requests that are chance."""
+_DRIFT = 0.1  # share by which rates and times may differ before they count as drifted
+_DEVIATIONS = 2.0  # standard deviations of the number of requests that are chance
 
 
 @dataclass(frozen=True, slots=True)

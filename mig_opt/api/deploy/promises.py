@@ -34,8 +34,7 @@ from mig_opt.simulation.serving.outcome import RequestSimulation
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
 
-_ROUNDS = 12
-"""Times that capacities are corrected at most."""
+_ROUNDS = 12  # times that capacities are corrected at most
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
 _LEAST_STEP = 0.5

@@ -28,8 +28,7 @@ Kept = frozenset[Requirement]
 LEAST_SECONDS = 0.01
 """Time of a call at the very end: bounds and the first schedule take no longer on small batches."""
 
-_MOST = 0.7
-"""The part of the time that is left which all of the shrinking may take."""
+_MOST = 0.7  # the part of the time that is left which all of the shrinking may take
 
 _SHARE = 8
 """One question may take this part of the time that is left: some may stay open, and still the others are asked."""

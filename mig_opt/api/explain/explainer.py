@@ -28,17 +28,10 @@ from mig_opt.rules import wrong_number
 
 DEFAULT_TIME_LIMIT = 20.0
 """Seconds."""
-_MOST_TASKS = 8
-"""Tasks for which it is tried whether leaving them out helps, those with the most work first."""
-
-_MOST_GPUS = 64
-"""GPUs that are added at most."""
-
-_MOST_RUNS = 2000
-"""Tasks times GPUs up to which an exact method is worth its model."""
-
-_SHARE = 4
-"""One question may take this part of the time that is left."""
+_MOST_TASKS = 8  # tasks for which it is tried whether leaving them out helps, those with the most work first
+_MOST_GPUS = 64  # GPUs that are added at most
+_MOST_RUNS = 2000  # tasks times GPUs up to which an exact method is worth its model
+_SHARE = 4  # one question may take this part of the time that is left
 
 
 def explain(

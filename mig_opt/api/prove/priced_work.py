@@ -28,11 +28,8 @@ from mig_opt.gpu.model import GpuModel, Placement
 MOST_TASKS = 250
 """Number of tasks above which whole ones fill a slice nearly as well as divided ones, so that no prices are sought."""
 
-_MOST_GRAINS = 100_000
-"""Parts into which a makespan is divided at most: times are rounded down to whole ones."""
-
-_LARGEST_PRICE = 10**6
-"""The price of the dearest task."""
+_MOST_GRAINS = 100_000  # parts into which a makespan is divided at most: times are rounded down to whole ones
+_LARGEST_PRICE = 10**6  # the price of the dearest task
 
 Values = npt.NDArray[np.int64]
 """Most value within each number of grains."""
@@ -67,7 +64,8 @@ def priced_work_value(batch: Batch, prices: Sequence[int], most: float) -> Fract
     tick = Ticks.of(batch).length
     grain = tick * max(1, -(-Fraction(as_decimal(most)) // (tick * _MOST_GRAINS)))
     size = int(Fraction(as_decimal(most)) // grain) + 1
-    values = (len(gpus) * _Tables(batch, kind, prices, grain, size).most_value() for kind, gpus in batch.kinds.items())
+    tables = ((len(gpus), _Tables(batch, kind, prices, grain, size)) for kind, gpus in batch.kinds.items())
+    values = (gpus * of_one.beside(None)[1][1] for gpus, of_one in tables)
     too_much = sum(values, start=np.zeros(size, np.int64)) < sum(prices)
     return grain * (len(too_much) if too_much.all() else int(too_much.argmin()))
 
@@ -91,12 +89,8 @@ class _Tables:
             self._inside[outer].append(placement)
         self._known: dict[object, tuple[Values, Values]] = {}
 
-    def most_value(self) -> Values:
-        """Return the most value of all outermost placements together."""
-        return self._beside(None)[1][1]
-
-    def _beside(self, outer: Placement | None) -> tuple[tuple[object, ...], tuple[Values, Values]]:
-        """Return what is alike for placements with the same insides, and the most value inside of a placement.
+    def beside(self, outer: Placement | None) -> tuple[tuple[object, ...], tuple[Values, Values]]:
+        """Return what is alike for placements with the same insides, and the most value inside of one, or of a GPU.
 
         First with all destructions, then without the last one on each slice.
         """
@@ -107,7 +101,7 @@ class _Tables:
 
     def _of(self, placement: Placement) -> tuple[object, tuple[Values, Values]]:
         """Return the same for a placement with all that is inside of it."""
-        inner_keys, (all_inside, spared_inside) = self._beside(placement)
+        inner_keys, (all_inside, spared_inside) = self.beside(placement)
         key = placement.profile.name, self._destroy[placement], inner_keys
         if key not in self._known:
             operations, profile = self._batch.operations, placement.profile

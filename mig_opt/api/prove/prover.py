@@ -28,7 +28,7 @@ from mig_opt.batch.certificate import (
 )
 from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
-from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
+from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, raise_any
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
@@ -38,8 +38,7 @@ from mig_opt.validation import validate
 
 DEFAULT_METHOD = "milp"
 
-_TOLERANCE = 1e-6
-"""Seconds by which a valid schedule may cut each of its times."""
+_TOLERANCE = 1e-6  # seconds by which a valid schedule may cut each of its times
 _PRICING_SHARE, _PRICING_SECONDS = 0.2, 10.0
 """Share of the time for the prices of tasks, and most seconds: without a limit they take as long as the rest needs."""
 _LARGEST_DENOMINATOR = 2 * 10**6
@@ -147,9 +146,7 @@ def prove(
     """
     options: Any = {"time_limit": time_limit, "seed": seed, "workers": workers, "callbacks": callbacks}
     check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
-    found = validate(batch, schedule)
-    if not found.valid:
-        raise InputError(violation.problem("schedule") for violation in found.violations)
+    raise_any(violation.problem("schedule") for violation in validate(batch, schedule).violations)
     seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
     certificate = certify(batch, schedule, method=get_method(method).name, within=within, seconds=seconds)
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)

@@ -26,8 +26,7 @@ MOST_MISFITS = 10
 MOST_REMEDIES = 30
 """Changes that are shown."""
 
-_MARK = " (?)"
-"""Behind what is not proven to be needed."""
+_MARK = " (?)"  # behind what is not proven to be needed
 
 _MANY = {
     RequirementKind.TASK: "tasks must run",

@@ -18,6 +18,7 @@ from mig_opt.cli.batch.execution import shown_execution
 from mig_opt.cli.batch.reports import batch_facts
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.inputs import load_batch, parsed_devices, parsed_share
+from mig_opt.errors import raise_any
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Points, Report, Table, bad, good
 from mig_opt.texts import in_seconds, plural, seconds
@@ -81,7 +82,10 @@ def run(
     mig-opt run b.json p.json --commands c.json --devices n1/0,n2/0 --split dir
     mig-opt run --gather dir
     """
+    from mig_opt.files.batch.journals import write_journal
     from mig_opt.operations.execute.parts import alone
+    from mig_opt.operations.execute.parts import gather as gathered
+    from mig_opt.operations.execute.report import Execution
     from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
@@ -95,9 +99,12 @@ def run(
             call.require(
                 value is None, name, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that"
             )
+    answer = partial(_answer, measured=measured, measured_costs=measured_costs, chart=chart, quiet=quiet)
     if gather is not None:
         call.finish()
-        return _gathered(gather, journal, measured, measured_costs, chart, quiet=quiet)
+        found, path = gathered(gather), journal or gather / _JOURNAL
+        write_journal(found, path)
+        return answer(Execution(found), path, parts_in=gather)
     with alone(path) if restartable else contextlib.nullcontext():
         if resume or (undo and (batch or schedule)):
             call.attempt(_check_same, path, batch, given, schedule)
@@ -108,7 +115,7 @@ def run(
         if resume or (restartable and path.exists()):
             with shown_execution(quiet=call.quiet) as observe:
                 execution = resume_schedule(path, observe=observe, user=user, engine=engine, ended=restartable)
-            return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
+            return answer(execution, path)
         for name, there in (("BATCH", batch), ("SCHEDULE", schedule), ("--commands", commands)):
             call.require(there is not None, name, "is missing; see: mig-opt run --help")
         call.finish()
@@ -131,7 +138,7 @@ def run(
                 observe=observe,
                 replan=share,
             )
-    return _answer(execution, path, measured, measured_costs, chart, quiet=quiet)
+    return answer(execution, path)
 
 
 def _split(plan: Journal, folder: Path) -> Answer:
@@ -144,24 +151,6 @@ def _split(plan: Journal, folder: Path) -> Answer:
         f"Afterwards bring the files run.journal back to these folders; then: mig-opt run --gather {quote(str(folder))}"
     )
     return Answer(Report(batch_facts(plan.batch), [Points(lines)], [remark], data))
-
-
-def _gathered(
-    folder: Path,
-    journal: Path | None,
-    measured: Path | None,
-    measured_costs: Path | None,
-    chart: Path | None,
-    *,
-    quiet: bool,
-) -> Answer:
-    from mig_opt.files.batch.journals import write_journal
-    from mig_opt.operations.execute.parts import gather
-    from mig_opt.operations.execute.report import Execution
-
-    found, path = gather(folder), journal or folder / _JOURNAL
-    write_journal(found, path)
-    return _answer(Execution(found), path, measured, measured_costs, chart, quiet=quiet, parts_in=folder)
 
 
 def _rehearsal(
@@ -183,8 +172,7 @@ def _rehearsal(
             problems += check_this_machine(batch, plan, devices)
         except (InputError, DriverError) as error:
             remark = f"The GPUs were not checked: {error}"
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     steps = [(step, each) for each in lifetimes_with_runs(batch, plan) for step in each.steps]
     rows = [
         [
@@ -223,10 +211,10 @@ def _undone(refusals: list[str], journal: Path) -> Answer:
 def _answer(
     execution: Execution,
     journal: Path,
+    *,
     measured: Path | None,
     measured_costs: Path | None,
     chart: Path | None,
-    *,
     quiet: bool,
     parts_in: Path | None = None,
 ) -> Answer:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mig_opt import InputError, Problem, Simulation, Trace, simulate
 from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.errors import raise_any
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation.fleet.options import option_problems, policy_options, read_option
 from mig_opt.simulation.fleet.simulator import check_policy
@@ -88,13 +89,9 @@ def _read(text: str) -> PolicyChoice:
         seen.add(option)
     choice, checks = PolicyChoice(text, name, options), Checks()
     with checks.step(), choice.named():
-        unknown = list(option_problems(entry, options))
-        if unknown:
-            raise InputError(unknown)
+        raise_any(option_problems(entry, options))
     with checks.step(), choice.named():
         known = policy_options(entry)
         entry.load()(**{option: value for option, value in options.items() if option in known})
-    problems += [problem for error in checks.errors for problem in error.problems]
-    if problems:
-        raise InputError(problems)
+    raise_any([*problems, *(problem for error in checks.errors for problem in error.problems)])
     return choice

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 MOST_OPTIMAL = {False: 20, True: 500}
 """Jobs up to which there may be an optimum, with and without a queue: of more it is seldom proven."""
 
-_BOUND_S = 10.0
-"""Seconds for each upper bound; parts of very long traces for which there is no time count in full."""
+_BOUND_S = 10.0  # seconds for each upper bound; parts of very long traces for which there is no time count in full
 
 _ADMISSION_GOALS: Mapping[str, AdmissionGoal] = {"jobs": "jobs", "slices": "slices", "slice_seconds": "slice-seconds"}
 """Goals by their names in documents."""

@@ -17,7 +17,7 @@ from mig_opt.cli.checks import options_named
 from mig_opt.cli.figures import broken_label, percent, tenths
 from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
 from mig_opt.cli.inputs import costs_by_kind, load_state, load_trace
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.method.options import run_options
 from mig_opt.method.report import Cell, Part, Report, Table
 from mig_opt.texts import number_in, plural
@@ -34,8 +34,7 @@ _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 
 _DISTURBANCES = ("crashes", "early", "uptime", "downtime", "burst")
 
-_MOST_NAMED = 5
-"""Jobs waiting for ever that are named."""
+_MOST_NAMED = 5  # jobs waiting for ever that are named
 
 _REFRESH_S = 0.25
 
@@ -148,8 +147,7 @@ def _disturbances(text: str) -> Disturbances:
         elif not equals or name in values:
             problems.append(Problem("--disturb", f"must be {name}=VALUE, once, is {part!r:.60}"))
         values[name] = number_in(value)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return Disturbances(**values)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option
 
-from mig_opt.cli.answers import Call, File, Product
+from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
 from mig_opt.cli.fleet.defragment import gpu_map
@@ -64,9 +64,7 @@ def state_import(
     found = call.attempt(_imported, source or [], form, gpu=gpu, assume_places=assume_places)
     call.begin(state=output)
     said = [f"note: {note}" for note in found.notes]
-    if output is None:
-        return Product(text=STATE.to_json(found.state), said=said)
-    return Product(_report(found), files=[File("state", output, found.state)], said=said)
+    return made("state", found.state, output, STATE.to_json, _report(found), said=said)
 
 
 def _imported(names: list[str], form: str | None, *, gpu: str | None, assume_places: bool) -> StateImport:

@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 FORMATS = {"json": ".json", "csv": ".csv", "mig-parted": ".yaml", "nvidia-smi": ".sh", "kubernetes": ".yaml"}
 """The formats of exports, with the ends of names of their files."""
 
-_WITH_DEVICES = ("mig-parted", "nvidia-smi", "kubernetes")
-"""Formats that name GPUs of machines."""
-
-_CHANGE_TIME_LIMIT = 10.0
-"""Seconds for the order of the steps from what is running."""
+_WITH_DEVICES = ("mig-parted", "nvidia-smi", "kubernetes")  # formats that name GPUs of machines
+_CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
 
 
 def deploy(

@@ -26,8 +26,7 @@ _FORMATS = {
     "haproxy": ("--port", "--devices"),
 }
 """The formats with the options that are for them."""
-_CHANGE_TIME_LIMIT = 10.0
-"""Seconds for the order of the steps from what is running."""
+_CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
 
 
 def services_export(

@@ -10,11 +10,10 @@ from mig_opt import Demand, Deployment, Pool, ProfileTable, SloRule, get_gpu
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.rules import wrong_integer
 
-_GPU = {"gpu": "--gpu"}
-"""The option that problems of that path are about."""
+_GPU = {"gpu": "--gpu"}  # the option that problems of that path are about
 
 
 def load_services(name: str, options: TableOptions, document: bytes | None = None) -> Demand:
@@ -42,8 +41,7 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
         except InputError as error:
             # For lack of tables that could not be read, others seem to be missing.
             problems = [problem for problem in error.problems if not (lacking and _is_about_tables(problem))]
-            if problems:
-                raise InputError(problems, error.source) from None
+            raise_any(problems, error.source)
     checks.finish()
     share = demand.rule.share if rule.slo_share is None else rule.slo_share
     whole_ms = demand.rule.whole_ms if rule.whole_ms is None else rule.whole_ms
@@ -61,8 +59,7 @@ def _check_rule(options: ServicesOptions) -> None:
         problems += problems_of(SloRule, options.slo_share)
     if options.max_processes is not None:
         problems += wrong_integer("max_processes", options.max_processes, 1, 2**31 - 1)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
@@ -170,5 +167,4 @@ def check_names(form: str | None, names: Iterable[tuple[str, str]], source: str 
 
     first = {name: path for path, name in reversed(list(names))}
     problems = list(name_problems((path, name) for name, path in first.items())) if form == "nvidia-smi" else []
-    if problems:
-        raise InputError(problems, str(source))
+    raise_any(problems, source)

@@ -16,11 +16,8 @@ from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.texts import plural, seconds
 from mig_opt.validation import DeploymentValidation
 
-_WIDEST_RANGES = 12
-"""Columns for the numbers of GPUs that are cut and filled alike."""
-
-_WIDEST_NAME = 20
-"""Columns for the name of a service that shares a line with others."""
+_WIDEST_RANGES = 12  # columns for the numbers of GPUs that are cut and filled alike
+_WIDEST_NAME = 20  # columns for the name of a service that shares a line with others
 
 
 def demand_facts(demand: Demand) -> Facts:

@@ -11,7 +11,7 @@ from typer import Option
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, chart_of, code_of
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.figures import MOST_ROWS, joined, percent
+from mig_opt.cli.figures import MOST_ROWS, first_of, joined, percent, rate
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.serving.inputs import load_services, read_deployment_for, read_running
 from mig_opt.cli.serving.reports import demand_facts
@@ -21,7 +21,10 @@ from mig_opt.texts import number_in, plural
 from mig_opt.texts import seconds as seconds_text
 
 if TYPE_CHECKING:
-    from mig_opt import Arrivals, Demand
+    from collections.abc import Sequence
+
+    from mig_opt import Arrivals, Demand, Deployment
+    from mig_opt.api.deploy.drift import Drift
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
     from mig_opt.simulation.serving.requests import Batching
     from mig_opt.simulation.serving.service import Router
@@ -31,6 +34,7 @@ SERVER = "Servers: ideal, triton (behind HAProxy), separate (a queue for each pr
 DELAY = "Seconds that a request waits for its batch to fill, in place of the patience."
 OVERHEAD = "Seconds that each answer takes longer: network, proxy, server."
 _ROUTERS = "Where requests go: least-work, least-connections, round-robin, random or uniform."
+_PLANNING_SECONDS = 30.0  # seconds that the deployment for what was observed may take
 _BURST = dict.fromkeys(("peak", "burst_share", "burst_seconds"), "--burst")
 
 
@@ -112,9 +116,7 @@ def serve(
     call.require(not (compare and chart), "--plot", "draws simulations; leave it out with --compare")
     call.begin(chart=chart)
     if compare:
-        from mig_opt.cli.serving.compare import compared
-
-        return compared(call, demand, plan, compare, seconds)
+        return _compared(call, demand, plan, compare, seconds)
     try:
         simulation = simulate_requests(
             demand,
@@ -259,4 +261,73 @@ def _segments(simulation: RequestSimulation) -> Table:
             ">busy %": lambda segment: percent(segment.utilisation, 1),
             ">late batches %": lambda segment: percent(segment.late_batches / max(1, segment.batches), 2),
         },
+    )
+
+
+# Running servers beside their plan
+
+
+def _compared(call: Call, demand: Demand, plan: Deployment, sources: Sequence[str], seconds: float | None) -> Answer:
+    """Return what the counters of servers tell of each service, beside a deployment, and what would serve it now."""
+    from mig_opt.api.deploy.drift import drifts_of
+    from mig_opt.operations.observe.server_metrics import observe_services
+
+    with options_named({"seconds": "--seconds"}):
+        observed = observe_services(demand, sources, seconds)
+    drifts = drifts_of(demand, plan, observed)
+    drifted = [drift for drift in drifts if drift.reasons]
+    noun = f"{len(drifted)} of {plural(len(drifts), 'service')}"
+    facts: list[tuple[str, str | None]] = [
+        demand_facts(demand)[0],
+        ("drift", bad(f"{noun} {'has' if len(drifted) == 1 else 'have'} drifted") if drifted else good("none")),
+    ]
+    data: dict[str, object] = {"services": [_drift_data(drift) for drift in drifts]}
+    if drifted:
+        text, found = _deployed_now(call, demand, plan, drifts)
+        facts.append(("deploy now", text))
+        data |= found
+    return Answer(Report(facts, [_drifts(drifts)], data=data), code_of(good=not drifted))
+
+
+def _deployed_now(
+    call: Call, demand: Demand, plan: Deployment, drifts: tuple[Drift, ...]
+) -> tuple[str, dict[str, object]]:
+    """Return what deploy would do about it, in words and as data."""
+    from mig_opt import deploy
+    from mig_opt.api.deploy.drift import demand_now
+    from mig_opt.files.serving.deployments import DEPLOYMENT
+
+    with call.progress("deploy"):
+        result = deploy(demand_now(demand, drifts), running=plan, time_limit=_PLANNING_SECONDS)
+    if result.deployment is None:
+        return result.reason or str(result.status), {"status": str(result.status), "deployment": None}
+    changes, used = plan.changes_to(result.deployment), result.deployment.used_gpus
+    gpus = plural(used, "GPU") + ("" if used == plan.used_gpus else f" in place of {plan.used_gpus}")
+    text = f"{gpus}, {plural(changes, 'segment')} would end or begin" if changes else f"{gpus}, as it is"
+    found = {"status": str(result.status), "gpus": used, "changes": changes}
+    return text, {**found, "deployment": DEPLOYMENT.document(result.deployment)}
+
+
+def _drift_data(drift: Drift) -> dict[str, object]:
+    found = {"name": drift.service.name, "rate": drift.service.rate, "batch_seconds": drift.batch_seconds}
+    seen = drift.observed
+    names = ("seconds", "requests", "failures", "rate", "latency", "batch_seconds", "batch", "ttft", "itl")
+    return {**found, "drift": [*drift.reasons], "observed": seen and data_of(seen, *names)}
+
+
+def _drifts(drifts: Sequence[Drift]) -> Table:
+    return Table.of(
+        drifts[:MOST_ROWS],
+        {
+            "/service": lambda drift: drift.service.name,
+            ">plan req/s": lambda drift: rate(drift.service.rate),
+            ">req/s": lambda drift: rate(drift.observed.rate) if drift.observed else "-",
+            ">plan batch s": lambda drift: seconds_text(drift.batch_seconds),
+            ">batch s": lambda drift: seconds_text(drift.observed.batch_seconds if drift.observed else None),
+            ">mean s": lambda drift: seconds_text(drift.observed.latency if drift.observed else None),
+            ">SLO s": lambda drift: seconds_text(drift.service.slo),
+            "~drift": lambda drift: ", ".join(drift.reasons) or "-",
+        },
+        first_of(len(drifts), "services")
+        or ["batch s: mean time in which batches are computed. mean s: at the server."],
     )

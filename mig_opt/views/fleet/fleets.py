@@ -15,13 +15,12 @@ from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.catalogue import with_mig
 from mig_opt.simulation.fleet.metrics import fragmentation_series
 from mig_opt.simulation.fleet.simulator import Simulation
-from mig_opt.views.scene import Area, Axis, Box, Boxes, Dots, Link, Links, Mark, Marker, Only, Panel, Rows
+from mig_opt.views.scene import Area, Axis, Boxes, Dots, Link, Links, Mark, Marker, Only, Panel, Rows
 from mig_opt.views.texts import BOUND, IDLE, NO_SLICES, colour_of, one_line, spell_seconds
 
 Numbers = NDArray[np.float64]
 
-_MOST_STEPS = 800
-"""Changes up to which a line shows each of them."""
+_MOST_STEPS = 800  # changes up to which a line shows each of them
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,7 @@ def hops(log: Log) -> list[tuple[float, int, int]]:
 
 _MOST_DETAILED: dict[Only, tuple[int, int]] = {"image": (8, 800), "page": (64, 5000)}
 """GPUs and runs of a fleet that is drawn job by job."""
-_MOST_KEYED = 60
-"""Jobs up to which those without a name in the picture are explained."""
+_MOST_KEYED = 60  # jobs up to which those without a name in the picture are explained
 _GAP = 0.6  # between two GPUs, in slices
 _USE, _USE_PIXELS = 1.3, 260  # inches and pixels of the use of many GPUs
 _BINS = 600
@@ -192,12 +190,13 @@ def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone
         rows.box(gpu, slices, (0.0, end), gid=f"unused:{number}:{gpu}", colour=IDLE, head=NO_SLICES)
         for gpu, slices in rest.items()
     ]
+    moves = [Link(f"hop:{number}:{old}", moment, runs[old].middle, runs[new].middle) for moment, old, new in hops(log)]
     marks: list[Mark] = [
         *([Boxes("unused", missing, NO_SLICES)] if missing else []),
         Boxes("jobless", instances, "instance without a job", beneath=True),
         Boxes("job", runs, unkeyed=_UNKEYED if len(jobs) > _MOST_KEYED else ""),
         Boxes("outline", instances, only="page"),
-        *_hops(log, number, runs),
+        *([Links(moves, "migration (to the dot)")] if moves else []),
     ]
     markers: tuple[Marker, ...] = ("x", "square", "triangle", "diamond")
     for outcome, marker in zip(_MARKS, markers, strict=True):
@@ -217,13 +216,6 @@ def _lifetimes(log: Log) -> Iterator[tuple[Lifetime, float]]:
         gpu = gpus.get(each.gpu, each.gpu)
         leaves = (outage.begin for outage in outages if outage.gpu == gpu and outage.begin >= each.begin)
         yield replace(each, gpu=gpu), min(leaves, default=math.inf)
-
-
-def _hops(log: Log, number: int, runs: Sequence[Box]) -> Iterator[Links]:
-    """Yield where migrating jobs went: from the old place to the new one."""
-    found = [Link(f"hop:{number}:{old}", moment, runs[old].middle, runs[new].middle) for moment, old, new in hops(log)]
-    if found:
-        yield Links(found, "migration (to the dot)")
 
 
 def _use(log: Log, number: int, heading: str, times: Axis, only: Only) -> Panel:

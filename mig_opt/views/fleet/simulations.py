@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.fleet.admission import Acceptance
 from mig_opt.method.result import relative_gap
 from mig_opt.rules import entries_of
@@ -35,11 +35,9 @@ _DASHES: tuple[tuple[float, ...], ...] = ((), (7, 2.1), (2.1, 1.68), (8.4, 2.1, 
 """Lengths of the dashes and gaps of lines, in points."""
 _MOST_FLEETS = 4
 _LONGEST, _SHORT = 44, 20  # characters of a name, and of one on one line
-_MOST_DOTS = 150
-"""Migrations up to which each is marked on its line in an image."""
+_MOST_DOTS = 150  # migrations up to which each is marked on its line in an image
 _COUNT_BINS = 60
-_FAR_APART = 20
-"""Ratio of the longest waits of two policies from which on the scale is logarithmic."""
+_FAR_APART = 20  # ratio of the longest waits of two policies from which on the scale is logarithmic
 _WIDTH = 10.0  # inches
 _LINES, _COUNTS, _BAR = 1.35, 0.6, 0.27  # inches of a panel with lines, of one with counts, and of a bar
 _PIXELS, _BAR_PIXELS = 260, 40  # of a panel with lines, and of a bar
@@ -95,9 +93,7 @@ def simulation_scene(
     """
     given = (simulations,) if isinstance(simulations, Simulation) else simulations
     done = entries_of("simulations", given, Simulation, "what simulate() returned")
-    problems = list(_problems(done))
-    if problems:
-        raise InputError(problems)
+    raise_any(_problems(done))
     trace = done[0].trace
     fleet = trace.label
     title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))

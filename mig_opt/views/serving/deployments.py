@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import gpu_names
 from mig_opt.gpu.model import GpuModel
@@ -170,9 +170,7 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None) -> Sc
     >>> figure.axes[0].get_xlabel()
     'memory slice (slice 7 has no compute)'
     """
-    problems = list(deployment_problems(deployment))
-    if problems:
-        raise InputError(problems)
+    raise_any(deployment_problems(deployment))
     rows = rows_of(deployment)
     # An image has room for the rows with most GPUs.
     often = sorted(range(len(rows)), key=lambda number: (-len(rows[number].gpus), rows[number].gpus))

@@ -9,8 +9,7 @@ from mig_opt.views.scene import Axis, Line, Panel, Rule, Scene
 from mig_opt.views.texts import BOUND, colour_of, elide, one_line
 
 _MOST_LINES = 20  # services whose latencies are drawn
-_FARTHEST, _LEAST_SHARE = 2.0, 1e-3
-"""Ends of the axes: a multiple of the SLO, and a percentage of the requests."""
+_FARTHEST, _LEAST_SHARE = 2.0, 1e-3  # ends of the axes: a multiple of the SLO, and a percentage of the requests
 
 
 def latency_title(simulation: RequestSimulation) -> str:
