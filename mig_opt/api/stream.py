@@ -346,8 +346,7 @@ def _one_by_one(
             if not index:
                 raise
             break
-        first = min(found[0], key=lambda plan: plan.schedules[-1].makespan)
-        kept = [first]
+        kept = [min(found[0], key=lambda plan: plan.schedules[-1].makespan)]
         for plan in sorted(itertools.chain(*found), key=lambda plan: plan.state.makespan):
             if len(kept) < width and all(plan.state != other.state for other in kept):
                 kept.append(plan)

@@ -78,8 +78,7 @@ def validate(
     mig-opt validate batch.json plan.json
     mig-opt validate batch.json plan.json --json
     """
-    problem = given_problem(batch, schedule, given, **{"-o": output})
-    return _validated(call, problem, schedule, tolerance, output)
+    return _validated(call, given_problem(batch, schedule, given, **{"-o": output}), schedule, tolerance, output)
 
 
 def services_validate(

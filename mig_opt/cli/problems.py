@@ -28,7 +28,6 @@ class ProblemKind:
     """A kind of problem: the words for it, and what commands do with its problems and plans."""
 
     name: str  # of the files that hold the problem
-    plan_kinds: tuple[str, ...]  # of the files that hold a plan
     own_options: tuple[str, ...]  # those that are for this kind of problem alone
     noun: str  # the word for a plan
     plural: str  # the word for problems of this kind
@@ -91,8 +90,8 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
     own[BATCH.name] += [option for option, value in for_batches.items() if value is not None]
     chosen = next((kind for kind in _KINDS if kind.name == name), None)
     if chosen is None:
-        plan_kind = None if plan is None else kind_of(str(plan), None)
-        chosen = SERVICES if own[SERVICES.name] or plan_kind in SERVICES.plan_kinds else BATCH
+        deployed = plan is not None and kind_of(str(plan)) in ("deployment", "deployment-result")
+        chosen = SERVICES if own[SERVICES.name] or deployed else BATCH
     else:
         raise_any(
             Problem(option, f"is for {kind.plural}, but {argument} {chosen.predicate}; leave it out")
@@ -141,8 +140,7 @@ def _batch_bounds(batch: Batch) -> Report:
     reasons = unplaceable(batch)
     found = () if reasons else bounds(batch)
     best = found[0].value if found else None
-    table = bounds_table(found)
-    return _bounds(best, in_seconds(best), list(map(asdict, found)), table, reasons)
+    return _bounds(best, in_seconds(best), list(map(asdict, found)), bounds_table(found), reasons)
 
 
 def _bounds(
@@ -156,7 +154,6 @@ def _bounds(
 
 BATCH = ProblemKind(
     name="batch",
-    plan_kinds=("schedule", "result"),
     own_options=("gpus", "cost_free", "costs"),
     noun="schedule",
     plural="batches",
@@ -208,7 +205,6 @@ def _demand_bounds(demand: Demand) -> Report:
 
 SERVICES = ProblemKind(
     name="services",
-    plan_kinds=("deployment", "deployment-result"),
     own_options=("profiles", "scenario", "slo_share", "whole_ms", "max_processes"),
     noun="deployment",
     plural="services",

@@ -120,10 +120,7 @@ def profiles_report(tables: Sequence[ProfileTable]) -> Report:
             ">req/s": lambda entry: rate(entry[1].throughput),
             ">latency s": lambda entry: seconds(entry[1].latency),
             **(
-                {
-                    ">ttft s": lambda entry: seconds(entry[1].ttft),
-                    ">itl s": lambda entry: seconds(entry[1].itl),
-                }
+                {">ttft s": lambda entry: seconds(entry[1].ttft), ">itl s": lambda entry: seconds(entry[1].itl)}
                 if of_tokens
                 else {}
             ),

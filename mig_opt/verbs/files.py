@@ -180,10 +180,7 @@ def write(content: Any, path: Path, **options: Any) -> None:
 
 @overload
 def import_from(
-    format: StateForm,
-    *paths: Path,
-    gpu: str | None = None,
-    assume_places: bool = False,
+    format: StateForm, *paths: Path, gpu: str | None = None, assume_places: bool = False
 ) -> StateImport: ...
 @overload
 def import_from(
@@ -243,12 +240,7 @@ def import_from(
 ) -> tuple[ProfileTable, ...]: ...
 @overload
 def import_from(
-    format: Literal["parvagpu-deployment"],
-    path: Path,
-    /,
-    *,
-    gpu: str,
-    demand: Demand | None = None,
+    format: Literal["parvagpu-deployment"], path: Path, /, *, gpu: str, demand: Demand | None = None
 ) -> Deployment: ...
 def import_from(format: str, *paths: Path, **options: Any) -> Any:  # noqa: A002
     """Read what other programs write.
@@ -296,20 +288,11 @@ def export(batch: Batch, format: Literal["script"], /, schedule: Schedule, *, de
 def export(plan: Deployment | ChangePlan, format: Literal["script"], /, *, devices: Devices = None) -> str: ...
 @overload
 def export(
-    deployment: Deployment,
-    format: Literal["mig-parted"],
-    /,
-    *,
-    devices: Devices = None,
-    name: str = "mig-opt",
+    deployment: Deployment, format: Literal["mig-parted"], /, *, devices: Devices = None, name: str = "mig-opt"
 ) -> MigPartedConfig: ...
 @overload
 def export(
-    deployment: Deployment,
-    format: Literal["kubernetes"],
-    /,
-    *,
-    devices: Devices = None,
+    deployment: Deployment, format: Literal["kubernetes"], /, *, devices: Devices = None
 ) -> KubernetesResources: ...
 @overload
 def export(
@@ -326,13 +309,7 @@ def export(
 ) -> dict[str, str]: ...
 @overload
 def export(
-    deployment: Deployment,
-    format: Literal["haproxy"],
-    /,
-    demand: Demand,
-    *,
-    port: int = ...,
-    devices: Devices = None,
+    deployment: Deployment, format: Literal["haproxy"], /, demand: Demand, *, port: int = ..., devices: Devices = None
 ) -> str: ...
 @overload
 def export(
@@ -347,12 +324,7 @@ def export(
 ) -> str: ...
 @overload
 def export(
-    state: FleetState,
-    format: Literal["script"],
-    /,
-    migrations: Iterable[Any],
-    *,
-    devices: Devices = None,
+    state: FleetState, format: Literal["script"], /, migrations: Iterable[Any], *, devices: Devices = None
 ) -> str: ...
 def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # noqa: A002
     """Return a plan for other programs, or write the mixed-integer program of a batch.

@@ -168,11 +168,7 @@ def bounds(problem: Any, *, reject: bool = False, **options: Any) -> Any:
 
 @overload
 def optimum(
-    trace: Trace,
-    goal: TraceGoal = "makespan",
-    *,
-    time_limit: float | None = None,
-    **options: Unpack[RunKeywords],
+    trace: Trace, goal: TraceGoal = "makespan", *, time_limit: float | None = None, **options: Unpack[RunKeywords]
 ) -> TraceOptimum: ...
 @overload
 def optimum(

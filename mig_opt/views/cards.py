@@ -213,7 +213,6 @@ def _simulation(simulation: Simulation) -> Report:
     keys = ["job", "arrival", "scheduled", "finished", "wait", "flow_time", "done"]
     jobs = zip(trace.jobs, log.scheduled, log.finished, strict=True)
     moments = ((job.name, job.arrival, scheduled, finished) for job, scheduled, finished in jobs)
-    fleet = trace.label
     return Report(
         [
             ("jobs done", f"{metrics.finished} of {metrics.jobs}"),
@@ -223,7 +222,7 @@ def _simulation(simulation: Simulation) -> Report:
             ("migrations", str(metrics.migrations)),
             *((name, f"{plural(own.finished, 'job')} done, {100 * own.utilisation:.1f} % busy") for name, own in kinds),
         ],
-        title=" · ".join(filter(None, [simulation.label, trace.name, fleet, plural(len(trace.jobs), "job")])),
+        title=" · ".join(filter(None, [simulation.label, trace.name, trace.label, plural(len(trace.jobs), "job")])),
         keys=keys,
         entries=[
             dict(zip(keys, (name, begin, start, end, start - begin, end - begin, not math.isnan(end)), strict=True))

@@ -13,11 +13,7 @@ from mig_opt.views.scene import Box, Boxes, Rule
 from mig_opt.views.sheet import FINE, PanelImage, sign
 from mig_opt.views.texts import INK, apart, contrast, elide, wrap_name
 
-_FONTS = {
-    "job": (7.0, 6.0, 5.0),
-    "segment": (9.0, 8.0, 7.0, 6.5, 6.0, 5.5, 5.0),
-    "empty": (7.0,),
-}
+_FONTS = {"job": (7.0, 6.0, 5.0), "segment": (9.0, 8.0, 7.0, 6.5, 6.0, 5.5, 5.0), "empty": (7.0,)}
 """Font sizes of what is written on one of these, as it is; names of runs are broken and turned."""
 _LARGEST, _SMALLEST = 9.0, 5.0  # font sizes of names of runs
 _TAG_FONT = 5.0

@@ -122,9 +122,8 @@ def _matched(
         waiting = iter(group)
         for state in pairs[row].nonzero()[0]:
             partners |= {next(waiting): next(left[int(state)]) for _ in range(pairs[row, state])}
-    taken = set(partners.values())
     # On an idle GPU nothing has to end before something new begins.
-    free = sorted((gpu for gpu in old if gpu not in taken), key=lambda gpu: (bool(old[gpu]), gpu))
+    free = sorted(old.keys() - set(partners.values()), key=lambda gpu: (bool(old[gpu]), gpu))
     alone = (gpu for gpu in new if gpu not in partners)
     return partners | dict(zip(alone, free, strict=False))
 

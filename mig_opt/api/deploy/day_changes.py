@@ -53,8 +53,7 @@ class Changes:
         if key in self._known:
             return list(self._known[key].interrupted)
         if key not in self._quick:
-            costs = operation_costs(after.gpus)
-            problem = ChangeProblem.of(before, after, self._day.demands[step], costs)
+            problem = ChangeProblem.of(before, after, self._day.demands[step], operation_costs(after.gpus))
             order = [index for gpus in problem.parts for index, _ in greedy(problem, gpus, _QUICK_RUNS).moves]
             ends = [problem.moves[index].ends for index in problem.interrupted(order)]
             self._quick[key] = [segment for segment in ends if segment is not None]
@@ -82,9 +81,8 @@ class Changes:
         services = {segment.service for segment in interrupted}
         there = {segment.identity for segment in before.segments}
         new = [one.gpu for one in after.segments if one.service in services and one.identity not in there]
-        ended = [segment.gpu for segment in interrupted]
         best: tuple[tuple[int, int], list[Deployment]] | None = None
-        for gpu in dict.fromkeys([*new, *ended]):
+        for gpu in dict.fromkeys([*new, *(segment.gpu for segment in interrupted)]):
             idle = self._idle(before, after, before.gpus[gpu])
             if idle is None or all(segment.gpu != gpu for segment in after.segments):
                 continue

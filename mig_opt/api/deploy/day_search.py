@@ -69,12 +69,7 @@ def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult 
 
 
 def run_method(
-    demand: Demand,
-    method: str,
-    control: Control[DayPlan],
-    *,
-    gap: float = 0.0,
-    running: Deployment | None = None,
+    demand: Demand, method: str, control: Control[DayPlan], *, gap: float = 0.0, running: Deployment | None = None
 ) -> DeploymentResult:
     """Return what a method finds for one step, within the limits of the run."""
     result = deploy(demand, method, running=running, gap=gap, **control.inner()).uninterrupted()

@@ -45,8 +45,7 @@ _SHARES = Axis("%", (0, 104), ticks=[(share, str(share)) for share in (0, 25, 50
 
 
 def simulation_scene(
-    simulations: Simulation | Sequence[Simulation],
-    bounds: TraceBounds | Acceptance | None = None,
+    simulations: Simulation | Sequence[Simulation], bounds: TraceBounds | Acceptance | None = None
 ) -> Scene:
     """Return the picture of one simulation, or of several of the same trace side by side.
 
@@ -95,8 +94,7 @@ def simulation_scene(
     done = entries_of("simulations", given, Simulation, "what simulate() returned")
     raise_any(_problems(done))
     trace = done[0].trace
-    fleet = trace.label
-    title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
+    title = " · ".join(filter(None, [trace.name, trace.label, plural(len(trace.jobs), "job")]))
     names = elide_all([one_line(simulation.label) for simulation in done], _LONGEST)
     end = max((max(simulation.log.run_end, default=0.0) for simulation in done), default=0.0) or 1.0
     times = seconds_axis(0.0, end, 0.005)
