@@ -6,8 +6,8 @@ from .api.defragment import defragment as defragment
 from .api.defragment import excess_fragmentation as excess_fragmentation
 from .api.defragment import least_fragmentation as least_fragmentation
 from .api.deploy import deploy as deploy
-from .api.deploy.day_promises import deploy_day_with_promise as deploy_day_with_promise
 from .api.deploy.days import deploy_day as deploy_day
+from .api.deploy.days import deploy_day_with_promise as deploy_day_with_promise
 from .api.deploy.promises import deploy_with_promise as deploy_with_promise
 from .api.explain import explain as explain
 from .api.prove import check as check

@@ -95,8 +95,7 @@ def _parsed_prices(text: str | None) -> tuple[float, float]:
 
 def run_day(day: Day, method: str, promise: Promise | None, *, lookahead: bool, **given: Any) -> DayResult:
     """Return what the method finds for a day, with the promise if there is one."""
-    from mig_opt.api.deploy.day_promises import deploy_day_with_promise
-    from mig_opt.api.deploy.days import deploy_day
+    from mig_opt.api.deploy.days import deploy_day, deploy_day_with_promise
 
     run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
     prices = data_of(day, "margin", "creation_price", "interruption_price")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from demands import A30
 
-from mig_opt.api.deploy.day_promises import DayPromiseResult, deploy_day_with_promise
-from mig_opt.api.deploy.days import deploy_day
+from mig_opt.api.deploy.days import DayPromiseResult, deploy_day, deploy_day_with_promise
 from mig_opt.errors import InputError
 from mig_opt.method.result import Status
 from mig_opt.serving.arrivals import Arrivals
