@@ -31,13 +31,18 @@ typedef struct {
     double begin, end, cost;
 } Candidate;
 
-static double plan_value(
-    const Objective *objective, double ends, double areas, double weight, double last, double late)
-{
-    double value = (1 - objective->balance) * (ends + objective->later * areas) / weight + objective->balance * last;
-    double excess = objective->excess * longest(0.0, last - objective->horizon);
-    return value + excess + objective->tardiness * late / weight;
-}
+/* What is known of a GPU after some of the jobs, but for the memory of its arrays. By slice: the placement of the instance
+ * there or -1, when it is free, and until when a PCIe-bound job runs from there on and slows others down. By placement:
+ * when another job can begin there, and whether an instance is created for it. By profile: the placement where a job can
+ * begin first, and when. */
+typedef struct {
+    int64_t *holder;
+    double *free, *bound_until, *bound_factor, *begin;
+    bool *creates;
+    double *earliest;
+    int64_t *best;
+    double driver;
+} GpuState;
 
 /* Returns true if of two placements that are free at the same time the first one is better: an instance that exists, then
  * the one that excludes the fewest placements. */
@@ -48,33 +53,31 @@ static bool is_handier(const Placements *placements, const bool *creates, int64_
     return placements->excludes.at[one] < placements->excludes.at[two];
 }
 
-/* Computes when another job can begin in each placement of a GPU, whether an instance is created for it, and the best
- * placement of each profile. */
-static void update_gpu(const Placements *placements, Availability *available, int64_t gpu)
+/* Computes when another job can begin in each placement of a GPU that touches some slices, whether an instance is created
+ * for it, and the best placement of each profile. */
+static void update(const Placements *placements, GpuState *state, int64_t slices, int64_t from, int64_t stop)
 {
-    int64_t slices = available->free.columns, places = placements->first.count;
-    const int64_t *holder = available->holder.at + gpu * slices;
-    const double *until = available->free.at + gpu * slices;
-    double *begin = available->begin.at + gpu * places, driver = longest(0.0, available->driver.at[gpu]);
-    bool *creates = available->creates.at + gpu * places;
+    double *begin = state->begin, driver = longest(0.0, state->driver);
+    bool *creates = state->creates;
     /* When slices are free of what is there now; models of GPUs have no more of them than that. */
     double cleared[MAX_SLICES];
     for (int64_t at = 0; at < slices && at < MAX_SLICES; at++)
-        cleared[at] = holder[at] >= 0 ? until[at] + placements->destroy.at[holder[at]] : until[at];
-    for (int64_t place = 0; place < places; place++) {
-        int64_t first = placements->first.at[place];
-        creates[place] = holder[first] != place;
+        cleared[at] = state->holder[at] >= 0 ? state->free[at] + placements->destroy.at[state->holder[at]] : state->free[at];
+    for (int64_t place = 0; place < placements->first.count; place++) {
+        int64_t first = placements->first.at[place], end = first + placements->width.at[place];
+        if (first >= stop || end <= from)
+            continue;
+        creates[place] = state->holder[first] != place;
         if (!creates[place]) {
-            begin[place] = until[first];
+            begin[place] = state->free[first];
             continue;
         }
         double clear = driver;
-        for (int64_t at = first; at < first + placements->width.at[place]; at++)
+        for (int64_t at = first; at < end; at++)
             clear = longest(clear, cleared[at]);
         begin[place] = clear + placements->create.at[place];
     }
-    int64_t profiles = available->earliest.columns;
-    for (int64_t profile = 0; profile < profiles; profile++) {
+    for (int64_t profile = 0; profile < placements->offsets.count - 1; profile++) {
         int64_t best = -1;
         for (int64_t at = placements->offsets.at[profile]; at < placements->offsets.at[profile + 1]; at++) {
             int64_t place = placements->members.at[at];
@@ -82,54 +85,66 @@ static void update_gpu(const Placements *placements, Availability *available, in
                 || (begin[place] <= begin[best] + EPSILON && is_handier(placements, creates, place, best)))
                 best = place;
         }
-        available->best.at[gpu * profiles + profile] = best;
-        available->earliest.at[gpu * profiles + profile] = best < 0 ? INFINITY : begin[best];
+        state->best[profile] = best;
+        state->earliest[profile] = best < 0 ? INFINITY : begin[best];
     }
-}
-
-EXPORT void update_begins(const Placements *placements, Availability *available)
-{
-    for (int64_t gpu = 0; gpu < available->begin.rows; gpu++)
-        update_gpu(placements, available, gpu);
 }
 
 /* Gives an instance to a job until its end; instances in the way are destroyed. */
-static void assign(const Placements *placements, Availability *available, int64_t gpu, int64_t place, double end)
+static void assign(const Placements *placements, GpuState *state, int64_t slices, int64_t place, double end)
 {
-    int64_t slices = available->free.columns, places = placements->first.count;
-    int64_t *holder = available->holder.at + gpu * slices;
-    double *until = available->free.at + gpu * slices;
-    int64_t first = placements->first.at[place], stop = first + placements->width.at[place];
-    if (available->creates.at[gpu * places + place]) {
+    int64_t first = placements->first.at[place], stop = first + placements->width.at[place], from = first, to = stop;
+    if (state->creates[place]) {
         for (int64_t at = first; at < stop; at++) {
-            int64_t there = holder[at];
+            int64_t there = state->holder[at];
             if (there < 0)
                 continue;
-            double clear = until[at] + placements->destroy.at[there];
-            int64_t begin = placements->first.at[there];
-            for (int64_t other = begin; other < begin + placements->width.at[there]; other++) {
-                holder[other] = -1;
-                until[other] = clear;
+            double clear = state->free[at] + placements->destroy.at[there];
+            int64_t begin = placements->first.at[there], past = begin + placements->width.at[there];
+            for (int64_t other = begin; other < past; other++) {
+                state->holder[other] = -1;
+                state->free[other] = clear;
             }
+            from = least(from, begin);
+            to = most(to, past);
         }
         /* Later on the driver is mostly free; at the start many creations queue. */
-        double begin = available->begin.at[gpu * places + place];
-        if (begin - placements->create.at[place] <= available->driver.at[gpu] + EPSILON)
-            available->driver.at[gpu] = begin;
+        double begin = state->begin[place];
+        if (begin - placements->create.at[place] <= state->driver + EPSILON) {
+            state->driver = begin;
+            from = 0;
+            to = slices;
+        }
     }
     for (int64_t at = first; at < stop; at++) {
-        holder[at] = place;
-        until[at] = end;
+        state->holder[at] = place;
+        state->free[at] = end;
     }
-    update_gpu(placements, available, gpu);
+    update(placements, state, slices, from, to);
 }
 
+/* Sums over the jobs of a list up to some position: weights of the jobs behind it, ends, areas, the last end, seconds by
+ * which jobs are late. */
+typedef struct { double left, ends, areas, last, late; } Sums;
+
+/* Decoder that keeps what it has decoded. states has what is known of each GPU now, soonest for each profile when the next
+ * job could begin. before has for each position what was known of its GPU before that run, so runs can be taken back. */
+typedef struct {
+    const DecoderProblem *problem;
+    Workspace *work;
+    int64_t slices, gpus;
+    double weight;
+    int64_t done;
+    Sums *sums;
+    GpuState *pool, **states, **before;
+    double *soonest;
+} Decoder;
+
 /* Returns the slowdown of a PCIe-bound job on a GPU, and the seconds that it costs the PCIe-bound jobs there. */
-static double contention(const Availability *available, double factor, int64_t gpu, double begin, double *delay)
+static double contention(const GpuState *state, int64_t slices, double factor, double begin, double *delay)
 {
-    int64_t slices = available->free.columns, count = 1;
-    const double *until = available->bound_until.at + gpu * slices;
-    const double *factors = available->bound_factor.at + gpu * slices;
+    const double *until = state->bound_until, *factors = state->bound_factor;
+    int64_t count = 1;
     for (int64_t at = 0; at < slices; at++)
         count += until[at] > begin;
     *delay = 0.0;
@@ -144,71 +159,72 @@ static double contention(const Availability *available, double factor, int64_t g
 }
 
 /* Returns the slice-seconds for which a GPU is used after some second. */
-static double load_after(const Availability *available, int64_t gpu, double begin)
+static double load_after(const GpuState *state, int64_t slices, double begin)
 {
     double load = 0.0;
-    for (int64_t at = 0; at < available->free.columns; at++)
-        load += longest(0.0, available->free.at[gpu * available->free.columns + at] - begin);
+    for (int64_t at = 0; at < slices; at++)
+        load += longest(0.0, state->free[at] - begin);
     return load;
 }
 
 /* Returns true if of two candidates of equal cost the first one is better: that with least free beside it, then one that
  * exists, then the one that excludes the fewest placements. */
-static bool wins_tie(
-    const Placements *placements, const Availability *available, const Candidate *one, const Candidate *two)
+static bool wins_tie(const Decoder *decoder, const Candidate *one, const Candidate *two)
 {
-    double load = load_after(available, one->gpu, one->begin), other = load_after(available, two->gpu, two->begin);
+    const GpuState *here = decoder->states[one->gpu], *there = decoder->states[two->gpu];
+    double load = load_after(here, decoder->slices, one->begin), other = load_after(there, decoder->slices, two->begin);
     if (fabs(load - other) > EPSILON)
         return load > other;
-    int64_t places = placements->first.count;
-    bool creates = available->creates.at[one->gpu * places + one->place];
-    bool existing = available->creates.at[two->gpu * places + two->place];
+    bool creates = here->creates[one->place], existing = there->creates[two->place];
     if (creates != existing)
         return existing;
-    return placements->excludes.at[one->place] < placements->excludes.at[two->place];
+    const int64_t *excludes = decoder->problem->placements.excludes.at;
+    return excludes[one->place] < excludes[two->place];
 }
 
 /* Costs of a run beside its own end: of its area, and of each second by which it ends after a limit. */
 typedef struct { double area, late, limit; } RunCosts;
 
 /* Keeps a candidate if it is better than the best one so far, once what its late end costs is added. */
-static void compare(
-    const Placements *placements, const Availability *available, Candidate found, const RunCosts *costs, Candidate *best)
+static void compare(const Decoder *decoder, Candidate found, const RunCosts *costs, Candidate *best)
 {
     found.cost += costs->late * longest(0.0, found.end - costs->limit);
     if (found.cost < best->cost - EPSILON
-        || (found.cost <= best->cost + EPSILON && wins_tie(placements, available, &found, best)))
+        || (found.cost <= best->cost + EPSILON && wins_tie(decoder, &found, best)))
         *best = found;
+}
+
+static bool is_same(Candidate one, Candidate two)
+{
+    return one.gpu == two.gpu && one.place == two.place && one.mode == two.mode && one.end == two.end;
 }
 
 /* Compares all placements for a PCIe-bound job in one mode: its speed there depends on the second of the begin. */
 static void compare_bound(
-    const DecoderProblem *problem, const Availability *available, int64_t mode, double fixed, double factor,
-    const RunCosts *costs, Candidate *best)
+    const Decoder *decoder, int64_t mode, double fixed, double factor, const RunCosts *costs, Candidate *best)
 {
-    const Placements *placements = &problem->placements;
-    int64_t gpus = available->begin.rows, places = placements->first.count, profile = problem->jobs.profile.at[mode];
-    double seconds = problem->jobs.seconds.at[mode];
+    const Placements *placements = &decoder->problem->placements;
+    int64_t profile = decoder->problem->jobs.profile.at[mode];
+    double seconds = decoder->problem->jobs.seconds.at[mode];
     for (int64_t index = placements->offsets.at[profile]; index < placements->offsets.at[profile + 1]; index++) {
         int64_t place = placements->members.at[index];
-        for (int64_t gpu = 0; gpu < gpus; gpu++) {
-            double begin = available->begin.at[gpu * places + place], cost = begin + fixed;
+        for (int64_t gpu = 0; gpu < decoder->gpus; gpu++) {
+            const GpuState *state = decoder->states[gpu];
+            double begin = state->begin[place], cost = begin + fixed;
             if (cost > best->cost + EPSILON)
                 continue;
-            double delay, slowdown = contention(available, factor, gpu, begin, &delay);
+            double delay, slowdown = contention(state, decoder->slices, factor, begin, &delay);
             double end = begin + seconds * slowdown;
             cost += end - begin - seconds + delay;
-            compare(placements, available, (Candidate){gpu, place, mode, begin, end, cost}, costs, best);
+            compare(decoder, (Candidate){gpu, place, mode, begin, end, cost}, costs, best);
         }
     }
 }
 
 /* Returns the run that costs least for a job, in one mode or (-1) in any. */
-static Candidate cheapest(
-    const DecoderProblem *problem, const Availability *available, int64_t job, int64_t mode, const RunCosts *costs)
+static Candidate cheapest(const Decoder *decoder, int64_t job, int64_t mode, const RunCosts *costs)
 {
-    const JobArrays *jobs = &problem->jobs;
-    int64_t gpus = available->begin.rows, profiles = available->earliest.columns;
+    const JobArrays *jobs = &decoder->problem->jobs;
     Candidate best = {-1, -1, -1, 0.0, 0.0, INFINITY};
     int64_t first = jobs->offsets.at[job], stop = jobs->offsets.at[job + 1];
     if (mode >= 0) {
@@ -219,171 +235,210 @@ static Candidate cheapest(
         int64_t profile = jobs->profile.at[at];
         double seconds = jobs->seconds.at[at], fixed = seconds + costs->area * jobs->area.at[at];
         if (jobs->factor.at[job] > 0) {
-            compare_bound(problem, available, at, fixed, jobs->factor.at[job], costs, &best);
+            compare_bound(decoder, at, fixed, jobs->factor.at[job], costs, &best);
             continue;
         }
-        for (int64_t gpu = 0; gpu < gpus; gpu++) {
-            double begin = available->earliest.at[gpu * profiles + profile], cost = begin + fixed;
-            if (cost > best.cost + EPSILON)
+        double soonest = decoder->soonest[profile], late = soonest + seconds - costs->limit;
+        if (soonest + fixed + costs->late * longest(0.0, late) > best.cost + EPSILON)
+            continue;
+        for (int64_t gpu = 0; gpu < decoder->gpus; gpu++) {
+            double begin = decoder->states[gpu]->earliest[profile], cost = begin + fixed;
+            if (begin > soonest + 2 * EPSILON || cost > best.cost + EPSILON)
                 continue;
-            int64_t place = available->best.at[gpu * profiles + profile];
-            Candidate found = {gpu, place, at, begin, begin + seconds, cost};
-            compare(&problem->placements, available, found, costs, &best);
+            int64_t place = decoder->states[gpu]->best[profile];
+            compare(decoder, (Candidate){gpu, place, at, begin, begin + seconds, cost}, costs, &best);
         }
     }
     return best;
 }
 
-/* Copies what is known of some GPUs, from the first one on. */
-static void copy_gpus(const Availability *from, int64_t source, Availability *to, int64_t target, int64_t count)
+/* Returns the memory of an array of some bytes, a multiple of eight, and goes on behind it. */
+static void *taken(char **memory, size_t bytes)
 {
-    int64_t slices = from->free.columns, places = from->begin.columns, profiles = from->earliest.columns;
-    size_t gpus = (size_t)count;
-    memcpy(to->holder.at + target * slices, from->holder.at + source * slices, gpus * slices * sizeof(int64_t));
-    memcpy(to->free.at + target * slices, from->free.at + source * slices, gpus * slices * sizeof(double));
-    memcpy(to->bound_until.at + target * slices, from->bound_until.at + source * slices, gpus * slices * sizeof(double));
-    memcpy(to->bound_factor.at + target * slices, from->bound_factor.at + source * slices, gpus * slices * sizeof(double));
-    memcpy(to->driver.at + target, from->driver.at + source, gpus * sizeof(double));
-    memcpy(to->begin.at + target * places, from->begin.at + source * places, gpus * places * sizeof(double));
-    memcpy(to->creates.at + target * places, from->creates.at + source * places, gpus * places * sizeof(bool));
-    memcpy(to->earliest.at + target * profiles, from->earliest.at + source * profiles, gpus * profiles * sizeof(double));
-    memcpy(to->best.at + target * profiles, from->best.at + source * profiles, gpus * profiles * sizeof(int64_t));
+    char *at = *memory;
+    *memory += bytes;
+    return at;
 }
 
-/* Sums over the jobs of a list up to some position: weights of the jobs behind it, their shortest times, ends, areas, the
- * last end, seconds by which jobs are late. */
-typedef struct { double left, shortest, ends, areas, last, late; } Sums;
-
-/* Decoder that keeps what it has decoded: before[at] is the state of GPU gpu[at] before the run at that position, so runs
- * can be taken back one by one. ready has for each GPU the second at which the next job could begin there. */
-typedef struct {
-    const DecoderProblem *problem;
-    Workspace *work;
-    double weight;
-    int64_t done;
-    Sums *sums;
-    double *ready;
-} Decoder;
-
-static double value_of(const Decoder *decoder, const Sums *sums, double still)
+/* Copies what is known of a GPU. */
+static void copy_state(const Decoder *decoder, const GpuState *from, GpuState *to)
 {
-    return plan_value(
-        &decoder->problem->objective, sums->ends + still, sums->areas, decoder->weight, sums->last, sums->late);
+    size_t slices = (size_t)decoder->slices, places = (size_t)decoder->problem->placements.first.count;
+    /* By slice all is in one piece, and so is all by placement. */
+    memcpy(to->holder, from->holder, 4 * slices * sizeof(double));
+    memcpy(to->begin, from->begin, places * (sizeof(double) + sizeof(bool)));
+    to->driver = from->driver;
 }
 
-/* Notes when the next job could begin on a GPU. */
-static void note_ready(Decoder *decoder, int64_t gpu)
+/* Lets something else be known of a GPU. */
+static void set_state(Decoder *decoder, int64_t gpu, GpuState *state)
 {
-    const FloatRows *earliest = &decoder->work->available.earliest;
-    double ready = INFINITY;
-    for (int64_t at = gpu * earliest->columns; at < (gpu + 1) * earliest->columns; at++)
-        ready = earliest->at[at] < ready ? earliest->at[at] : ready;
-    decoder->ready[gpu] = ready;
+    decoder->states[gpu] = state;
 }
 
 static void begin_decoding(Decoder *decoder, const JobList *list)
 {
     const JobArrays *jobs = &decoder->problem->jobs;
-    const Availability *available = &decoder->problem->available;
-    copy_gpus(available, 0, &decoder->work->available, 0, available->free.rows);
-    Sums start = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-    for (int64_t at = 0; at < list->order.count; at++) {
+    Sums start = {0.0, 0.0, 0.0, 0.0, 0.0};
+    for (int64_t at = 0; at < list->order.count; at++)
         start.left += jobs->weight.at[list->order.at[at]];
-        start.shortest += jobs->least.at[list->order.at[at]];
-    }
-    for (int64_t gpu = 0; gpu < available->free.rows; gpu++)
-        note_ready(decoder, gpu);
+    for (int64_t gpu = 0; gpu < decoder->gpus; gpu++)
+        set_state(decoder, gpu, decoder->pool + gpu);
     decoder->weight = start.left;
     decoder->done = 0;
     decoder->sums[0] = start;
 }
 
-/* Gives a place to the job of the next position; the state of its GPU before that is kept. */
-static void place_next(Decoder *decoder, int64_t job, int64_t gpu, int64_t place, double end)
+/* Lets the next position have a run, after which something else is known of its GPU. */
+static void put_next(Decoder *decoder, int64_t gpu, GpuState *after)
 {
-    Workspace *work = decoder->work;
-    Availability *available = &work->available;
     int64_t at = decoder->done++;
-    copy_gpus(available, gpu, &work->before, at, 1);
-    work->gpu.at[at] = gpu;
-    work->place.at[at] = place;
-    assign(&decoder->problem->placements, available, gpu, place, end);
-    note_ready(decoder, gpu);
-    double factor = decoder->problem->jobs.factor.at[job];
-    if (factor > 0) {
-        int64_t slice = gpu * available->free.columns + decoder->problem->placements.first.at[place];
-        available->bound_until.at[slice] = end;
-        available->bound_factor.at[slice] = factor;
-    }
+    decoder->work->gpu.at[at] = gpu;
+    decoder->before[at] = decoder->states[gpu];
+    set_state(decoder, gpu, after);
 }
 
 static void take_back(Decoder *decoder, int64_t position)
 {
     while (decoder->done > position) {
         int64_t at = --decoder->done;
-        copy_gpus(&decoder->work->before, at, &decoder->work->available, decoder->work->gpu.at[at], 1);
-        note_ready(decoder, decoder->work->gpu.at[at]);
+        set_state(decoder, decoder->work->gpu.at[at], decoder->before[at]);
     }
 }
 
-/* Decodes the rest of a list; stops, and returns infinity, as soon as its value is sure to exceed the limit. */
-static double decode_rest(Decoder *decoder, const JobList *list, double limit)
+/* Gives a place to the job of the next position. after is the memory for what is known of its GPU then; without it what
+ * was known before is forgotten. */
+static void place_next(Decoder *decoder, int64_t job, const Candidate *run, GpuState *after)
 {
-    const DecoderProblem *problem = decoder->problem;
-    const JobArrays *jobs = &problem->jobs;
-    const Objective *objective = &problem->objective;
-    Workspace *work = decoder->work;
+    const Placements *placements = &decoder->problem->placements;
+    after = after ? after : decoder->pool + decoder->gpus + run->gpu;
+    if (after != decoder->states[run->gpu])
+        copy_state(decoder, decoder->states[run->gpu], after);
+    assign(placements, after, decoder->slices, run->place, run->end);
+    double factor = decoder->problem->jobs.factor.at[job];
+    if (factor > 0) {
+        after->bound_until[placements->first.at[run->place]] = run->end;
+        after->bound_factor[placements->first.at[run->place]] = factor;
+    }
+    decoder->work->place.at[decoder->done] = run->place;
+    decoder->work->begin.at[decoder->done] = run->begin;
+    decoder->work->end.at[decoder->done] = run->end;
+    put_next(decoder, run->gpu, after);
+}
+
+/* Notes for each profile when the next job could begin. */
+static void note_soonest(Decoder *decoder)
+{
+    int64_t profiles = decoder->problem->placements.offsets.count - 1;
+    double *restrict soonest = decoder->soonest;
+    for (int64_t at = 0; at < profiles; at++)
+        soonest[at] = INFINITY;
+    for (int64_t gpu = 0; gpu < decoder->gpus; gpu++) {
+        const double *restrict earliest = decoder->states[gpu]->earliest;
+        for (int64_t at = 0; at < profiles; at++)
+            soonest[at] = earliest[at] < soonest[at] ? earliest[at] : soonest[at];
+    }
+}
+
+/* Returns the run of the next job of a list. */
+static Candidate next_run(Decoder *decoder, const JobList *list)
+{
+    const JobArrays *jobs = &decoder->problem->jobs;
+    const Objective *objective = &decoder->problem->objective;
+    int64_t job = list->order.at[decoder->done];
+    const Sums *sums = &decoder->sums[decoder->done];
+    double weight = jobs->weight.at[job], left = sums->left - weight;
     double late = objective->excess * decoder->weight / longest(1 - objective->balance, LEAST_SHARE);
+    bool urgent = jobs->latest.at[job] < INFINITY;
+    RunCosts costs = {
+        urgent ? 0.0 : list->area_weight * (left + objective->later) / weight,
+        urgent ? 0.0 : late / weight,
+        longest(objective->horizon, sums->last)};
+    note_soonest(decoder);
+    return cheapest(decoder, job, list->modes.at[job], &costs);
+}
+
+/* Decodes the rest of a list, and returns the value of the plan; infinity, and no more is decoded, if a job ends too
+ * late. fresh has for each position the memory for what is known of its GPU after it; without it nothing can be taken
+ * back. */
+static double decode_rest(Decoder *decoder, const JobList *list, GpuState **fresh)
+{
+    const JobArrays *jobs = &decoder->problem->jobs;
+    const Objective *objective = &decoder->problem->objective;
     while (decoder->done < list->order.count) {
         int64_t at = decoder->done, job = list->order.at[at];
+        double weight = jobs->weight.at[job];
         Sums sums = decoder->sums[at];
-        sums.left -= jobs->weight.at[job];
-        sums.shortest -= jobs->least.at[job];
-        bool urgent = jobs->latest.at[job] < INFINITY;
-        RunCosts costs = {
-            urgent ? 0.0 : list->area_weight * (sums.left + objective->later) / jobs->weight.at[job],
-            urgent ? 0.0 : late / jobs->weight.at[job],
-            longest(objective->horizon, sums.last)};
-        Candidate best = cheapest(problem, &work->available, job, list->modes.at[job], &costs);
-        if (best.end > jobs->latest.at[job])
+        Candidate run = next_run(decoder, list);
+        if (run.end > jobs->latest.at[job])
             return INFINITY;
-        place_next(decoder, job, best.gpu, best.place, best.end);
-        work->begin.at[at] = best.begin;
-        work->end.at[at] = best.end;
-        sums.ends += jobs->weight.at[job] * best.end;
-        sums.areas += jobs->area.at[best.mode];
-        sums.last = longest(sums.last, best.end);
-        sums.late += jobs->weight.at[job] * longest(0.0, best.end - jobs->due.at[job]);
+        place_next(decoder, job, &run, fresh ? fresh[at] : NULL);
+        sums.left -= weight;
+        sums.ends += weight * run.end;
+        sums.areas += jobs->area.at[run.mode];
+        sums.last = longest(sums.last, run.end);
+        sums.late += weight * longest(0.0, run.end - jobs->due.at[job]);
         decoder->sums[at + 1] = sums;
-        if (limit == INFINITY)
-            continue;
-        /* None of the jobs that are left begins before the first GPU is ready. */
-        double ready = INFINITY;
-        for (int64_t gpu = 0; gpu < work->available.free.rows; gpu++)
-            ready = decoder->ready[gpu] < ready ? decoder->ready[gpu] : ready;
-        if (value_of(decoder, &sums, sums.shortest + (sums.left > 0 ? ready * sums.left : 0.0)) > limit)
-            return INFINITY;
     }
-    return value_of(decoder, &decoder->sums[list->order.count], 0.0);
+    const Sums *sums = &decoder->sums[list->order.count];
+    double value = (1 - objective->balance) * (sums->ends + objective->later * sums->areas) / decoder->weight
+        + objective->balance * sums->last;
+    double excess = objective->excess * longest(0.0, sums->last - objective->horizon);
+    return value + excess + objective->tardiness * sums->late / decoder->weight;
 }
 
-/* Gets the memory for a list; returns false if there is none. */
-static bool allocate(Decoder *decoder, int64_t count)
+/* Gets the memory for a list of jobs, and for what is known of GPUs: as it is, and after so many runs more; returns false
+ * if there is none. */
+static bool allocate(Decoder *decoder, int64_t count, int64_t runs)
 {
-    size_t sums = (size_t)(count + 1) * sizeof(Sums), gpus = (size_t)decoder->problem->available.free.rows;
-    decoder->sums = malloc(sums + gpus * sizeof(double));
-    decoder->ready = (double *)(decoder->sums + count + 1);
-    return decoder->sums;
+    const DecoderProblem *problem = decoder->problem;
+    const Availability *available = &problem->available;
+    decoder->gpus = available->free.rows;
+    decoder->slices = available->free.columns;
+    size_t gpus = (size_t)decoder->gpus, slices = (size_t)decoder->slices, pool = gpus + (size_t)runs;
+    size_t places = (size_t)problem->placements.first.count, profiles = (size_t)problem->placements.offsets.count - 1;
+    size_t flags = (places + 7) / 8;
+    size_t state = 4 * slices + places + flags + 2 * profiles, room = (size_t)count;
+    size_t others = gpus + room + profiles;
+    decoder->sums = malloc(
+        (room + 1) * sizeof(Sums) + pool * sizeof(GpuState) + (pool * state + others) * sizeof(double));
+    if (!decoder->sums)
+        return false;
+    char *memory = (char *)(decoder->sums + room + 1);
+    decoder->pool = taken(&memory, pool * sizeof(GpuState));
+    decoder->states = taken(&memory, gpus * sizeof(GpuState *));
+    decoder->before = taken(&memory, room * sizeof(GpuState *));
+    decoder->soonest = taken(&memory, profiles * sizeof(double));
+    for (size_t at = 0; at < pool; at++) {
+        GpuState *each = decoder->pool + at;
+        each->holder = taken(&memory, slices * sizeof(int64_t));
+        each->free = taken(&memory, slices * sizeof(double));
+        each->bound_until = taken(&memory, slices * sizeof(double));
+        each->bound_factor = taken(&memory, slices * sizeof(double));
+        each->begin = taken(&memory, places * sizeof(double));
+        each->creates = taken(&memory, flags * sizeof(double));
+        each->earliest = taken(&memory, profiles * sizeof(double));
+        each->best = taken(&memory, profiles * sizeof(int64_t));
+        if (at >= gpus)
+            continue;
+        memcpy(each->holder, available->holder.at + at * slices, slices * sizeof(int64_t));
+        memcpy(each->free, available->free.at + at * slices, slices * sizeof(double));
+        memcpy(each->bound_until, available->bound_until.at + at * slices, slices * sizeof(double));
+        memcpy(each->bound_factor, available->bound_factor.at + at * slices, slices * sizeof(double));
+        each->driver = available->driver.at[at];
+        update(&problem->placements, each, decoder->slices, 0, decoder->slices);
+    }
+    return true;
 }
 
 /* Returns -1 if there is no memory. */
-EXPORT double decode(const DecoderProblem *problem, const JobList *list, double limit, Workspace *workspace)
+EXPORT double decode(const DecoderProblem *problem, const JobList *list, Workspace *workspace)
 {
     Decoder decoder = {.problem = problem, .work = workspace};
-    if (!allocate(&decoder, list->order.count))
+    if (!allocate(&decoder, list->order.count, problem->available.free.rows))
         return -1.0;
     begin_decoding(&decoder, list);
-    double value = decode_rest(&decoder, list, limit);
+    double value = decode_rest(&decoder, list, NULL);
     free(decoder.sums);
     return value;
 }
@@ -395,12 +450,12 @@ EXPORT int64_t decode_each(
 {
     int64_t count = orders->columns, jobs = modes->columns;
     Decoder decoder = {.problem = problem, .work = workspace};
-    if (!allocate(&decoder, count))
+    if (!allocate(&decoder, count, problem->available.free.rows))
         return 0;
     for (int64_t row = 0; row < orders->rows; row++) {
         JobList list = {{orders->at + row * count, count}, {modes->at + row * jobs, jobs}, area_weights->at[row]};
         begin_decoding(&decoder, &list);
-        double value = decode_rest(&decoder, &list, INFINITY);
+        double value = decode_rest(&decoder, &list, NULL);
         const Sums *end = &decoder.sums[count];
         double found[] = {decoder.weight, end->ends, end->areas, end->late, value < INFINITY ? end->last : INFINITY};
         memcpy(sums->at + row * sums->columns, found, sizeof found);
@@ -438,7 +493,18 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-typedef struct { int64_t gpu, place; double end; } Placed;
+/* GPU of a run, and what is known of it afterwards. */
+typedef struct { int64_t gpu; GpuState *after; } Placed;
+
+/* Keeps the runs of the current list from a position on; the memory of those before is free for other lists. */
+static void keep(const Decoder *decoder, int64_t from, int64_t count, Placed *kept, GpuState **fresh)
+{
+    for (int64_t at = from; at < count; at++) {
+        GpuState *free_now = kept[at].after;
+        kept[at] = (Placed){decoder->work->gpu.at[at], fresh[at]};
+        fresh[at] = free_now;
+    }
+}
 
 /* Returns -1 if there is no memory. */
 EXPORT double anneal(
@@ -454,12 +520,13 @@ EXPORT double anneal(
         most_modes = most(most_modes, offsets[job + 1] - offsets[job]);
     }
     if (count < 2 && most_modes < 2)
-        return decode(problem, current, INFINITY, workspace);
+        return decode(problem, current, workspace);
     size_t orders = (size_t)count * sizeof(int64_t), modes = (size_t)jobs * sizeof(int64_t);
     size_t lists = 2 * (orders + modes), sums = (size_t)(count + 1) * sizeof(Sums);
-    char *memory = malloc(lists + sums + (size_t)count * sizeof(Placed));
+    size_t runs = (size_t)count * sizeof(Placed);
+    char *memory = malloc(lists + sums + runs + (size_t)count * sizeof(GpuState *));
     Decoder decoder = {.problem = problem, .work = workspace};
-    if (!memory || !allocate(&decoder, count)) {
+    if (!memory || !allocate(&decoder, count, 2 * count)) {
         free(memory);
         return -1.0;
     }
@@ -467,11 +534,17 @@ EXPORT double anneal(
     JobList trial = {{best_modes + jobs, count}, {best_modes + jobs + count, jobs}, current->area_weight};
     Sums *kept_sums = (Sums *)(memory + lists);
     Placed *kept = (Placed *)(memory + lists + sums);
+    GpuState **fresh = (GpuState **)(memory + lists + sums + runs);
+    for (int64_t at = 0; at < count; at++) {
+        fresh[at] = decoder.pool + decoder.gpus + at;
+        kept[at].after = fresh[at] + count;
+    }
     begin_decoding(&decoder, current);
-    double value = decode_rest(&decoder, current, INFINITY), best_value = value;
+    double value = decode_rest(&decoder, current, fresh), best_value = value;
+    if (decoder.done < count)
+        rounds = 0;
     /* The runs of the current list, of which the decoder has decoded the first ones. */
-    for (int64_t at = 0; at < count; at++)
-        kept[at] = (Placed){workspace->gpu.at[at], workspace->place.at[at], workspace->end.at[at]};
+    keep(&decoder, 0, decoder.done, kept, fresh);
     memcpy(kept_sums, decoder.sums, sums);
     memcpy(best_order, current->order.at, orders);
     memcpy(best_modes, current->modes.at, modes);
@@ -487,23 +560,29 @@ EXPORT double anneal(
                 break;
             cooled = cooled < left ? cooled : left;
         }
-        int64_t changed = -1, moded = -1;
+        int64_t changed, moded = -1;
         if (count > 1 && (most_modes < 2 || random_share(&random) < ORDER_MOVES)) {
             changed = move_job(&random, trial.order.at, count);
         } else {
-            int64_t position = random_below(&random, count);
-            moded = current->order.at[position];
+            changed = random_below(&random, count);
+            moded = current->order.at[changed];
             trial.modes.at[moded] = random_below(&random, offsets[moded + 1] - offsets[moded] + 1) - 1;
-            changed = position;
         }
+        /* Metropolis rule: the rise that is accepted has an exponential distribution with the temperature as its mean. */
+        double rise = TEMPERATURE * best_value * cooled * -log(1.0 - random_share(&random));
+        if (moded < 0 && trial.order.at[changed] == current->order.at[changed])
+            continue;
         /* All before the change is as in the current list: what was decoded of it is taken back or put there again. */
         take_back(&decoder, changed);
         for (int64_t at = decoder.done; at < changed; at++)
-            place_next(&decoder, current->order.at[at], kept[at].gpu, kept[at].place, kept[at].end);
+            put_next(&decoder, kept[at].gpu, kept[at].after);
         decoder.sums[changed] = kept_sums[changed];
-        /* Metropolis rule: the rise that is accepted has an exponential distribution with the temperature as its mean. */
-        double rise = TEMPERATURE * best_value * cooled * -log(1.0 - random_share(&random));
-        double found = decode_rest(&decoder, &trial, value + rise);
+        /* With another mode a job often has the same run, and then all others have theirs. */
+        if (moded >= 0 && is_same(next_run(&decoder, &trial), next_run(&decoder, current))) {
+            current->modes.at[moded] = trial.modes.at[moded];
+            continue;
+        }
+        double found = decode_rest(&decoder, &trial, fresh);
         if (found > value + rise) {
             take_back(&decoder, changed);
             memcpy(trial.order.at + changed, current->order.at + changed, orders - (size_t)changed * sizeof(int64_t));
@@ -515,8 +594,7 @@ EXPORT double anneal(
         memcpy(current->order.at + changed, trial.order.at + changed, orders - (size_t)changed * sizeof(int64_t));
         if (moded >= 0)
             current->modes.at[moded] = trial.modes.at[moded];
-        for (int64_t at = changed; at < count; at++)
-            kept[at] = (Placed){workspace->gpu.at[at], workspace->place.at[at], workspace->end.at[at]};
+        keep(&decoder, changed, count, kept, fresh);
         memcpy(kept_sums + changed, decoder.sums + changed, sums - (size_t)changed * sizeof(Sums));
         if (value < best_value) {
             best_value = value;
@@ -527,7 +605,7 @@ EXPORT double anneal(
     memcpy(current->order.at, best_order, orders);
     memcpy(current->modes.at, best_modes, modes);
     begin_decoding(&decoder, current);
-    value = decode_rest(&decoder, current, INFINITY);
+    value = decode_rest(&decoder, current, fresh);
     free(decoder.sums);
     free(memory);
     return value;

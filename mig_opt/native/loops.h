@@ -31,7 +31,6 @@ typedef struct { int32_t *at; int64_t rows, columns; } TableRows;
 typedef struct { double *at; int64_t count; } Floats;
 typedef struct { double *at; int64_t rows, columns; } FloatRows;
 typedef struct { bool *at; int64_t count; } Flags;
-typedef struct { bool *at; int64_t rows, columns; } FlagRows;
 
 /* Subsets of tasks: mig_opt/models/batch/subset_proof.py. */
 
@@ -187,7 +186,7 @@ typedef struct {
     OF(places) Integers first, width;
     OF(places) Floats create, destroy;
     OF(places) Integers excludes;
-    OF(profiles + 1) Integers offsets;
+    OF(ends) Integers offsets;
     OF(members) Integers members;
 } Placements;
 
@@ -195,10 +194,6 @@ typedef struct {
     OF(gpus, slices) IntegerRows holder;
     OF(gpus, slices) FloatRows free, bound_until, bound_factor;
     OF(gpus) Floats driver;
-    OF(gpus, places) FloatRows begin;
-    OF(gpus, places) FlagRows creates;
-    OF(gpus, profiles) FloatRows earliest;
-    OF(gpus, profiles) IntegerRows best;
 } Availability;
 
 typedef struct {
@@ -206,7 +201,6 @@ typedef struct {
     OF(jobs + 1) Integers offsets;
     OF(modes) Integers profile;
     OF(modes) Floats seconds, area;
-    OF(jobs) Floats least;
 } JobArrays;
 
 typedef struct { double balance, later, horizon, excess, tardiness; } Objective;
@@ -231,15 +225,12 @@ typedef struct {
 } JobList;
 
 typedef struct {
-    Availability available;
-    OF(gpus = room) Availability before;
     OF(room) Integers gpu, place;
     OF(room) Floats begin, end;
 } Workspace;
 
-EXPORT void update_begins(const Placements *placements, Availability *available);
 EXPORT double decode(
-    const DecoderProblem *problem, const JobList *list, double limit, OF(queued <= room) Workspace *workspace);
+    const DecoderProblem *problem, const JobList *list, OF(queued <= room) Workspace *workspace);
 EXPORT int64_t decode_each(
     const DecoderProblem *problem, OF(lists, queued) const IntegerRows *orders, OF(lists, jobs) const IntegerRows *modes,
     OF(lists) const Floats *area_weights, OF(lists, 5) FloatRows *sums, OF(queued <= room) Workspace *workspace);

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-import itertools
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
+
+import numpy as np
 
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
@@ -371,8 +372,8 @@ class Planner(ConfigurablePolicy):
         elapsed = problem.now - self._first_arrival
         if elapsed <= 0:
             return 0.0
-        offsets, area = problem.job_arrays.offsets, problem.job_arrays.area
-        areas = sum(float(area[first:end].min()) for first, end in itertools.pairwise(offsets))
+        arrays = problem.job_arrays
+        areas: float = sum(np.minimum.reduceat(arrays.area, arrays.offsets[:-1]).tolist())
         expected = self._later_arrivals / elapsed * (areas + float(problem.available.free.mean()))
         return min(expected, _MAX_EXPECTED_JOBS)
 

@@ -79,12 +79,14 @@ class JobChooser:
         self._calibration = calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
+        self._declared: dict[int, list[tuple[int, float]]] = {}  # profiles of jobs, each with the declared seconds
         self.needed: dict[int, float] = {}  # GB that jobs were seen to need
 
     def needs(self, job: int, memory_gb: float) -> None:
         """Note the memory that a job needs at least."""
         self.needed[job] = max(memory_gb, self.needed.get(job, 0.0))
         self._known.pop(job, None)
+        self._declared.pop(job, None)
 
     def profiles(self, cluster: Cluster, job: int) -> list[int]:
         """Return the profiles on which a job can run."""
@@ -178,11 +180,13 @@ class JobChooser:
     def _look(self, cluster: Cluster, job: int) -> _Known:
         trace, geometry = cluster.trace, cluster.geometry
         requested = trace.jobs[job]
+        if job not in self._declared:
+            self._declared[job] = [
+                (geometry.profile_index(profile), requested.times[profile.compute_slices])
+                for profile in trace.profiles(requested, self.needed.get(job, 0.0))
+            ]
         factor = self._calibration.factor(job)
-        modes = tuple(
-            (geometry.profile_index(profile), requested.times[profile.compute_slices] * factor)
-            for profile in trace.profiles(requested, self.needed.get(job, 0.0))
-        )
+        modes = tuple((profile, seconds * factor) for profile, seconds in self._declared[job])
         if not modes:
             return _Known(())
         shortest = min(seconds for _, seconds in modes)

@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from mig_opt.native import loop
 
-_update_begins = loop("update_begins")
 _decode = loop("decode")
 _decode_each = loop("decode_each")
 _anneal = loop("anneal")
@@ -50,14 +49,12 @@ class Placements(NamedTuple):
 
 
 class Availability(NamedTuple):
-    """Times at which slices, drivers and placements are free.
+    """Times at which slices and drivers are free.
 
     By GPU and memory slice: ``holder`` is the placement of the instance there or -1, ``free`` the second at which it is
     free (or, without an instance, the slice); a PCIe-bound job runs from the slice on until ``bound_until``, and slows
     down by ``bound_factor`` for each such job on the GPU. By GPU: ``driver`` is the second at which the driver has done
-    all operations. By GPU and placement: ``begin`` is the second at which another job can begin there, and ``creates``
-    is True if an instance is created for it. By GPU and profile: ``best`` is the placement where a job can begin first,
-    and ``earliest`` the second at which it can.
+    all operations.
     """
 
     holder: Integers
@@ -65,25 +62,6 @@ class Availability(NamedTuple):
     bound_until: Floats
     bound_factor: Floats
     driver: Floats
-    begin: Floats
-    creates: npt.NDArray[np.bool_]
-    earliest: Floats
-    best: Integers
-
-    @classmethod
-    def idle(cls, gpus: int, slices: int, places: int, profiles: int) -> Availability:
-        """Return the times of some GPUs without instances; :func:`update_begins` completes them."""
-        return cls(
-            holder=np.full((gpus, slices), -1, np.int64),
-            free=np.zeros((gpus, slices)),
-            bound_until=np.full((gpus, slices), -1.0),
-            bound_factor=np.zeros((gpus, slices)),
-            driver=np.zeros(gpus),
-            begin=np.zeros((gpus, places)),
-            creates=np.zeros((gpus, places), np.bool_),
-            earliest=np.zeros((gpus, profiles)),
-            best=np.zeros((gpus, profiles), np.int64),
-        )
 
 
 class JobArrays(NamedTuple):
@@ -92,7 +70,7 @@ class JobArrays(NamedTuple):
     Beside others a PCIe-bound job of factor f takes f times as long for each of them, itself included, if that is
     longer than alone. It is late from ``due`` on; no plan is allowed in which it ends after ``latest``, and where that
     is finite, it takes the place where it ends first. The modes of job j begin at ``offsets[j]``: profile, seconds, and
-    area (share of the whole fleet x seconds). ``least`` is the weight times the shortest seconds.
+    area (share of the whole fleet x seconds).
     """
 
     weight: Floats
@@ -103,7 +81,6 @@ class JobArrays(NamedTuple):
     profile: Integers
     seconds: Floats
     area: Floats
-    least: Floats
 
 
 class Objective(NamedTuple):
@@ -142,14 +119,8 @@ class JobList(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Arrays that the decoder writes to.
+    """Arrays that the decoder writes to: the run of each job, by position in the order."""
 
-    Availability after all jobs, that of the GPU of each job before it has its place, and the run of each job, by
-    position in the order.
-    """
-
-    available: Availability
-    before: Availability
     gpu: Integers
     place: Integers
     begin: Floats
@@ -181,17 +152,12 @@ def plan_value(objective: Objective, sums: PlanSums) -> float:
     return (1 - objective.balance) * mean + objective.balance * sums.last + excess + late
 
 
-def update_begins(placements: Placements, available: Availability) -> None:
-    """Compute ``begin``, ``creates``, ``earliest`` and ``best`` of all GPUs from the other times."""
-    _update_begins(placements, available)
-
-
-def decode(problem: DecoderProblem, jobs: JobList, limit: float, workspace: Workspace) -> float:
+def decode(problem: DecoderProblem, jobs: JobList, workspace: Workspace) -> float:
     """Decode a list into runs in the workspace, and return the value of the plan.
 
-    As soon as the value is sure to exceed the limit, or a job ends too late, decoding stops and it is infinite.
+    As soon as a job ends too late, decoding stops and it is infinite.
     """
-    value: float = _decode(problem, jobs, float(limit), workspace)
+    value: float = _decode(problem, jobs, workspace)
     if value < 0:
         raise MemoryError
     return value

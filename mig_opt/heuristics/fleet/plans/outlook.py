@@ -97,7 +97,7 @@ class Outlook:
         ample = np.where(jobs.area <= np.repeat(best, np.diff(jobs.offsets)) * (1 + 1e-9), jobs.seconds, _ANY_S)
         lengths = (fastest, np.minimum.reduceat(ample, begins))
         short = JobList(np.arange(count), self._free, 1.0)
-        decode(arrays, short, np.inf, workspace)
+        decode(arrays, short, workspace)
         turns = np.empty(count)
         turns[short.order] = workspace.begin[:count]
         lists = [short, self._list(arrival.astype(float), 1.0)]

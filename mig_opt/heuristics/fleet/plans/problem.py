@@ -20,7 +20,6 @@ from mig_opt.heuristics.fleet.plans.list_decoder import (
     JobArrays,
     Objective,
     Placements,
-    update_begins,
 )
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -34,11 +33,6 @@ class WaitingJob:
     weight: float  # weight of its end
     due: float = math.inf  # second of the trace from which on it is late
     urgent: bool = False  # true if nothing may delay it any more but urgent jobs before it
-
-    @property
-    def shortest(self) -> float:
-        """Seconds where it is quickest."""
-        return min(seconds for _, seconds in self.modes)
 
     def mode(self, profile: int | None) -> int:
         """Return the number of the mode with a profile, or -1 if there is none."""
@@ -125,11 +119,16 @@ class PlanningProblem:
 
     def _availability(self) -> Availability:
         cluster, trace = self.cluster, self.cluster.trace
-        gpus, slices, places = len(self.gpus), trace.one_kind.memory_slices, len(cluster.geometry.placements)
-        available = Availability.idle(gpus, slices, places, len(cluster.geometry.profiles))
+        shape = len(self.gpus), trace.one_kind.memory_slices
+        available = Availability(
+            holder=np.full(shape, -1, np.int64),
+            free=np.zeros(shape),
+            bound_until=np.full(shape, -1.0),
+            bound_factor=np.zeros(shape),
+            driver=np.array([max(0.0, cluster.driver_free(gpu) - self.now) for gpu in self.gpus], np.float64),
+        )
         for index, gpu in enumerate(self.gpus):
             state = cluster.states[gpu]
-            available.driver[index] = max(0.0, cluster.driver_free(gpu) - self.now)
             for place in members(state.busy | state.idle):
                 footprint = cluster.geometry.placements[place].footprint
                 free = self.free(gpu, place)
@@ -139,7 +138,6 @@ class PlanningProblem:
                 if job is not None and trace.jobs[job].pcie_gbps > 0:
                     available.bound_until[index, footprint.start] = free
                     available.bound_factor[index, footprint.start] = trace.pcie_factor(trace.jobs[job])
-        update_begins(self.placements, available)
         return available
 
     def _job_arrays(self) -> JobArrays:
@@ -154,7 +152,6 @@ class PlanningProblem:
             profile=np.array([profile for profile, _ in modes], np.int64),
             seconds=np.array([seconds for _, seconds in modes], np.float64),
             area=np.array([area(trace, profiles[profile], seconds) for profile, seconds in modes], np.float64),
-            least=np.array([waiting.weight * waiting.shortest for waiting in self.jobs], np.float64),
         )
 
 

@@ -14,7 +14,6 @@ from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.fleet.plans.list_decoder import (
     AnnealingLimits,
-    Availability,
     Integers,
     JobList,
     Objective,
@@ -78,11 +77,8 @@ class PlanSearch:
         self._urgent = [number for number, waiting in enumerate(problem.jobs) if waiting.urgent]
         self._contention = bool(problem.job_arrays.factor.any())
         self._arrival = np.argsort([waiting.job for waiting in problem.jobs])
-        (gpus, places), profiles = problem.available.begin.shape, problem.available.best.shape[1]
-        slices, count = problem.available.free.shape[1], self._count
-        available, before = (Availability.idle(rows, slices, places, profiles) for rows in (gpus, count))
-        gpu, place = np.empty(count, np.int64), np.empty(count, np.int64)
-        self._workspace = Workspace(available, before, gpu, place, np.empty(count), np.empty(count))
+        gpu, place = np.empty((2, self._count), np.int64)
+        self._workspace = Workspace(gpu, place, *np.empty((2, self._count)))
         self._limit_urgent()
 
     def best(self, previous: PriorityList, current: Plan | None, most: int) -> tuple[Plan, PriorityList]:
@@ -159,6 +155,8 @@ class PlanSearch:
 
     def _limit_urgent(self) -> None:
         """Let no plan delay the urgent jobs: each ends as early as if they came first, in their order."""
+        if not self._urgent:
+            return
         latest = self._arrays.jobs.latest
         latest[self._urgent] = _ANY_END_S
         first = JobList(np.array(self._urgent, np.int64), self._free_modes(), 1.0)
@@ -203,7 +201,7 @@ class PlanSearch:
         return np.full(self._count, -1, np.int64)
 
     def _decode(self, jobs: JobList) -> float:
-        return decode(self._arrays, jobs, np.inf, self._workspace)
+        return decode(self._arrays, jobs, self._workspace)
 
     def _rounds(self) -> int:
         """Return the rounds of an annealing; 0 if they are too few for more than a fit to the model of the link."""
@@ -218,7 +216,7 @@ class PlanSearch:
         return anneal(self._arrays, jobs, limits, self._workspace)
 
     def _decoded(self, order: Integers) -> list[PlannedRun]:
-        problem, (_, _, *runs) = self._problem, self._workspace
+        problem, runs = self._problem, self._workspace
         return [
             PlannedRun(problem.jobs[number].job, problem.gpus[gpu], place, problem.now + begin, problem.now + end)
             for number, gpu, place, begin, end in zip(order, *(column.tolist() for column in runs), strict=True)
