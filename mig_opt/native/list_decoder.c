@@ -431,18 +431,6 @@ static bool allocate(Decoder *decoder, int64_t count, int64_t runs)
     return true;
 }
 
-/* Returns -1 if there is no memory. */
-EXPORT double decode(const DecoderProblem *problem, const JobList *list, Workspace *workspace)
-{
-    Decoder decoder = {.problem = problem, .work = workspace};
-    if (!allocate(&decoder, list->order.count, problem->available.free.rows))
-        return -1.0;
-    begin_decoding(&decoder, list);
-    double value = decode_rest(&decoder, list, NULL);
-    free(decoder.sums);
-    return value;
-}
-
 /* Returns 0 if there is no memory. */
 EXPORT int64_t decode_each(
     const DecoderProblem *problem, const IntegerRows *orders, const IntegerRows *modes, const Floats *area_weights,
@@ -519,8 +507,6 @@ EXPORT double anneal(
         int64_t job = current->order.at[at];
         most_modes = most(most_modes, offsets[job + 1] - offsets[job]);
     }
-    if (count < 2 && most_modes < 2)
-        return decode(problem, current, workspace);
     size_t orders = (size_t)count * sizeof(int64_t), modes = (size_t)jobs * sizeof(int64_t);
     size_t lists = 2 * (orders + modes), sums = (size_t)(count + 1) * sizeof(Sums);
     size_t runs = (size_t)count * sizeof(Placed);
@@ -541,7 +527,7 @@ EXPORT double anneal(
     }
     begin_decoding(&decoder, current);
     double value = decode_rest(&decoder, current, fresh), best_value = value;
-    if (decoder.done < count)
+    if (decoder.done < count || (count < 2 && most_modes < 2))
         rounds = 0;
     /* The runs of the current list, of which the decoder has decoded the first ones. */
     keep(&decoder, 0, decoder.done, kept, fresh);

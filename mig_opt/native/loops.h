@@ -229,8 +229,6 @@ typedef struct {
     OF(room) Floats begin, end;
 } Workspace;
 
-EXPORT double decode(
-    const DecoderProblem *problem, const JobList *list, OF(queued <= room) Workspace *workspace);
 EXPORT int64_t decode_each(
     const DecoderProblem *problem, OF(lists, queued) const IntegerRows *orders, OF(lists, jobs) const IntegerRows *modes,
     OF(lists) const Floats *area_weights, OF(lists, 5) FloatRows *sums, OF(queued <= room) Workspace *workspace);

@@ -89,7 +89,7 @@ class JobQueue(Generic[JobClass]):
     def __init__(self) -> None:
         # For each class with waiting jobs, the turn of each of them.
         self._turns: dict[JobClass, OrderedDict[int, int]] = {}
-        self._next_turn = 0
+        self.next_turn = 0  # turn of the next job that is added; turns rise by one from job to job
         self._waiting = 0
 
     def __len__(self) -> int:
@@ -98,15 +98,10 @@ class JobQueue(Generic[JobClass]):
     def __contains__(self, job_class: JobClass) -> bool:
         return job_class in self._turns
 
-    @property
-    def next_turn(self) -> int:
-        """Turn of the next job that is added; turns rise by one from job to job."""
-        return self._next_turn
-
     def add(self, job_class: JobClass, job: int) -> None:
         """Add a job as the last one."""
-        self._turns.setdefault(job_class, OrderedDict())[job] = self._next_turn
-        self._next_turn += 1
+        self._turns.setdefault(job_class, OrderedDict())[job] = self.next_turn
+        self.next_turn += 1
         self._waiting += 1
 
     def take(self, job_class: JobClass, job: int | None = None) -> int:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from mig_opt.gpu.geometry import NumberedPlace, members
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
-from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area
+from mig_opt.heuristics.fleet.plans.problem import WaitingJob, area, share
 from mig_opt.simulation.fleet.cluster import Cluster
 
 _MAX_WEIGHT_FACTOR = 1e6  # largest factor by which the weight of a job grows: seconds may be as short as numbers can be
@@ -79,7 +79,8 @@ class JobChooser:
         self._calibration = calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
-        self._declared: dict[int, list[tuple[int, float]]] = {}  # profiles of jobs, each with the declared seconds
+        # profiles of jobs, each with its share of a GPU and the declared seconds
+        self._declared: dict[int, list[tuple[int, float, float]]] = {}
         self.needed: dict[int, float] = {}  # GB that jobs were seen to need
 
     def needs(self, job: int, memory_gb: float) -> None:
@@ -182,15 +183,15 @@ class JobChooser:
         requested = trace.jobs[job]
         if job not in self._declared:
             self._declared[job] = [
-                (geometry.profile_index(profile), requested.times[profile.compute_slices])
+                (geometry.profile_index(profile), share(trace, profile), requested.times[profile.compute_slices])
                 for profile in trace.profiles(requested, self.needed.get(job, 0.0))
             ]
         factor = self._calibration.factor(job)
-        modes = tuple((profile, seconds * factor) for profile, seconds in self._declared[job])
+        modes = tuple((profile, seconds * factor) for profile, _, seconds in self._declared[job])
         if not modes:
             return _Known(())
         shortest = min(seconds for _, seconds in modes)
-        least = min(area(trace, geometry.profiles[profile], seconds) for profile, seconds in modes)
+        least = min(taken * (seconds * factor) for _, taken, seconds in self._declared[job]) / trace.gpus
         link = trace.pcie_factor(requested) * shortest / trace.gpus
         return _Known(modes, shortest, least, link, shortest / factor)
 

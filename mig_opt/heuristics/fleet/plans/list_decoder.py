@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from mig_opt.native import loop
 
-_decode = loop("decode")
 _decode_each = loop("decode_each")
 _anneal = loop("anneal")
 
@@ -152,19 +151,11 @@ def plan_value(objective: Objective, sums: PlanSums) -> float:
     return (1 - objective.balance) * mean + objective.balance * sums.last + excess + late
 
 
-def decode(problem: DecoderProblem, jobs: JobList, workspace: Workspace) -> float:
-    """Decode a list into runs in the workspace, and return the value of the plan.
-
-    As soon as a job ends too late, decoding stops and it is infinite.
-    """
-    value: float = _decode(problem, jobs, workspace)
-    if value < 0:
-        raise MemoryError
-    return value
-
-
 def decode_each(problem: DecoderProblem, lists: Sequence[JobList], workspace: Workspace) -> list[PlanSums]:
-    """Return the sums of the plan of each list; the last end is infinite where a job ends too late."""
+    """Return the sums of the plan of each list; the workspace has the runs of the last one.
+
+    As soon as a job ends too late, decoding stops, and the last end is infinite.
+    """
     orders, modes = (np.array(rows) for rows in zip(*((own.order, own.modes) for own in lists), strict=True))
     sums = np.empty((len(lists), len(PlanSums._fields)))
     if not _decode_each(problem, orders, modes, np.array([own.area_weight for own in lists]), sums, workspace):
@@ -173,7 +164,7 @@ def decode_each(problem: DecoderProblem, lists: Sequence[JobList], workspace: Wo
 
 
 def anneal(problem: DecoderProblem, current: JobList, limits: AnnealingLimits, workspace: Workspace) -> float:
-    """Improve a list in place by simulated annealing; return its value, as :func:`decode` does."""
+    """Improve a list in place by simulated annealing; return its value, and its runs in the workspace."""
     value: float = _anneal(problem, current, limits, workspace)
     if value < 0:
         raise MemoryError

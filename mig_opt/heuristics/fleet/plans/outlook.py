@@ -19,7 +19,6 @@ from mig_opt.heuristics.fleet.plans.list_decoder import (
     Objective,
     PlanSums,
     Workspace,
-    decode,
     decode_each,
 )
 
@@ -97,12 +96,12 @@ class Outlook:
         ample = np.where(jobs.area <= np.repeat(best, np.diff(jobs.offsets)) * (1 + 1e-9), jobs.seconds, _ANY_S)
         lengths = (fastest, np.minimum.reduceat(ample, begins))
         short = JobList(np.arange(count), self._free, 1.0)
-        decode(arrays, short, workspace)
+        found = decode_each(arrays, [short], workspace)
         turns = np.empty(count)
         turns[short.order] = workspace.begin[:count]
-        lists = [short, self._list(arrival.astype(float), 1.0)]
+        lists = [self._list(arrival.astype(float), 1.0)]
         lists += [self._list(-length, weight) for length in lengths for weight in AREA_WEIGHTS]
-        found = decode_each(arrays, lists, workspace)
+        found += decode_each(arrays, lists, workspace)
         self.earliest = min(sums.last for sums in found)
         known = self.earliest if self.earliest < np.inf else arrays.objective.horizon
         target = known + further
@@ -113,7 +112,7 @@ class Outlook:
         ]
         found += decode_each(arrays, timely, workspace)
         self.earliest = min(self.earliest, *(sums.last for sums in found))
-        self.lists: list[tuple[JobList, PlanSums]] = list(zip([*lists, *timely], found, strict=True))
+        self.lists: list[tuple[JobList, PlanSums]] = list(zip([short, *lists, *timely], found, strict=True))
 
     def _list(self, keys: Floats, area_weight: float) -> JobList:
         keys[: self._urgent] = -np.inf

@@ -143,20 +143,29 @@ class PlanningProblem:
     def _job_arrays(self) -> JobArrays:
         trace, profiles = self.cluster.trace, self.cluster.geometry.profiles
         modes = [mode for waiting in self.jobs for mode in waiting.modes]
+        shares = np.array([share(trace, profile) for profile in profiles])
+        profile, seconds = (
+            np.array([own for own, _ in modes], np.int64),
+            np.array([own for _, own in modes], np.float64),
+        )
         return JobArrays(
             weight=np.array([waiting.weight for waiting in self.jobs], np.float64),
             factor=np.array([trace.pcie_factor(trace.jobs[waiting.job]) for waiting in self.jobs], np.float64),
             due=np.array([waiting.due - self.now for waiting in self.jobs], np.float64),
             latest=np.full(len(self.jobs), np.inf),
             offsets=np.cumsum([0, *(len(waiting.modes) for waiting in self.jobs)]).astype(np.int64),
-            profile=np.array([profile for profile, _ in modes], np.int64),
-            seconds=np.array([seconds for _, seconds in modes], np.float64),
-            area=np.array([area(trace, profiles[profile], seconds) for profile, seconds in modes], np.float64),
+            profile=profile,
+            seconds=seconds,
+            area=shares[profile] * seconds / trace.gpus,
         )
 
 
 def area(trace: Trace, profile: Profile, seconds: float) -> float:
-    """Return what an instance takes of the fleet: the mean of its shares of compute and memory slices, in seconds."""
+    """Return what an instance takes of the fleet, in seconds of the whole fleet."""
+    return share(trace, profile) * seconds / trace.gpus
+
+
+def share(trace: Trace, profile: Profile) -> float:
+    """Return what an instance takes of its GPU: the mean of its shares of compute and memory slices."""
     gpu = trace.one_kind
-    share = (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
-    return share * seconds / trace.gpus
+    return (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2

@@ -20,7 +20,6 @@ from mig_opt.heuristics.fleet.plans.list_decoder import (
     PlanSums,
     Workspace,
     anneal,
-    decode,
     decode_each,
     plan_value,
 )
@@ -118,7 +117,10 @@ class PlanSearch:
             start = by_value[value]
             trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
             left = (self._effort.ends - time.perf_counter()) / (len(values) - turn)
-            found = self._anneal(trial, rounds, left) if rounds and left > 0 else value
+            found = value
+            if rounds and left > 0:
+                limits = AnnealingLimits(rounds, left, self._effort.seed)
+                found = anneal(self._arrays, trial, limits, self._workspace)
             if found < best:
                 best, chosen = found, trial
         advised = None if solved is None else plan_by_schedule(self._problem, *solved)
@@ -130,7 +132,7 @@ class PlanSearch:
         found_list = PriorityList(profiles, chosen.area_weight)
         if advised is not None and advised_value < best:
             return advised, found_list
-        self._decode(chosen)
+        decode_each(self._arrays, [chosen], self._workspace)
         return plan_in_order(self._problem, self._decoded(chosen.order)), found_list
 
     @property
@@ -160,7 +162,7 @@ class PlanSearch:
         latest = self._arrays.jobs.latest
         latest[self._urgent] = _ANY_END_S
         first = JobList(np.array(self._urgent, np.int64), self._free_modes(), 1.0)
-        self._decode(first)
+        decode_each(self._arrays, [first], self._workspace)
         latest[self._urgent] = self._workspace.end[: len(self._urgent)] + _NEGLIGIBLE_S
 
     def _urgent_first(self, jobs: JobList) -> JobList:
@@ -200,9 +202,6 @@ class PlanSearch:
     def _free_modes(self) -> Integers:
         return np.full(self._count, -1, np.int64)
 
-    def _decode(self, jobs: JobList) -> float:
-        return decode(self._arrays, jobs, self._workspace)
-
     def _rounds(self) -> int:
         """Return the rounds of an annealing; 0 if they are too few for more than a fit to the model of the link."""
         placements_of = self._problem.cluster.geometry.placements_of
@@ -210,10 +209,6 @@ class PlanSearch:
         most = _MAX_PLACEMENTS_COMPARED // (placements * len(self._problem.gpus))
         coarse = self._contention and self._arrays.objective.later >= _MAX_LATER_JOBS
         return 0 if coarse and most < _MIN_ROUNDS else min(self._effort.rounds, most)
-
-    def _anneal(self, jobs: JobList, rounds: int, seconds: float) -> float:
-        limits = AnnealingLimits(rounds, seconds, self._effort.seed)
-        return anneal(self._arrays, jobs, limits, self._workspace)
 
     def _decoded(self, order: Integers) -> list[PlannedRun]:
         problem, runs = self._problem, self._workspace
