@@ -11,7 +11,7 @@ from mig_opt.files.batch.batches import COSTS as EXAMPLE
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import Gpu
-from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.gpu.problems import operation_problems
 from mig_opt.rules import hints_of
 from mig_opt.rules.vocabulary import OperationSeconds
@@ -39,10 +39,6 @@ def _costs(values: dict[str, Any], _: Raw, path: str, findings: Findings, **_giv
     return OperationCosts(**{key: values[key] for key in hints_of(OperationCosts)})
 
 
-def _with_gpu(costs: OperationCosts, *, gpu: GpuModel) -> CostsFile:
-    return CostsFile(gpu, costs.create, costs.destroy, costs.source, costs.assumed)
-
-
 COSTS = FileKind(
     "costs",
     CostsFile,
@@ -50,5 +46,5 @@ COSTS = FileKind(
     described_by={CostsFile: OperationCosts},
     options=("gpu",),
     build=_costs,
-    shaped=_with_gpu,
+    shaped=lambda costs, *, gpu: CostsFile(gpu, costs.create, costs.destroy, costs.source, costs.assumed),
 )

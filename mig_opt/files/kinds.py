@@ -57,46 +57,6 @@ class Table(NamedTuple):
 class FileKind(Generic[T]):
     r"""Kind of file: reads and writes what files of the kind stand for.
 
-    Attributes
-    ----------
-    name : str
-        Name of the kind.
-    shape : type
-        The dataclass whose fields are the keys: that of the domain, unless files say it in another way.
-    examples : mapping of type to dict
-        Objects with every key that they need, of the shape and of each class of objects in it that is in no other file.
-    keys : tuple of str
-        The keys in the order in which files have them; by default all fields of the shape.
-    hints : mapping of str to type
-        Types of keys for which the field of the shape has another one.
-    defaults : mapping of str to object
-        Values of keys that may be left out although the field has no default.
-    whole : mapping of str to object
-        Keywords of JSON Schema about the keys together.
-    described_by : mapping of type to type
-        The class whose docstring describes the keys of another one.
-    options : tuple of str
-        The keywords that readers take, besides ``name`` of what is named.
-    prepare : callable, optional
-        Returns the document that is read in place of one; it takes the document, its path, the findings, and the
-        options. By default these take the place of keys.
-    build : callable, optional
-        Returns what the values by key, None for what cannot be read, stand for, as far as that can be said; it takes
-        the values, the document, its path, the findings, and the options. By default the shape is made of the values.
-    shaped : callable, optional
-        Returns an object with the keys as attributes for what a file is to hold, and the options of the writer as
-        keywords. By default what it holds has them itself.
-    finish : callable, optional
-        Returns the document as it is to be written; it takes that object, and the document with what its keys are.
-    complete : bool
-        True if keys are written that have their default.
-    table : callable, optional
-        Reads a CSV table: takes the text, the findings, and the options.
-    cells : callable, optional
-        Returns the header and the rows of a CSV table of what a file is to hold.
-    named : bool
-        True if what a file holds is called as the file is, without its ending.
-
     Examples
     --------
     >>> from mig_opt.files.batch.batches import BATCH
@@ -118,22 +78,33 @@ class FileKind(Generic[T]):
     """
 
     name: str
-    shape: type
+    shape: type  # the dataclass whose fields are the keys: that of the domain, unless files say it in another way
+    # Objects with every key that they need, of the shape and of each class of objects in it that is in no other file.
     examples: Mapping[type, Raw]
-    keys: tuple[str, ...] = ()
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()  # in the order in which files have them; by default all fields of the shape
+    hints: Mapping[str, Any] = field(default_factory=dict)  # types of keys that the shape has with another one
+    # Values of keys that may be left out although the field has no default.
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    whole: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, Any] = field(default_factory=dict)  # keywords of JSON Schema about the keys together
+    # The class whose docstring describes the keys of another one.
     described_by: Mapping[type, type] = field(default_factory=dict)
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # the keywords that readers take, besides ``name`` of what is named
+    # Returns the document that is read in place of one; it takes the document, its path, the findings, and the options.
+    # By default these take the place of keys.
     prepare: Callable[..., Raw] | None = None
+    # Returns what the values by key, None for what cannot be read, stand for, as far as that can be said; it takes the
+    # values, the document, its path, the findings, and the options. By default the shape is made of the values.
     build: Callable[..., T] | None = None
+    # Returns an object with the keys as attributes for what a file is to hold, and the options of the writer as
+    # keywords. By default what it holds has them itself.
     shaped: Callable[..., object] | None = None
+    # Returns the document as it is to be written; it takes that object, and the document with what its keys are.
     finish: Callable[[Any, Raw], Raw] | None = None
-    complete: bool = False
-    table: Callable[..., Table] | None = None
+    complete: bool = False  # True if keys are written that have their default
+    table: Callable[..., Table] | None = None  # reads a CSV table: takes the text, the findings, and the options
+    # Returns the header and the rows of a CSV table of what a file is to hold.
     cells: Callable[[T], tuple[Iterable[object], Iterable[Iterable[object]]]] | None = None
-    named: bool = False
+    named: bool = False  # True if what a file holds is called as the file is, without its ending
 
     def __post_init__(self) -> None:
         EXAMPLES.update(self.examples)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, refuse
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, defaults_of
@@ -65,11 +65,6 @@ def study_document(path: str | Path) -> Document:
         raise InputError([problem], str(path)) from None
 
 
-def study_from_json(document: Document, part_problems: PartProblems, *, source: str = "") -> Study:
-    """Return the study that a JSON document describes; ``part_problems`` checks its parts beyond their shape."""
-    return STUDY.from_json(document, source=source, part_problems=part_problems)
-
-
 def _study(values: Raw, raw: Raw, _: str, findings: Findings, *, part_problems: PartProblems) -> Study:
     keys = [key for pair in _PAIRS for key in pair]
     parts = {key: [part and _readable(part) for part in values[key] or ([None] if key in raw else ())] for key in keys}
@@ -100,8 +95,7 @@ def _named(study: Study, document: Raw) -> Raw:
         for key, name, given in own
         if not isinstance(given, str)
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     return document
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, refuse
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment, Segment
@@ -45,14 +45,9 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
             message = f"there are no figures of {service.model} on {held.profile} of {state.kind(held.gpu).name}"
             problems.append(Problem(f"instances[{index}]", message))
             continue
-        segments.append(
-            Segment(
-                *(service.name, held.gpu, held.profile, held.start, point.batch, point.processes),
-                *(point.throughput, point.latency),
-            )
-        )
-    if problems:
-        raise InputError(problems)
+        way = point.batch, point.processes, point.throughput, point.latency
+        segments.append(Segment(service.name, held.gpu, held.profile, held.start, *way))
+    refuse(problems)
     return Deployment(state.names, tuple(segments), state.devices)
 
 

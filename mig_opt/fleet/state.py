@@ -16,7 +16,7 @@ from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Text, Whole
+from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, OfType, Whole
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -140,7 +140,7 @@ class FleetState:
     name: str = field(default="", compare=False)
     nodes: tuple[str, ...] = ()
     uuids: tuple[str, ...] = ()
-    manager: Annotated[str, Text("the name of a program")] = ""
+    manager: Annotated[str, OfType(str, "the name of a program")] = ""
     budgets: Mapping[str, Annotated[int, Whole(0, MOST_WEIGHT)]] = field(default_factory=dict, hash=False)
     indices: tuple[Annotated[int, Whole(0, MOST_GPUS - 1)], ...] = ()
     kinds: tuple[Gpu, ...] = ()

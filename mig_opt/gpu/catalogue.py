@@ -9,10 +9,10 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any
 
-from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
+from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest, refuse
 from mig_opt.gpu.model import KNOWN, WITHOUT_MIG, GpuModel, OperationCosts, Profile
 from mig_opt.rules import wrong_type
-from mig_opt.rules.vocabulary import Rule, other_type
+from mig_opt.rules.vocabulary import OfType, Rule, other_type
 
 
 def _data(name: str) -> Any:
@@ -143,8 +143,7 @@ def add_gpu(model: GpuModel) -> GpuModel:
     mig_opt.errors.InputError: name: 'A30-24GB' is the name of another GPU; choose another one
     """
     taken = list(taken_names(model))
-    if taken:
-        raise InputError(taken)
+    refuse(taken)
     for name in (model.name, *model.aliases):
         if known_gpu(name) is None:
             KNOWN[name.casefold()] = model
@@ -196,23 +195,11 @@ class KnownName(Rule):
         return {"anyOf": [schema, {"$comment": "GpuModel"}], "description": _IN_FILES}
 
 
-class KnownGpu(Rule):
+class KnownGpu(OfType):
     """A kind of GPU; a file has its name."""
 
     __slots__ = ()
-
-    def fine(self, value: Any) -> bool:
-        """Return True if it is one."""
-        return isinstance(value, GpuModel)
-
-    def wrong(self, value: Any) -> str:
-        """Return what is wrong with something else."""
-        return other_type(value, "a GpuModel, for example get_gpu('A100')")
-
-    @property
-    def file_type(self) -> Any:
-        """A text."""
-        return str
+    file_type = str
 
     def read(self, value: Any) -> GpuModel:
         """Return the GPU of a name."""
@@ -226,7 +213,7 @@ class KnownGpu(Rule):
 
 
 GpuName = Annotated[str, KnownName()]
-Gpu = Annotated[GpuModel, KnownGpu()]
+Gpu = Annotated[GpuModel, KnownGpu(GpuModel, "a GpuModel, for example get_gpu('A100')")]
 
 
 DRIVER = "nvml"

@@ -40,39 +40,17 @@ EXAMPLES[Migration] = {"gpu": 0, "profile": "1g.5gb", "start": 6, "to_gpu": 1, "
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Goal of instances of a kind.
+    """Goal of instances of a kind; its functions take the problem, and the question of the instance."""
 
-    Attributes
-    ----------
-    unit : str
-        Unit of the values.
-    meaning : str
-        What is to be least, in words.
-    plan : str
-        Name of the kind of file that holds a plan.
-    read : callable
-        Returns the plan in a JSON text; takes the problem, the question, the text and the name of the file.
-    text : callable
-        Returns the JSON text of a plan.
-    judge : callable
-        Returns the :class:`Judgement` of a plan; takes the problem, the plan and the question of the instance.
-    bound : callable
-        Returns a lower bound without a solver; takes the problem and the question.
-    attempt : callable
-        Returns an :class:`Attempt`; takes the problem, the question, seconds, threads and the method.
-    methods : sequence of str
-        Names of the methods that it takes.
-    """
-
-    unit: str
-    meaning: str
-    plan: str
-    read: Callable[[Any, Mapping[str, Any], str, str], Any]
-    text: Callable[[Any], str]
-    judge: Callable[[Any, Any, Mapping[str, Any]], Judgement]
-    bound: Callable[[Any, Mapping[str, Any]], float]
-    attempt: Callable[..., Attempt]
-    methods: Sequence[str] = (AUTO,)
+    unit: str  # of the values
+    meaning: str  # what is to be least, in words
+    plan: str  # name of the kind of file that holds a plan
+    read: Callable[[Any, Mapping[str, Any], str, str], Any]  # the plan in a JSON text, which has the name of a file
+    text: Callable[[Any], str]  # the JSON text of a plan
+    judge: Callable[[Any, Any, Mapping[str, Any]], Judgement]  # of a problem, a plan and the question
+    bound: Callable[[Any, Mapping[str, Any]], float]  # a lower bound without a solver
+    attempt: Callable[..., Attempt]  # takes seconds, threads and the method, too
+    methods: Sequence[str] = (AUTO,)  # names of the methods that it takes
 
 
 def goal_of(info: InstanceInfo) -> Goal:
@@ -92,15 +70,10 @@ def _read(kind: str, problem: Any, text: str, source: str) -> Any:
     return read(json.dumps(inner) if isinstance(inner, dict) else text, source=source, **given)
 
 
-def _text(kind: str, plan: Any) -> str:
-    text: str = imported(KINDS[kind].place).to_json(plan)
-    return text
-
-
 def _plans(kind: str) -> Any:
     """Return the attributes of goals whose plans are files of a kind."""
     reads = {"read": lambda problem, _, text, source: _read(kind, problem, text, source)}
-    return {"plan": kind, "text": lambda plan: _text(kind, plan), **reads}
+    return {"plan": kind, "text": lambda plan: imported(KINDS[kind].place).to_json(plan), **reads}
 
 
 # Schedules of batches

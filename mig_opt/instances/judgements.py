@@ -11,21 +11,11 @@ from mig_opt.method.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of a plan by the validator.
+    """Judgement of a plan by the validator."""
 
-    Attributes
-    ----------
-    valid : bool
-        True if the plan keeps every rule of its problem.
-    value : float or None
-        The figure that counts, computed anew; None for a plan that is not valid.
-    violations : tuple of str
-        Everything that is wrong.
-    """
-
-    valid: bool
-    value: float | None
-    violations: tuple[str, ...] = ()
+    valid: bool  # True if the plan keeps every rule of its problem
+    value: float | None  # the figure that counts, computed anew; None for a plan that is not valid
+    violations: tuple[str, ...] = ()  # everything that is wrong
 
     @classmethod
     def of(cls, violations: Iterable[object], value: float) -> Self:

@@ -22,15 +22,7 @@ from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.documents import make_folder, read_text, rendered, write_bytes, write_text
 from mig_opt.files.tables import table_text
-from mig_opt.instances.bundled import (
-    Evidence,
-    Finding,
-    InstanceInfo,
-    Library,
-    content_digest,
-    digest_of,
-    file_text,
-)
+from mig_opt.instances.bundled import Evidence, Finding, InstanceInfo, Library, content_digest, digest_of, file_text
 from mig_opt.instances.goals import goal_of
 from mig_opt.instances.judgements import Judgement
 from mig_opt.method.result import versions_with
@@ -91,19 +83,14 @@ def _problems(library: Library, info: InstanceInfo) -> Iterator[str]:
     for name, figure in figures:
         if figure is not None and not math.isfinite(figure):
             yield f"{name}: must be finite, is {figure}"
-    plan = _stored_plan(library, info, problem)
+    text = library.text("plans", info.name)
+    plan = None if text is None else goal_of(info).read(problem, info.question, text, f"{info.name}.json.xz")
     judged = Judgement(True, None) if plan is None else goal_of(info).judge(problem, plan, info.question)
     yield from (f"plan: {violation}" for violation in judged.violations)
     yield from _value_problems(library, info, judged)
     yield from _bound_problems(library, info, problem, plan)
     if info.difficulty and (info.difficulty == "open") == info.solved:
         yield f"difficulty: is {info.difficulty!r}, but the entry is {'' if info.solved else 'not '}solved"
-
-
-def _stored_plan(library: Library, info: InstanceInfo, problem: Any) -> Any:
-    """Return the best plan of an instance, None if there is none."""
-    text = library.text("plans", info.name)
-    return None if text is None else goal_of(info).read(problem, info.question, text, f"{info.name}.json.xz")
 
 
 def _value_problems(library: Library, info: InstanceInfo, judged: Judgement) -> Iterator[str]:
@@ -203,24 +190,12 @@ def finding(value: float, method: str, by: str, *, versions: str, proof: str, se
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Outcome of :func:`submit`.
+    """Outcome of :func:`submit`."""
 
-    Attributes
-    ----------
-    info : InstanceInfo
-        The entry, as it is now.
-    judgement : Judgement
-        What the validator says of the plan.
-    improved : tuple of str
-        What was written: ``best``, ``lower_bound``.
-    reasons : tuple of str
-        Why something, or all, was not taken.
-    """
-
-    info: InstanceInfo
-    judgement: Judgement
-    improved: tuple[str, ...]
-    reasons: tuple[str, ...] = ()
+    info: InstanceInfo  # the entry, as it is now
+    judgement: Judgement  # what the validator says of the plan
+    improved: tuple[str, ...]  # what was written: ``best``, ``lower_bound``
+    reasons: tuple[str, ...] = ()  # why something, or all, was not taken
 
 
 def submit(
@@ -234,26 +209,9 @@ def submit(
 ) -> Submission:
     """Write a plan, and a certificate, into the library if and only if they are valid and better than what is there.
 
-    Parameters
-    ----------
-    library : Library
-        Whose folder is written.
-    name : str
-        Name of the instance.
-    plan : path-like
-        File of the plan.
-    by : str
-        Who found it.
-    method : str
-        With what.
-    certificate : path-like, optional
-        Of a batch: file of :func:`mig_opt.prove` for this plan. Its bound is taken if it follows without a solver and
-        is greater than the one on record; the plan may then be just as good as the one on record.
-
-    Returns
-    -------
-    Submission
-        What was written, or why not.
+    ``plan`` is the file of the plan, ``by`` says who found it and ``method`` with what. ``certificate`` is the file of
+    :func:`mig_opt.prove` for this plan of a batch. Its bound is taken if it follows without a solver and is greater
+    than the one on record; the plan may then be just as good as the one on record.
 
     Raises
     ------

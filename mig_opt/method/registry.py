@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
+from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest, refuse
 from mig_opt.method.functions import imported, name_of, reporting
 from mig_opt.rules import wrong_choice, wrong_type
 
@@ -101,127 +101,116 @@ class Registry:
         raise error([Problem(self.what, f"unknown {self.what} {name!r}; {nearest(name, self.names)}")])
 
 
+def _exact(name: str, summary: str, entry: str, packages: tuple[str, ...] = ()) -> Method:
+    """Return a method for batches that ends with a proof."""
+    source = "this package, docs/explanation/models.md"
+    return Method(name, "exact", summary, source, entry, warm_start=True, packages=packages)
+
+
+def _heuristic(name: str, summary: str, source: str, entry: str, **more: Any) -> Method:
+    return Method(name, "heuristic", summary, source, entry, **more)
+
+
+def _policy(name: str, summary: str, source: str, entry: str) -> Method:
+    return Method(name, "policy", summary, source, entry)
+
+
 _FAR_PAPER = "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128"
 _GRAHAM = "Graham, SIAM J. Appl. Math. 17 (1969), doi:10.1137/0117039"
 
 METHODS = Registry(
     "method",
     (
-        Method(
+        _exact(
             "cp",
-            "exact",
             "loads of the slices by dynamic programming and local search, block model by constraint programming",
-            "this package, docs/explanation/models.md",
             "mig_opt.models.batch.portfolio:cp",
-            warm_start=True,
             packages=("ortools", "numpy", "highspy"),
         ),
-        Method(
+        _exact(
             "milp",
-            "exact",
             "block model by mixed-integer programming: milp-highs, or milp-cbc where HiGHS cannot be loaded",
-            "this package, docs/explanation/models.md",
             "mig_opt.models.batch.milp:milp",
-            warm_start=True,
             packages=("pulp", "highspy"),
         ),
-        Method(
+        _exact(
             "milp-highs",
-            "exact",
             "block model by mixed-integer programming with HiGHS",
-            "this package, docs/explanation/models.md",
             "mig_opt.models.batch.milp:milp_highs",
-            warm_start=True,
             packages=("pulp", "highspy"),
         ),
-        Method(
+        _exact(
             "milp-cbc",
-            "exact",
             "block model by mixed-integer programming with CBC, a process of its own",
-            "this package, docs/explanation/models.md",
             "mig_opt.models.batch.milp:milp_cbc",
-            warm_start=True,
             packages=("pulp",),
         ),
-        Method(
+        _exact(
             "brute-force",
-            "exact",
             "every order of operations and every split of the tasks, for a handful of tasks",
-            "this package, docs/explanation/models.md",
             "mig_opt.models.batch.brute_force:brute_force",
-            warm_start=True,
         ),
-        Method(
+        _heuristic(
             "far",
-            "heuristic",
             "family of allocations, repartitioning, refinement by moves and swaps: the best of several readings",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far",
         ),
-        Method(
+        _heuristic(
             "far-printed",
-            "heuristic",
             "far with its refinement as printed, each step judged by its schedule",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far_printed",
             packages=("networkx",),
         ),
-        Method(
+        _heuristic(
             "far-published",
-            "heuristic",
             "far as the program of its authors carries it out",
             f"{_FAR_PAPER}, with github.com/artecs-group/RL_MIG_scheduler",
             "mig_opt.heuristics.batch.far:far_published",
             packages=("networkx",),
         ),
-        Method(
+        _heuristic(
             "far-unrefined",
-            "heuristic",
             "far without the refinement: its phases 1 and 2",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far_unrefined",
         ),
-        Method(
+        _heuristic(
             "search",
-            "heuristic",
             "local search on the loads of the slices, about ten tasks at a time, from FAR's schedule",
             "this toolkit (docs/explanation/search.md)",
             "mig_opt.heuristics.batch.local_search:search",
             warm_start=True,
             packages=("numpy",),
         ),
-        Method(
+        _heuristic(
             "miso-opt",
-            "heuristic",
             "partition after partition, each of the largest sum of speedups for the tasks that come next",
             f"Li et al., MISO (SoCC 2022), for batches as in {_FAR_PAPER}, section 6.5",
             "mig_opt.heuristics.batch.miso:miso_opt",
         ),
-        Method(
+        _heuristic(
             "fixpart",
-            "heuristic",
             "one given partition for the whole batch, each task on the instance that is free first",
             f"{_FAR_PAPER}, section 6.5",
             "mig_opt.heuristics.batch.fixed_partition:fixpart",
             options=("partition",),
         ),
-        Method(
+        _heuristic(
             "fixpart-best",
-            "heuristic",
             "fixpart with the partition for which it ends first",
             f"{_FAR_PAPER}, section 6.5",
             "mig_opt.heuristics.batch.fixed_partition:fixpart_best",
         ),
-        Method(
+        _heuristic(
             "lpt",
-            "heuristic",
             "each task on the size of least work, where it begins first, longest tasks first",
             _GRAHAM,
             "mig_opt.heuristics.batch.list_schedule:longest_first",
         ),
-        Method(
+        _heuristic(
             "list",
-            "heuristic",
             "each task on the size of least work, where it begins first, in the order of the batch",
             _GRAHAM,
             "mig_opt.heuristics.batch.list_schedule:list_scheduling",
@@ -246,70 +235,61 @@ DEPLOY_METHODS = Registry(
             packages=("pulp", "highspy", "numpy"),
             options=("relaxation", "running"),
         ),
-        Method(
+        _heuristic(
             "search",
-            "heuristic",
             "segments of each service by dual prices of instance sizes, then local search on their numbers",
             "this package, docs/explanation/deployments.md",
             "mig_opt.heuristics.serving.search:search",
             packages=("numpy",),
             options=("relaxation",),
         ),
-        Method(
+        _heuristic(
             "parvagpu",
-            "heuristic",
             "best triplets, demand matching, segment relocation, allocation optimisation",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu",
             options=("retained",),
         ),
-        Method(
+        _heuristic(
             "parvagpu-single",
-            "heuristic",
             "parvagpu with one process in each instance",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_single",
             options=("retained",),
         ),
-        Method(
+        _heuristic(
             "parvagpu-unoptimized",
-            "heuristic",
             "parvagpu without its last stage",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_unoptimized",
             options=("retained",),
         ),
-        Method(
+        _heuristic(
             "mig-serving",
-            "heuristic",
             "GPU after GPU, each in the configuration that serves most of what is left",
             "after the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067, with a stronger score",
             "mig_opt.heuristics.serving.mig_serving:mig_serving",
         ),
-        Method(
+        _heuristic(
             "mig-serving-fast",
-            "heuristic",
             "GPU after GPU, each in the configuration of greatest utility, weighted by what services lack",
             "the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067",
             "mig_opt.heuristics.serving.mig_serving:mig_serving_fast",
         ),
-        Method(
+        _heuristic(
             "gpulet",
-            "heuristic",
             "at most two segments on a GPU, the second one with the rest of it",
             "Choi et al., USENIX ATC 2022, on instances in place of shares of MPS",
             "mig_opt.heuristics.serving.gpulet:gpulet",
         ),
-        Method(
+        _heuristic(
             "igniter",
-            "heuristic",
             "each service on the smallest instance that serves it, largest first, where it fits first",
             "Xu et al., iGniter, IEEE TPDS 34 (2023), on instances in place of shares of MPS",
             "mig_opt.heuristics.serving.igniter:igniter",
         ),
-        Method(
+        _heuristic(
             "first-fit",
-            "heuristic",
             "segments of the best throughput per slice, largest first, each where it fits first",
             "first-fit decreasing",
             "mig_opt.heuristics.serving.fill:first_fit",
@@ -327,93 +307,80 @@ _PCIE = "PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs"
 POLICIES = Registry(
     "policy",
     (
-        Method(
+        _policy(
             "fragmentation-aware",
-            "policy",
             "conditional load balancing, least fragmentation, reuse of instances, migration on departure",
             f"{_FRAGMENTATION}, section IV",
             "mig_opt.heuristics.fleet.fragmentation_aware:FragmentationAware",
         ),
-        Method(
+        _policy(
             "first-fit",
-            "policy",
             "the GPU of lowest index with room, its first placement",
             f"the baseline of: {_FRAGMENTATION}, section V, with repartitioning",
             "mig_opt.heuristics.fleet.queues:FirstFit",
         ),
-        Method(
+        _policy(
             "best-fit",
-            "policy",
             "the GPU with the least room that is enough, its first placement",
             "folklore",
             "mig_opt.heuristics.fleet.queues:BestFit",
         ),
-        Method(
+        _policy(
             "load-balancing",
-            "policy",
             "the GPU with the least load that has room, its first placement",
             "folklore",
             "mig_opt.heuristics.fleet.queues:LoadBalancing",
         ),
-        Method(
+        _policy(
             "static",
-            "policy",
             "first fit on partitions that never change",
             f"baseline of: {_FRAGMENTATION}, section V-C",
             "mig_opt.heuristics.fleet.queues:StaticPartition",
         ),
-        Method(
+        _policy(
             "memory-aware-a",
-            "policy",
             "tightest memory, jobs by size, placements by reachability, early restart by prediction",
             f"{_MEMORY}, scheme A",
             "mig_opt.heuristics.fleet.memory_aware:MemoryAwareBySize",
         ),
-        Method(
+        _policy(
             "memory-aware-b",
-            "policy",
             "tightest memory, jobs in order, placements by reachability, early restart by prediction",
             f"{_MEMORY}, scheme B",
             "mig_opt.heuristics.fleet.memory_aware:MemoryAwareInOrder",
         ),
-        Method(
+        _policy(
             "whole-gpu",
-            "policy",
             "one job at a time on each GPU, on its largest instance",
             f"the baseline of: {_MEMORY}, section 5",
             "mig_opt.heuristics.fleet.queues:WholeGpu",
         ),
-        Method(
+        _policy(
             "pcie-aware",
-            "policy",
             "the GPU where PCIe contention slows the job down least; reconfigures idle GPUs only",
             f"{_PCIE}, section 4",
             "mig_opt.heuristics.fleet.pcie_aware:PcieAware",
         ),
-        Method(
+        _policy(
             "pcie-unaware",
-            "policy",
             "the GPU of lowest index with an idle instance; reconfigures idle GPUs only",
             f"the baseline of: {_PCIE}, section 5.1",
             "mig_opt.heuristics.fleet.pcie_aware:PcieUnaware",
         ),
-        Method(
+        _policy(
             "fragmentation-growth",
-            "policy",
             "the GPU and placement with which fragmentation grows least",
             "after the abstract of Zambianco et al., arXiv 2511.18906; the metric is ours",
             "mig_opt.heuristics.fleet.fragmentation_growth:FragmentationGrowth",
         ),
-        Method(
+        _policy(
             "baskets",
-            "policy",
             "first fit in a basket of GPUs for large jobs or one for small ones, with quotas; migrations repair",
             "after the abstract of Siavashi and Momtazpour, GRMU, arXiv 2502.01909; the steps are ours",
             "mig_opt.heuristics.fleet.baskets:Baskets",
         ),
-        Method(
+        _policy(
             "planner",
-            "policy",
             "rolling plans for the jobs that wait, from the state of the fleet",
             "this toolkit (docs/explanation/planner.md)",
             "mig_opt.heuristics.fleet.planner:Planner",
@@ -437,7 +404,5 @@ def methods(of: Literal["solve", "deploy", "simulate"] = "solve") -> tuple[Metho
     ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
     """
     registries = {"solve": METHODS, "deploy": DEPLOY_METHODS, "simulate": POLICIES}
-    problems = list(wrong_choice("of", of, list(registries)))
-    if problems:
-        raise InputError(problems)
+    refuse(wrong_choice("of", of, list(registries)))
     return registries[of].entries

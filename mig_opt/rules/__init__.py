@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_ar
 from typing import get_type_hints as _type_hints
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.rules.vocabulary import FROM_0_TO_1, Number, Rule, TrueOrFalse, Wanted, Whole, other_type
+from mig_opt.rules.vocabulary import FLAG, FROM_0_TO_1, Number, Rule, Wanted, Whole, other_type
 
 _Entry = TypeVar("_Entry")
 
@@ -52,7 +52,7 @@ def wrong_integer(path: str, value: object, least: int, most: int) -> Iterator[P
 
 def wrong_flag(path: str, value: object) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is True or False."""
-    return _broken(path, value, TrueOrFalse())
+    return _broken(path, value, FLAG)
 
 
 def _broken(path: str, value: object, rule: Rule) -> Iterator[Problem]:

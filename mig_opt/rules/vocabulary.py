@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeGuard
 
 from mig_opt.errors import InputError, Problem
 
@@ -44,15 +44,12 @@ class Rule:
     """Constraint of a value, and how files have it."""
 
     __slots__ = ()
-
-    @property
-    def file_type(self) -> Any:
-        """The type that a value has in a file; None if it is the same."""
-        return None
+    file_type: ClassVar[Any] = None  # the type that a value has in a file; None if it is the same
+    keywords: ClassVar[Mapping[str, Any]] = {}  # what JSON Schema says of the rule
 
     def described(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a JSON Schema of the type with what the rule says of it."""
-        return schema
+        return {**schema, **self.keywords}
 
     def read(self, value: Any) -> Any:
         """Return what a value of a file stands for; only one of the type in files if there is such a type."""
@@ -127,10 +124,7 @@ class NotBlank(Rule):
     """A text that says something."""
 
     __slots__ = ()
-
-    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a schema with that there is a character which is no blank."""
-        return {**schema, "minLength": 1, "pattern": r"\S"}
+    keywords: ClassVar[Mapping[str, Any]] = {"minLength": 1, "pattern": r"\S"}
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value."""
@@ -141,29 +135,16 @@ class NotBlank(Rule):
         return isinstance(value, str) and bool(value) and not value.isspace()
 
 
-class TrueOrFalse(Rule):
-    """A flag."""
-
-    __slots__ = ()
-
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        return isinstance(value, bool)
-
-    def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value."""
-        return other_type(value, "True or False")
-
-
 @dataclass(frozen=True, slots=True)
-class Text(Rule):
-    """A text, which may be empty; ``words`` say which."""
+class OfType(Rule):
+    """Anything of a type, which ``words`` describe."""
 
+    kind: type
     words: str
 
     def fine(self, value: Any) -> bool:
         """Return True if a value is right."""
-        return isinstance(value, str)
+        return isinstance(value, self.kind)
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value."""
@@ -190,35 +171,18 @@ class NotEmpty(Rule):
         return bool(value)
 
 
-class BySize(Rule):
-    """A mapping from numbers of compute slices."""
-
-    __slots__ = ()
-
-    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a schema without other keys."""
-        return {**schema, "additionalProperties": False}
-
-
 class Size(Rule):
     """A number of compute slices, in files a key."""
 
     __slots__ = ()
-
-    @property
-    def file_type(self) -> Any:
-        """A text."""
-        return str
+    file_type = str
+    keywords: ClassVar[Mapping[str, Any]] = {"pattern": SIZE}
 
     def read(self, value: Any) -> int:
         """Return the number of a key."""
         if not re.fullmatch(SIZE, value):
             raise InputError([Problem("", 'the key must be a number of compute slices, like "1" or "4"')])
         return int(value)
-
-    def described(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a schema with the pattern of a key."""
-        return {**schema, "pattern": SIZE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,13 +243,15 @@ Share = Annotated[float, FROM_0_TO_1]
 Count = Annotated[int, Whole(1, 2**31 - 1)]
 GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
 Index = Annotated[int, stated(minimum=0)]
-Flag = Annotated[bool, TrueOrFalse()]
+FLAG = OfType(bool, "True or False")
+Flag = Annotated[bool, FLAG]
+_BY_SIZE = stated(additionalProperties=False)
 Times = Annotated[
     Mapping[Annotated[int, Size()], Seconds],
-    BySize(),
+    _BY_SIZE,
     NotEmpty("the seconds on at least one instance size", "minProperties"),
 ]
-Costs = Annotated[Mapping[Annotated[int, Size()], Moment], BySize()]
+Costs = Annotated[Mapping[Annotated[int, Size()], Moment], _BY_SIZE]
 OperationSeconds = Annotated[Costs, stated(minProperties=1)]
 
 # Tables by size, or by kind of GPU and then by size: one of the two, which the first key or value tells. A name, or one

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, refuse
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Location, Placement
@@ -279,27 +279,17 @@ class Deployment(Shown):
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
     """Return the segment that serves ``service`` in a placement in the way of ``option``."""
     point = option.point
-    return Segment(
-        service,
-        gpu,
-        placement.profile.name,
-        placement.start,
-        point.batch,
-        point.processes,
-        point.throughput,
-        point.latency,
-    )
+    way = point.batch, point.processes, point.throughput, point.latency
+    return Segment(service, gpu, placement.profile.name, placement.start, *way)
 
 
 def check_deployments(**arguments: object) -> None:
     """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none."""
-    problems = [
+    refuse(
         wrong_type(name, value, "a Deployment, for example the attribute deployment of a DeploymentResult")
         for name, value in arguments.items()
         if not isinstance(value, Deployment)
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

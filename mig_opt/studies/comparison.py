@@ -201,7 +201,7 @@ def check_comparison(
     named: dict[str, Any] = {}
     for given in default_methods(traces=any(traces)) if methods is None else methods:
         try:
-            name, method = _known_policy(given) if any(traces) else _known_method(given)
+            name, method = _named(given, of_traces=any(traces))
         except InputError as error:
             problems += (Problem("methods", problem.message) for problem in error.problems)
             continue
@@ -219,14 +219,11 @@ def check_comparison(
     return named
 
 
-def _known_method(given: Any) -> tuple[str, Any]:
-    """Return the name of a method, and that or the function that it is."""
-    found = get_method(given)
-    return found.name, found.function or found.name
-
-
-def _known_policy(given: Any) -> tuple[str, Any]:
-    """Return the name of a scheduler, and that or the object that it is."""
+def _named(given: Any, *, of_traces: bool) -> tuple[str, Any]:
+    """Return the name of a method, or of a scheduler of traces, and that or the function or object that it is."""
+    if not of_traces:
+        found = get_method(given)
+        return found.name, found.function or found.name
     if isinstance(given, str):
         return (get_policy(given).name,) * 2
     check_own_policy(given, {})

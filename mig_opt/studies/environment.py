@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import os
 import platform
 import sys
@@ -12,8 +11,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt._version import __version__
 from mig_opt.method.control import available_cores
+from mig_opt.method.result import versions_with
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
@@ -31,13 +30,8 @@ def versions(*packages: str) -> dict[str, str]:
     >>> versions("pydantic", "no-such-distribution").keys()
     dict_keys(['pydantic'])
     """
-    found = {}
-    for package in packages:
-        try:
-            found[package] = __version__ if package == "mig-opt" else importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    found = versions_with(packages)
+    return {package: found[package] for package in packages if package in found}
 
 
 def environment(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:

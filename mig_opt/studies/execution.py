@@ -40,27 +40,12 @@ def run_missing(
     scheduler: str | None = None,
     told: Callable[[Row[R]], None],
 ) -> None:
-    """Do runs and write their rows, each as soon as it is known.
+    """Do runs and write their rows, each as soon as it is known; ``told`` is called with each.
 
-    Parameters
-    ----------
-    runs : sequence
-        Runs that are to be done.
-    perform : callable
-        Does one; an exception becomes a row. With ``jobs`` or ``scheduler`` a function that other processes can import.
-    records : Records, optional
-        Takes the rows; without it they are only told.
-    fingerprints : callable, optional
-        Returns the fingerprint of what a run depends on, at the start of the study.
-    now : callable, optional
-        Returns the same as it is now; it must not have changed.
-    jobs : int, optional
-        Runs at the same time, each in a process that is not this one, so that it may crash. None: in this process
-        (with ``scheduler``: as many as the cluster has threads).
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers do the runs, e.g. ``tcp://10.0.0.1:8786``.
-    told : callable
-        Called with each new row.
+    ``perform`` does one, and an exception becomes a row; with ``jobs`` or ``scheduler``, which are those of
+    :func:`mig_opt.studies.run_study`, it is a function that other processes can import. Without ``records`` rows are
+    only told. ``fingerprints`` returns the fingerprint of what a run depends on at the start of the study, and ``now``
+    the same as it is now; it must not have changed.
 
     Raises
     ------

@@ -59,23 +59,8 @@ def renew(
 ) -> Library:
     """Do the runs that are missing for instances, or for all, and write each entry when it is known.
 
-    Parameters
-    ----------
-    library : Library
-        Whose folder is written.
-    names : sequence of str
-        Names of instances; all, if there are none.
-    limit : float
-        Seconds of the longest run.
-    workers : int, optional
-        Threads; by default one for each core.
-    told : callable
-        Called with each entry that was written.
-
-    Returns
-    -------
-    Library
-        As it is then.
+    The longest run takes ``limit`` seconds, with one thread for each core unless ``workers`` says something else;
+    ``told`` is called with each entry that was written. The library is returned as it is then.
     """
     if limit < LADDER[0]:
         raise InputError([Problem("limit", f"must be at least {LADDER[0]:g} s, is {limit}")])

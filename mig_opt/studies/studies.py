@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import Problem, problems_of, refuse
 from mig_opt.files.documents import Document
-from mig_opt.files.studies import Parts, study_document
-from mig_opt.files.studies import study_from_json as from_json
+from mig_opt.files.studies import STUDY, Parts, study_document
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
 from mig_opt.rules import wrong_flag, wrong_integer
@@ -179,9 +178,7 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
 
 def check_jobs(jobs: object) -> None:
     """Refuse a number of runs at the same time that cannot be."""
-    problems = list(wrong_integer("jobs", jobs, 1, _MOST_JOBS)) if jobs is not None else []
-    if problems:
-        raise InputError(problems)
+    refuse(() if jobs is None else wrong_integer("jobs", jobs, 1, _MOST_JOBS))
 
 
 def runs_of(study: Study, folder: Path) -> list[StudyRun]:
@@ -255,7 +252,7 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
     >>> study.batches[0].seeds, study.methods[1].time_limit
     ((0, 1, 2), (10.0,))
     """
-    return from_json(document, lambda parts: _part_problems(parts, Path(folder)), source=source)
+    return STUDY.from_json(document, source=source, part_problems=lambda parts: _part_problems(parts, Path(folder)))
 
 
 def check_study(study: Study, folder: Path) -> None:
@@ -264,8 +261,7 @@ def check_study(study: Study, folder: Path) -> None:
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)
     problems += wrong_flag("fresh", study.fresh)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:

@@ -75,16 +75,6 @@ def read_journal(path: str | Path) -> Journal:
 
     A last line without an end is one that was being written when the program was killed: it is left out.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Journal
-        The plan and the events.
-
     Raises
     ------
     InputError
@@ -119,20 +109,7 @@ def take_lines(journal: Journal | None, data: bytes, source: str) -> tuple[Journ
 
 
 def write_journal(journal: Journal, path: str | Path) -> None:
-    """Write a journal as a whole, whatever was in the file.
-
-    Parameters
-    ----------
-    journal : Journal
-        The plan and the events.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write a journal as a whole, whatever was in the file; an InputError says why it cannot be written."""
     lines = [_encoded_head(journal), *map(encoded, journal.events)]
     write_text(Path(path), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
@@ -189,12 +166,7 @@ def _check_schedule(schedule: Schedule, journal: Journal, where: str, findings: 
 class JournalFile:
     """A journal that is open for more events; nobody else can open it at the same time.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    journal : Journal, optional
-        A journal to begin a new file with; without it, an existing file is gone on with.
+    With a ``journal`` a new file is begun; without it, an existing file is gone on with.
 
     Raises
     ------
@@ -222,25 +194,17 @@ class JournalFile:
             os.close(self._file)
             message = "is in use: the execution still goes on in another process; end that one first"
             raise InputError([Problem("", message)], str(path)) from None
-        if journal is None:
-            try:
-                self.journal = read_journal(self.path)
-            except InputError:
-                os.close(self._file)
-                raise
-            self._drop_torn_line()
-        else:
-            self.journal = journal
-            try:
+        try:
+            self.journal = journal or read_journal(self.path)
+            if journal:
                 self._append(_encoded_head(journal))
-            except InputError:
-                os.close(self._file)
+        except InputError:
+            os.close(self._file)
+            if journal:
                 self.path.unlink()
-                raise
-
-    def _drop_torn_line(self) -> None:
-        data = self.path.read_bytes()
-        os.ftruncate(self._file, data.rfind(b"\n") + 1)
+            raise
+        if not journal:  # what was being written when the program was killed is dropped
+            os.ftruncate(self._file, self.path.read_bytes().rfind(b"\n") + 1)
 
     def append(self, event: Event) -> None:
         """Add an event, so that it survives the death of this process; it is on disk soon.

@@ -14,14 +14,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import Document, file_path, parsed, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.tables import (
-    below_comments,
-    check_columns,
-    entries_of_rows,
-    gpu_of_table,
-    read_rows,
-    told_by_row,
-)
+from mig_opt.files.tables import below_comments, check_columns, entries_of_rows, gpu_of_table, read_rows, told_by_row
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, refuse
 from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows, told_by_row
@@ -194,14 +194,9 @@ def _shaped(tables: Iterable[ProfileTable]) -> ProfilesFile:
     problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
     if not tables:
         problems.append(Problem("tables", "needs at least one entry, is empty"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     kinds = {table.gpu for table in tables}
     return ProfilesFile(tables, next(iter(kinds)) if len(kinds) == 1 else None)
-
-
-def _without_default(file: ProfilesFile, document: Raw) -> Raw:
-    return {**document, "profiles": [table_document(table, file.gpu) for table in file.profiles]}
 
 
 def table_document(table: ProfileTable, gpu: str | None) -> Raw:
@@ -239,5 +234,8 @@ PROFILES = _ProfilesKind(
     prepare=_prepared,
     build=_profiles,
     shaped=_shaped,
-    finish=_without_default,
+    finish=lambda file, document: {
+        **document,
+        "profiles": [table_document(table, file.gpu) for table in file.profiles],
+    },
 )

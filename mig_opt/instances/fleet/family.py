@@ -30,27 +30,13 @@ _KINDS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A figure of a family that can be changed.
+    """A figure of a family that can be changed."""
 
-    Attributes
-    ----------
-    name : str
-        Argument of :func:`mig_opt.generate_trace`.
-    default : float, int or str
-        Value if none is given.
-    description : str
-        Meaning, with its unit.
-    kind : str
-        Legal values: ``count`` (a whole number from 1), ``positive``, ``not negative``, ``share`` (0 to 1) or ``text``.
-    choices : tuple of str
-        Legal texts; any, if there are none.
-    """
-
-    name: str
-    default: float | int | str
-    description: str
-    kind: Kind = "positive"
-    choices: tuple[str, ...] = ()
+    name: str  # argument of :func:`mig_opt.generate_trace`
+    default: float | int | str  # value if none is given
+    description: str  # meaning, with its unit
+    kind: Kind = "positive"  # legal values: a ``count`` is a whole number from 1, a ``share`` is from 0 to 1
+    choices: tuple[str, ...] = ()  # legal texts; any, if there are none
 
     def problems(self, value: object) -> Iterator[Problem]:
         """Yield what is wrong with a value."""

@@ -17,8 +17,6 @@ from fractions import Fraction
 import numpy as np
 
 from mig_opt.batch.integer_batch import as_decimal
-from mig_opt.gpu.model import Placement
-from mig_opt.gpu.packing import Whole
 from mig_opt.method.control import Control
 from mig_opt.method.result import Status
 from mig_opt.models.serving.fewest_changes import fewest_changes
@@ -157,19 +155,6 @@ class FleetProgram:
         """
         self.linear.minimise_sum(terms)
 
-    def _read(self, values: Values) -> tuple[Whole, list[tuple[str, tuple[Placement, ...]]]]:
-        """Return the segments of each kind for each service in a solution, and the instances of each GPU."""
-        counts = np.zeros((len(self._demand.services), self._relaxation.kinds.count), dtype=np.int64)
-        rows = {service.name: row for row, service in enumerate(self._demand.services)}
-        for (name, kind), variable in self._rows.segments.items():
-            counts[rows[name], kind] = round(values[variable.name])
-        packed = [
-            (packer.gpu.name, packer.placed(pattern))
-            for packer, _, pattern, variable in self._rows.patterns
-            for _ in range(round(values[variable.name]))
-        ]
-        return counts, packed
-
     def solve(
         self, control: Control[Deployment], backend: Backend, on_bound: Callable[[float], None] | None = None
     ) -> ProgramOutcome:
@@ -180,7 +165,15 @@ class FleetProgram:
         """
 
         def report(values: Values) -> None:
-            counts, packed = self._read(values)
+            counts = np.zeros((len(self._demand.services), self._relaxation.kinds.count), dtype=np.int64)
+            rows = {service.name: row for row, service in enumerate(self._demand.services)}
+            for (name, kind), variable in self._rows.segments.items():
+                counts[rows[name], kind] = round(values[variable.name])
+            packed = [
+                (packer.gpu.name, packer.placed(pattern))
+                for packer, _, pattern, variable in self._rows.patterns
+                for _ in range(round(values[variable.name]))
+            ]
             # What a solver lets pass within its tolerance may not be enough.
             if (self._relaxation.covers.given(counts) >= ENOUGH).all():
                 control.report_plan(filled(self._demand, self._relaxation.kinds, counts, packed))

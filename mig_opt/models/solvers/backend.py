@@ -121,18 +121,10 @@ class ProgramRun:
 
 
 class Backend(Protocol):
-    """Interface of a solver of mixed-integer programs.
+    """Interface of a solver of mixed-integer programs."""
 
-    Attributes
-    ----------
-    name : str
-        Name for messages.
-    tolerance : float
-        Largest error in a row, in an integer and in the objective that it lets pass.
-    """
-
-    name: str
-    tolerance: float
+    name: str  # for messages
+    tolerance: float  # largest error in a row, in an integer and in the objective that it lets pass
 
     def missing(self) -> str | None:
         """Return why it cannot be used here and how to mend that; None if it can."""

@@ -39,6 +39,7 @@ class Highs:
         SolverError
             If HiGHS ends without an answer.
         """
+        import highspy
         import pulp  # slow to load, and whoever has a program has loaded it
 
         solver = pulp.HiGHS(
@@ -60,7 +61,9 @@ class Highs:
         model = run.program.solverModel
         names = [variable.name for variable in run.program.variables()]
         if run.start is not None:
-            _start_from(model, [run.start[name] for name in names])
+            solution = highspy.HighsSolution()
+            solution.col_value = [run.start[name] for name in names]
+            model.setSolution(solution)
         guard = Guard()
 
         def report_solution(event: Any) -> None:
@@ -84,14 +87,6 @@ def highs_or_cbc(*, presolve: bool = True) -> Backend:
     """Return HiGHS, or CBC where HiGHS cannot be loaded."""
     highs = Highs(presolve=presolve)
     return Cbc() if highs.missing() else highs
-
-
-def _start_from(model: Any, values: list[float]) -> None:
-    import highspy
-
-    solution = highspy.HighsSolution()
-    solution.col_value = values
-    model.setSolution(solution)
 
 
 def _outcome(model: Any, names: list[str]) -> ProgramOutcome:

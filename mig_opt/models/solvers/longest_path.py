@@ -19,19 +19,9 @@ def path_weights(
 ) -> npt.NDArray[np.float64] | None:
     """Return the weights of the paths, shape (paths,), of sum 1, at which divided tasks give the best bound.
 
-    Parameters
-    ----------
-    ticks, possible : arrays of shape (tasks, stacks)
-        Ticks of each task in each stack, and where it can run.
-    cover : array of shape (paths, stacks)
-        True where a path goes through a stack.
-    operations : array of shape (paths,)
-        Ticks of a path without tasks.
-
-    Returns
-    -------
-    array or None
-        None if the solver fails.
+    ``ticks`` and ``possible``, of shape (tasks, stacks), have the ticks of each task in each stack, and where it can
+    run; ``cover``, of shape (paths, stacks), is true where a path goes through a stack; ``operations`` are the ticks of
+    each path without tasks. None is returned if the solver fails.
     """
     import highspy  # slow to load
 

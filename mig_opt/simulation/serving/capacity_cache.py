@@ -61,12 +61,7 @@ def kept(kind: str) -> Callable[[Compute], Compute]:
 def remembered(key: tuple[object, ...], compute: Callable[[], float]) -> float:
     """Return the value of a key, computed and stored if it is not in the cache.
 
-    Parameters
-    ----------
-    key : tuple
-        All that the value depends on; the texts of its parts (``repr``) tell them apart.
-    compute : callable
-        Returns the value.
+    The key has all that the value depends on; the texts of its parts (``repr``) tell them apart.
     """
     file, text = cache_file(), repr((METHOD, *key))
     if file is None:

@@ -7,17 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError
+from mig_opt.errors import refuse
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, GpuPlacement, Location, OperationCosts, Placement
 from mig_opt.rules import wrong_number, wrong_type
-from mig_opt.serving.change_plan import (
-    ENOUGH,
-    ChangePlan,
-    ChangeStep,
-    needs_during,
-    operation_costs,
-)
+from mig_opt.serving.change_plan import ENOUGH, ChangePlan, ChangeStep, needs_during, operation_costs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
@@ -121,8 +115,7 @@ def validate_change(
     problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
     if not isinstance(plan, ChangePlan):
         problems.append(wrong_type("plan", plan, "a ChangePlan, like plan_change().plan"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     gpus = max(running.gpus, deployment.gpus, key=len)
     kinds = tuple(map(get_gpu, gpus))
     steps = tuple(

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError, Problem, problems_of
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.errors import Problem, problems_of, refuse
+from mig_opt.gpu.catalogue import get_gpu, known_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.validation.placed import Placed, Span, clashes, placed_entries, placement_problems
@@ -32,7 +32,7 @@ class PlacedDeployment:
     @classmethod
     def of(cls, deployment: Deployment) -> PlacedDeployment:
         """Return ``deployment``, sorted out."""
-        kinds = tuple(map(_known_kind, deployment.gpus))
+        kinds = tuple(map(known_gpu, deployment.gpus))
         return cls(deployment, kinds, tuple(placed_entries(kinds, deployment.segments)))
 
     def kind(self, gpu: int) -> GpuModel | None:
@@ -41,13 +41,6 @@ class PlacedDeployment:
 
 
 InstanceRule = Callable[[PlacedDeployment], Iterator[Violation]]
-
-
-def _known_kind(name: str) -> GpuModel | None:
-    try:
-        return get_gpu(name)
-    except InputError:
-        return None
 
 
 def _unknown_kinds(case: PlacedDeployment) -> Iterator[Violation]:
@@ -107,11 +100,7 @@ def deployment_problems(deployment: Deployment) -> list[Problem]:
 def check_instances(**deployments: Deployment) -> None:
     """Refuse deployments, by the names of arguments, with every instance that cannot exist, or of another type."""
     check_deployments(**deployments)
-    problems = [
-        problem.below(name) for name, deployment in deployments.items() for problem in deployment_problems(deployment)
-    ]
-    if problems:
-        raise InputError(problems)
+    refuse(problem.below(name) for name, one in deployments.items() for problem in deployment_problems(one))
 
 
 def check_change(running: Deployment, deployment: Deployment) -> None:
@@ -130,11 +119,12 @@ def check_change(running: Deployment, deployment: Deployment) -> None:
         if get_gpu(old) != get_gpu(new)
     ]
     wanted = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
-    problems = differ or [
-        Problem(f"{name}.segments[{index}].throughput", f"must be {wanted}, is {segment.throughput}")
-        for name, one in both.items()
-        for index, segment in enumerate(one.segments)
-        if not 0 <= segment.throughput <= _MOST_THROUGHPUT
-    ]
-    if problems:
-        raise InputError(problems)
+    refuse(
+        differ
+        or [
+            Problem(f"{name}.segments[{index}].throughput", f"must be {wanted}, is {segment.throughput}")
+            for name, one in both.items()
+            for index, segment in enumerate(one.segments)
+            if not 0 <= segment.throughput <= _MOST_THROUGHPUT
+        ]
+    )
