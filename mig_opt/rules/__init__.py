@@ -211,7 +211,7 @@ def _entries_check(hint: Any) -> _Check | None:
     if get_origin(hint) is tuple:
         return _tuple_check(hint) if get_args(hint)[1:] == (...,) else _pair_check(hint)
     if either := tables_in(hint):
-        by_size, by_kind = (_check_of(kind) or _unchecked for kind in either)
+        by_size, by_kind = (_check_of(kind) or (lambda value, *_: value) for kind in either)
 
         def check(values: Any, path: str, problems: list[Problem]) -> Any:
             table = values.__class__ is dict or isinstance(values, Mapping)
@@ -220,10 +220,6 @@ def _entries_check(hint: Any) -> _Check | None:
 
         return check
     return _mapping_check(hint) if get_origin(hint) is Mapping else None
-
-
-def _unchecked(value: Any, _path: str, _problems: list[Problem]) -> Any:
-    return value
 
 
 def tables_in(hint: Any) -> tuple[Any, ...]:

@@ -171,7 +171,8 @@ class Relaxation:
         best, idle, patience = -math.inf, 0, _PATIENCE * (2 if limited.any() else 1)
         for round_ in range(_ROUNDS * (4 if limited.any() else 1)):
             worth = self._shares + premiums
-            mixtures = [share * _softmax(entry) for share, entry in zip(worth, logarithms, strict=True)]
+            powers = [np.exp(entry - entry.max()) for entry in logarithms]
+            mixtures = [share * (power / power.sum()) for share, power in zip(worth, powers, strict=True)]
             prices = np.concatenate([mix @ packer.weights for mix, packer in zip(mixtures, kinds.packers, strict=True)])
             less = float(premiums[limited] @ counts[limited])
             value = times * float(self._sample.least(prices).sum()) - less
@@ -188,9 +189,3 @@ class Relaxation:
                 if limited[at]:
                     lack = times * loads.max() - counts[at]
                     premiums[at] = max(0.0, premiums[at] + _PREMIUM_STEP * step * lack / max(lack, counts[at]))
-
-
-def _softmax(logarithms: Numbers) -> Numbers:
-    powers = np.exp(logarithms - logarithms.max())
-    mixture: Numbers = powers / powers.sum()
-    return mixture

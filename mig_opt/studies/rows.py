@@ -137,19 +137,16 @@ class Records(Generic[R]):
                 del found["figures"]
             document = {"run": json.loads(run.key), "outcome": found, "fingerprint": current, "date": row.date}
             document["environment"] = dict(row.environment)
-            self._append(self._path, json.dumps(document).encode() + b"\n")
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a+b") as file:
+                if self._torn:
+                    file.truncate(self._path.read_bytes().rfind(b"\n") + 1)
+                    self._torn = False
+                file.write(json.dumps(document).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
         self._remember(row)
         return row
-
-    def _append(self, path: Path, line: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            if self._torn:
-                file.truncate(path.read_bytes().rfind(b"\n") + 1)
-                self._torn = False
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def plain(path: Path) -> Path:

@@ -131,22 +131,9 @@ def import_migbench(
 
 
 def read_published(path: str | Path) -> tuple[PublishedResult, ...]:
-    """Read the published results of MIGBench (``*-summary.csv``).
+    """Read the published results of MIGBench (``*-summary.csv``), in the order of the file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; columns beside those that are used do not matter.
-
-    Returns
-    -------
-    tuple of PublishedResult
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
+    Columns beside those that are used do not matter. An InputError has every problem of the file.
     """
     findings = Findings(str(path))
     check = partial(check_columns, needed=dict.fromkeys(_PUBLISHED, ", which summaries of MIGBench have"))

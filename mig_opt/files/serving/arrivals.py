@@ -83,17 +83,7 @@ def read_rates(path: str | Path) -> RateTable:
 
 
 def read_recorded(path: str | Path) -> dict[str, tuple[float, ...]]:
-    """Read recorded requests from a CSV file with the columns ``time`` (seconds, ascending) and ``service``.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    dict of str to tuple of float
-        The times of each service.
+    """Return the times of each service in a CSV file with the columns ``time`` (seconds, ascending) and ``service``.
 
     Raises
     ------

@@ -22,14 +22,9 @@ TEMPLATES = {
 
 
 def template(kind: str, form: str = "") -> str:
-    """Return an example of a kind of file, with comments that say what everything means.
+    """Return an example of a kind of file, one of :data:`TEMPLATES`, with comments that say what everything means.
 
-    Parameters
-    ----------
-    kind : str
-        One of :data:`TEMPLATES`.
-    form : str
-        ``json``, ``csv`` or ``toml``; by default the usual one of the kind.
+    The form is ``json``, ``csv`` or ``toml``; by default it is the usual one of the kind.
 
     Raises
     ------

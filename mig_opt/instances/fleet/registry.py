@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import gpu_noting, with_mig
@@ -91,12 +91,8 @@ def generate_trace(
     002-bloom-1b7 34.537 2g.10gb 160.923
     003-bloom-7b1 168.923 3g.20gb 120.777
     """
-    problems: list[Problem] = []
-    found: TraceFamily | None = None
-    try:
-        found = get_trace_family(family)
-    except InputError as error:
-        problems += error.problems
+    problems = [*problems_of(get_trace_family, family)]
+    found = _FAMILIES.get(family)
     if pools and gpus is not None:
         problems.append(Problem("gpus", "is said by the pools; leave it out"))
     largest = max((with_mig(pool.gpu) for pool in pools), key=lambda kind: kind.sizes[-1], default=gpu)
