@@ -127,10 +127,10 @@ class DualBound:
             if best is not None:
                 others = int(pricing.gpus @ best) - best[pricing.group]
                 self.out[left & (taken + others < pricing.value)] = level
-        low, high = self.ticks, self.most + 1
+        low, high, middle = self.ticks, self.most + 1, self.ticks + 1  # mostly they rule out no more
         while high - low > 1:
-            middle = (low + high) // 2
             low, high = (middle, high) if self._ruled_out(middle) else (low, middle)
+            middle = (low + high) // 2
         self.ticks = low
 
     def _ruled_out(self, ticks: int) -> bool:

@@ -120,11 +120,13 @@ class Portfolio:
         """True if dual prices tell more than the load program, as whole tasks hardly fill the slices."""
         return self.tasks <= _MAX_TASKS_PRICED * self.gpus and has_dual_price_bound(self.search.problem)
 
-    @property
-    def finer_prices_tell(self) -> bool:
-        """True if dual prices are likely to raise the bound when times are rounded less."""
-        prices = self.dual_prices
-        return prices is not None and prices.alone >= self.search.lower * (1 - _ROUNDING_SHARE)
+    def finer_prices_tell(self, prices: DualPrices | None) -> bool:
+        """Return True if dual prices are likely to raise the bound when times are rounded less."""
+        return (
+            prices is not None
+            and self.tasks <= _MAX_TASKS_FINE
+            and prices.alone >= self.search.lower * (1 - _ROUNDING_SHARE)
+        )
 
     @property
     def alone(self) -> bool:
@@ -142,6 +144,11 @@ class Portfolio:
         return self.dual_prices is not None and self.gpus > 1 and self.search.problem.alike
 
     @property
+    def has_few_sets(self) -> bool:
+        """True if no more than a few sets of tasks are of interest for each GPU."""
+        return self.gpus > 1 and self.search.problem.alike and self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
+
+    @property
     def endless(self) -> bool:
         """True if only the limit of time ends the local search: no block model as a whole proves anything."""
         return self.improves and self.limited and self.tasks > MAX_TASKS_OF_TABLES
@@ -157,7 +164,9 @@ class Portfolio:
     def side_by_side(self) -> None:
         """Bound and schedule side by side."""
         assert self.local_search is not None
-        priced = PricedSearch(self.search, self.local_search)
+        # Few sets of tasks prove more than finer prices do.
+        finer = (lambda _: False) if self.has_few_sets else self.finer_prices_tell
+        priced = PricedSearch(self.search, self.local_search, finer)
         priced.run()
         self.dual_prices = priced.dual_prices
 
@@ -175,8 +184,7 @@ class Portfolio:
         before = search.lower, search.upper
         prove_by_set_partition(search, self.dual_prices, cp, share, self._effort)
         # More sets than that are too many with any effort.
-        few = self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
-        self._effort *= 4 if few or (search.lower, search.upper) != before else _MOST_EFFORT
+        self._effort *= 4 if self.has_few_sets or (search.lower, search.upper) != before else _MOST_EFFORT
 
     def go_on(self) -> None:
         """Let the local search and the partition into sets take turns until the end."""
@@ -251,7 +259,7 @@ PHASES = (
     ),
     Phase(
         "proof by set partition",
-        lambda run: run.has_sets,
+        lambda run: run.has_sets and run.has_few_sets,
         Portfolio.partition,
         share=0.8,
     ),
@@ -263,8 +271,8 @@ PHASES = (
     ),
     Phase(
         "finer bound of dual prices",
-        # On one GPU the dual prices of the layouts tell more.
-        lambda run: not run.alone and run.tasks <= _MAX_TASKS_FINE and run.finer_prices_tell,
+        # On one GPU the dual prices of the layouts tell more; side by side, others are finer already.
+        lambda run: (run.has_few_sets or run.gpus == 1) and not run.alone and run.finer_prices_tell(run.dual_prices),
         Portfolio.price,
         share=0.35,
     ),

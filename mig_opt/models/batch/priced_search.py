@@ -8,6 +8,7 @@ by the work that they have done.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Generic
 
 from mig_opt.batch.loads.local_search import TimedSearch
@@ -23,9 +24,12 @@ _ROUNDS_OF_PATTERNS = 25
 
 
 class PricedSearch(Generic[M]):
-    """Dual prices and local search on several GPUs, until there are no better dual prices."""
+    """Dual prices and local search on several GPUs, until there are no better dual prices.
 
-    def __init__(self, search: BlockSearch[M], local: TimedSearch) -> None:
+    In the end ``finer`` tells, given the dual prices, whether better ones are sought with times that are rounded less.
+    """
+
+    def __init__(self, search: BlockSearch[M], local: TimedSearch, finer: Callable[[DualPrices], bool]) -> None:
         self._search, self._local = search, local
         self.dual_prices: DualPrices | None = None
         self._bound = DualPriceBound(search)
@@ -34,6 +38,7 @@ class PricedSearch(Generic[M]):
         problem = search.problem
         # True if starts fill one GPU after the other.
         self._fills = len(problem.batch.tasks) > _MAX_TASKS_BY_PATTERNS * len(problem.gpus)
+        self._finer: Callable[[DualPrices], bool] | None = finer  # None once they are
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -85,6 +90,10 @@ class PricedSearch(Generic[M]):
         if at_once or not goes_on or self._rounds == self._next_patterns:
             self._next_patterns = 2 * self._rounds
             self._take_starts()
+        if not goes_on and self._finer is not None and self.dual_prices is not None:
+            goes_on = self._finer(self.dual_prices)
+            if goes_on:
+                self._bound, self._finer = DualPriceBound(search, self.dual_prices), None
         self._ended = not goes_on
 
     def _take_starts(self) -> None:

@@ -31,7 +31,7 @@ def proven(batch: Batch, prices: list[float] | None = None) -> CpSearch | None:
     control.report_plan(solve(batch, "far").schedule)  # type: ignore[arg-type]
     search = CpSearch(batch, control)
     count, problem = len(batch.tasks), search.problem
-    if not has_dual_price_bound(problem):
+    if not (problem.alike and has_dual_price_bound(problem)):
         return None
     given = np.ones(count) if prices is None else np.array(prices[:count])
     found = DualPrices((branches_of(problem),), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
