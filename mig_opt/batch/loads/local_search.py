@@ -11,8 +11,9 @@ about as good, and no perturbation leads from one to the other.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -60,9 +61,9 @@ among these alone."""
 _CLOSE = 1.003
 """An assignment is accepted if it is no worse than the incumbent, or within this factor of the best."""
 
-_MEETING, _MEETING_SHARE = 0.4, 0.1
-"""Work of each of several threads before they tell each other what they found, and the share of that so far that it is
-at most: cycles take unlike times, and a thread that is done waits for the others."""
+_REPORT, _REPORT_SHARE = 0.2, 0.1
+"""Work of each of several threads before it tells the others what it found, and the share of its work so far that this
+is at most."""
 
 _NEAR = 1.0015
 """Makespan of an assignment, relative to the best schedule, up to which it is timed: a block model may find a better
@@ -113,14 +114,25 @@ class LoadSearch:
         # With few tasks the cycles find as much, and would have to wait for it.
         if not self.small and all(place.free is None for place in batch.places):
             starts.append(self.cheap_assignment())
-        # The best assignment, and ticks of the longest path through the load tree in it, every destruction included.
-        self.length, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
-        self.places: list[int] = starts[best].tolist()
+        # ticks of the longest path in the best assignment, every destruction included, and the place of each task
+        self.best: tuple[int, list[int]] = min((self.run(start, 1, 0, 0, 0, 0), start.tolist()) for start in starts)
         self.draw: Draw | None = None  # if None, fresh starts have each task in one of its cheap places
         self.active = workers  # number of threads that search
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
+        self._running: dict[Future[list[tuple[int, list[int]]]], _Thread] = {}
+        self._pausing = False
         # A perturbation should cost about as much as a few tasks in the wrong place.
         self.perturbation = np.array(_PERTURBATION) * min(1.0, _MAX_TASKS_PERTURBED * len(batch.gpus) / count)
+
+    @property
+    def length(self) -> int:
+        """Ticks of the longest path in the best assignment."""
+        return self.best[0]
+
+    @property
+    def places(self) -> list[int]:
+        """The best assignment: the place of each task."""
+        return self.best[1]
 
     def forbid(self, forbidden: Possible) -> None:
         """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
@@ -130,13 +142,17 @@ class LoadSearch:
         ticks = np.where(forbidden, np.int32(NEVER), self._costs.ticks)
         if not (ticks < NEVER).any(axis=1).all():
             return
+        # What threads find until then may have those places; they keep what is left of it.
+        self._pausing = True
+        wait(self._running)
+        self._running.clear()
+        self._pausing = False
         weighted = np.where(ticks < NEVER, self._costs.weighted, np.inf)
         self._costs = self._costs._replace(ticks=ticks, weighted=weighted)
         self._least = least_loads(self._load_tree, self._tree, ticks)
         for thread in self._threads:
             thread.move(forbidden)
-        best = min(self._threads, key=lambda thread: thread.length)
-        self.length, self.places = best.length, best.places.tolist()
+        self.best = min((thread.length, thread.places.tolist()) for thread in self._threads)
 
     def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
         """Let fresh starts come from ``draw``, the first of each thread at once if wanted."""
@@ -162,21 +178,42 @@ class LoadSearch:
     def cycles(
         self, target: int, over: Callable[[], bool] = lambda: False
     ) -> Generator[list[tuple[int, list[int]]], None, None]:
-        """Yield, for ever, the lengths and assignments that the threads come to in their next cycles.
+        """Yield, for ever, the lengths and assignments that threads come to in their next cycles.
 
-        A single thread does one cycle at a time, several do some each: about as much work. No length is below
-        ``target``; once ``over`` is true, the threads begin no other cycle before they meet.
+        A single thread does one cycle at a time, each of several does some and goes on meanwhile. No length is below
+        ``target``; once ``over`` is true, the threads begin no other cycle.
         """
-        work = 0.0
+        closed = threading.Event()
+
+        def stopped() -> bool:
+            return closed.is_set() or over()
+
         with ThreadPoolExecutor(len(self._threads)) as pool:
-            while True:
-                threads = self._threads[: self.active]
-                share = min(_MEETING, _MEETING_SHARE * work) if len(threads) > 1 else 0.0
-                work += share or self.seconds_per_cycle
-                running = [pool.submit(thread.cycles, target, share, over) for thread in threads]
-                found = [result for each in running for result in each.result()]
-                self.length, self.places = min([(self.length, self.places), *found], key=lambda result: result[0])
-                yield found
+            try:
+                while True:
+                    self._begin(pool, target, stopped)
+                    done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                    found = [result for each in done for result in each.result()]
+                    for each in done:
+                        del self._running[each]
+                    self.best = min(self.best, *found, key=lambda result: result[0])
+                    if len(self._threads) > 1:
+                        self._begin(pool, target, stopped)
+                    yield found
+            finally:
+                closed.set()
+                self._running.clear()
+
+    def _begin(self, pool: ThreadPoolExecutor, target: int, stopped: Callable[[], bool]) -> None:
+        """Let the threads search that do not."""
+
+        def pauses() -> bool:
+            return self._pausing or stopped()
+
+        for thread in self._threads[: self.active]:
+            if thread not in self._running.values():
+                share = min(_REPORT, _REPORT_SHARE * thread.work) if len(self._threads) > 1 else 0.0
+                self._running[pool.submit(thread.cycles, target, share, stopped, pauses)] = thread
 
     def cheap_assignment(self) -> Integers:
         """Return an assignment with short paths of each task to one of its cheapest places."""
@@ -217,15 +254,19 @@ class _Thread:
         self._idle = 0
         self._starts = 0
         self._settled = False
-        self.seconds_of_draws = 0.0
+        self._leaving = False
+        self.work = self.seconds_of_draws = 0.0
         self.places = np.array(search.places, np.int64)
         self.length = self._shortest = search.length
 
-    def cycles(self, target: int, work: float, over: Callable[[], bool]) -> list[tuple[int, list[int]]]:
+    def cycles(
+        self, target: int, work: float, over: Callable[[], bool], pauses: Callable[[], bool]
+    ) -> list[tuple[int, list[int]]]:
         """Return the lengths and assignments after each of some cycles: one, and more up to about that work."""
         found: list[tuple[int, list[int]]] = []
-        while not found or (work > 0 and self.length > target and not over()):
-            work -= self._run_cycle(target, over)
+        end = self.work + work
+        while not found or (self.work < end and self.length > target and not pauses()):
+            self.work += self._run_cycle(target, over)
             found.append((self.length, self.places.tolist()))
         return found
 
@@ -233,6 +274,8 @@ class _Thread:
         """Perturb and improve, or once in a while improve by large steps; return the approximate seconds."""
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.length
+        if self._leaving:
+            self._idle, self._starts, self._leaving = _IDLE_CYCLES, 0, False
         work = self._start(over) if self._idle >= _IDLE_CYCLES else 0.0
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
@@ -252,14 +295,15 @@ class _Thread:
 
     def leave(self) -> None:
         """Start afresh in the next cycle."""
-        self._idle, self._starts = _IDLE_CYCLES, 0
+        self._leaving = True
 
     def _start(self, over: Callable[[], bool]) -> float:
         """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
         search, work = self._search, 0.0
         self._starts += 1
         self._idle = 0
-        self.places, self.length = np.array(search.places, np.int64), search.length
+        self.length, places = search.best
+        self.places = np.array(places, np.int64)
         if self._starts % 2 and search.draw is not None:
             possible = search.possible
             self.places, work = search.draw(self._rng, possible, over)
