@@ -106,12 +106,12 @@ class BlockSearch(ABC, Generic[M]):
         elif outcome.infeasible:
             raise SolverError(f"{self.name} finds no solution of a model that has one")
         # What is that little below the best schedule is mostly no schedule, and refining tells it at once.
-        if self.open and not (outcome.proven and self.upper - self.lower <= _REFINED_AT_ONCE * self.upper):
+        if self._can_go_on and not (outcome.proven and self.upper - self.lower <= _REFINED_AT_ONCE * self.upper):
             strict = self.model(relaxed=False)
             self._warm_start(strict)
             self._solve(strict, share=0.5, holds_for_all=False)
         copies: Counter[int] = Counter()
-        while self.open and outcome.values is not None:
+        while self._can_go_on and outcome.values is not None:
             # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
             loose = relaxed.loose_places(outcome.values) or range(len(self.problem.places))
             copies.update(loose)
@@ -127,7 +127,7 @@ class BlockSearch(ABC, Generic[M]):
         """
         copies: Counter[int] = Counter()
         places = self.problem.symmetry_reduced(places)
-        while self.open:
+        while self._can_go_on:
             model = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
             outcome = self.complete(model, places, share=1.0)
             if outcome.infeasible:
@@ -149,8 +149,13 @@ class BlockSearch(ABC, Generic[M]):
 
     @property
     def open(self) -> bool:
-        """True if something is left that the solver can do, and time to do it."""
-        return self.lower + self._blur < self.upper and self._has_time(self.building)
+        """True if something is left to find or to prove, and time to do it."""
+        return self.lower + self._blur < self.upper and not self.control.expired
+
+    @property
+    def _can_go_on(self) -> bool:
+        """True if so, and there is time to build another model."""
+        return self.open and self._has_time(self.building)
 
     def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
         """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
@@ -184,7 +189,7 @@ class BlockSearch(ABC, Generic[M]):
         """Find the best order of operations for the place of each task, in a share of the time; keep the schedule."""
         if self.problem.operations_take_no_time:
             self.report_nested(places)
-        elif self.open:
+        elif self._can_go_on:
             model = self.model(relaxed=False)
             self.report_outcome(model, self.complete(model, self.problem.symmetry_reduced(places), share))
 

@@ -48,7 +48,7 @@ oscillate."""
 _HASTE = 0.5
 """Share of the lack of GPUs for the last makespan by which the next one is longer."""
 
-_MAX_NEW_COLUMNS = 12
+_MAX_NEW_COLUMNS = 6
 """Patterns that a round adds to the program, at most."""
 
 _LONGER, _VALUABLE = 1.001, 0.99

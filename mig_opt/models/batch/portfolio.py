@@ -12,10 +12,11 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 3. Up to some sixty tasks on one GPU, dual prices leave few choices of placements, and of the sets of tasks that these
    run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with more tasks, each choice of placements
    that is left is searched by itself, and local search takes turns with that
-   (:mod:`mig_opt.models.batch.layout_search`). On several GPUs, the tasks are partitioned into sets of one GPU each
-   (:mod:`mig_opt.models.batch.set_partition`).
-4. The rest is left to the local search. Batches that the tables of subsets could take, and all of them where there is
-   no limit of time, are left to the block model as a whole (:mod:`mig_opt.models.batch.block_search`).
+   (:mod:`mig_opt.models.batch.layout_search`). On several GPUs with some ten tasks each, the tasks are partitioned into
+   sets of one GPU each (:mod:`mig_opt.models.batch.set_partition`).
+4. The rest is left to the local search, and to sets of more tasks once it finds nothing. Batches that the tables of
+   subsets could take, and all of them where there is no limit of time, are left to the block model as a whole
+   (:mod:`mig_opt.models.batch.block_search`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ class CoveringProgram:
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._model: Any = highspy.Highs()
         self._model.setOptionValue("output_flag", False)
+        # Primal simplex: with more columns the last solution is still one.
         self._model.setOptionValue("simplex_strategy", 4)
         self._columns: dict[Hashable, int] = {}
         self._off: set[int] = set()

@@ -81,7 +81,7 @@ def test_a_seed_decides_everything() -> None:
     start = first_places(problem)
 
     def told(seed: int) -> list[list[tuple[int, list[int]]]]:
-        cycles = LoadSearch(problem, start, seed, 2).cycles(0)
+        cycles = LoadSearch(problem, start, seed, 1).cycles(0)
         result = list(itertools.islice(cycles, 5))
         cycles.close()
         return result
@@ -132,6 +132,21 @@ def test_places_that_are_left_out_are_not_used_again() -> None:
             check(problem, places, length)
             assert not forbidden[np.arange(12), places].any()
     cycles.close()
+
+
+def test_threads_go_on_after_a_pause() -> None:
+    """What ends a call of the search, or leaves out places, loses no thread and no best assignment."""
+    problem = IntegerBatch(generate_batch(16, gpus=2, seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 3)
+    for calls in range(3):
+        search.active = 3 - calls
+        before, cycles = search.length, search.cycles(0)
+        told = [length for results in itertools.islice(cycles, 6) for length, _ in results]
+        search.forbid(np.zeros((16, len(problem.places)), np.bool_))
+        assert next(cycles)
+        cycles.close()
+        assert search.length <= min([before, *told])
+        check(problem, search.places, search.length)
 
 
 def test_a_task_keeps_its_last_place() -> None:

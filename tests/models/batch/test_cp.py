@@ -239,6 +239,15 @@ def test_no_model_is_begun_that_takes_too_long_to_build(
     assert result.status is Status.FEASIBLE
 
 
+def test_the_local_search_needs_no_time_for_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "seconds_to_build", lambda problem: 1e9)
+    batch = generate_batch(40, gpus=2, seed=6)
+    shortest, far = solve(batch, time_limit=1.0, deterministic=True).makespan, solve(batch, "far").makespan
+    assert shortest is not None
+    assert far is not None
+    assert shortest < 0.99 * far
+
+
 @pytest.mark.deep
 @pytest.mark.usefixtures("block_model_only")
 def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,4 +80,4 @@ def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: py
     assert cells == pytest.approx(1.86e10, rel=TOLERANCE)
     # These follow from the dual prices, which differ more.
     assert left == pytest.approx(101, rel=2 * TOLERANCE)
-    assert steps == pytest.approx(7.85e4, rel=2 * TOLERANCE)
+    assert steps == pytest.approx(1.23e5, rel=2 * TOLERANCE)
