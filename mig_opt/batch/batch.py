@@ -88,7 +88,7 @@ class Task:
 
     def __post_init__(self) -> None:
         check_values(self)
-        if self.by_kind:
+        if next(iter(self.times)).__class__ is str:  # by kind
             object.__setattr__(self, "times", named_tables("times", self.times))
 
     def __hash__(self) -> int:

@@ -84,6 +84,15 @@ def options_named(names: Mapping[str, str]) -> Iterator[None]:
         raise renamed(error, names) from None
 
 
+@contextlib.contextmanager
+def file_named(name: object) -> Iterator[None]:
+    """Let problems name the file, or the bundled instance, that is wrong, where they name none."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.problems, error.source or str(name)) from None
+
+
 def renamed(error: InputError, names: Mapping[str, str]) -> InputError:
     """Return the error with other names for what its paths begin with, unless that is a key which no file has."""
 

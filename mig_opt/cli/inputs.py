@@ -7,11 +7,12 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt import GpuModel, OperationCosts, get_gpu
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.errors import say
 from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
@@ -223,18 +224,32 @@ def _load_for_fleet(kind: FileKind[T], name: str, gpu: str | None, gpus: int | N
 
 
 def started(batch: Batch, state: FleetState, busy_until: float | None, source: str) -> Batch:
-    """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read."""
+    """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read.
+
+    Where these are of several kinds, those of a kind come one after the other, and their devices say which ones they
+    are in the state.
+    """
+    from mig_opt.gpu.devices import Device
+
     initial = state.live_instances(busy_until)
     if batch is None:
         return batch
-    if batch.gpu != state.gpu:
+    if {*batch.kinds} != {*map(state.kind, range(state.gpus))}:
         kinds = f"the state is of {' and '.join(dict.fromkeys(state.names))}, and the batch of {batch.kind_names}"
         refuse("gpu", f"{kinds}; give one of them", source)
-    if state.kinds and state.names != tuple(batch.kind(gpu).name for gpu in range(batch.gpus)):
-        refuse("kinds", f"the GPUs of the state are {', '.join(state.names)}; give pools in that order", source)
+    changes: dict[str, object] = {"devices": state.devices}
+    if state.kinds:
+        pools, parts = {pool.kind: pool for pool in batch.pools}, state.parts()
+        order = [gpu for _, gpus in parts for gpu in gpus]
+        if order != sorted(order) or state.devices:
+            devices = state.devices or tuple(map(Device, range(state.gpus)))
+            changes["devices"] = tuple(devices[gpu] for gpu in order)
+        changes["pools"] = tuple(replace(pools[state.kind(gpus[0])], count=len(gpus)) for _, gpus in parts)
+        initial = tuple(replace(live, gpu=order.index(live.gpu)) for live in initial)
+    else:
+        changes["gpus"] = state.gpus
     with options_named({"initial": "--from"}):
-        counts = {} if state.kinds else {"gpus": state.gpus}
-        return batch.replace(**counts, initial=initial, devices=state.devices)
+        return batch.replace(**changes, initial=initial)
 
 
 def kind_of(name: str, document: bytes | None = None) -> str | None:
@@ -263,10 +278,8 @@ def running_in_state(demand: Demand | None, path: Path) -> Deployment:
     state = STATE.read(path)
     if demand is None:
         return Deployment(state.names, (), state.devices)
-    try:
+    with file_named(path):
         return deployment_in(state, demand)
-    except InputError as error:
-        raise InputError(error.problems, str(path)) from None
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

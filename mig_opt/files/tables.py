@@ -14,7 +14,7 @@ from typing import Any
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.values import Findings, Raw, defaults_of, read_value, with_places
+from mig_opt.files.values import REPORTED, Findings, Raw, defaults_of, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.problems import wrong_size
@@ -195,34 +195,42 @@ def merged_by_kind(
     kinds: dict[str, None] = {}
     for entry, (line, cells) in zip(entries, rows, strict=True):
         model = read_value(Gpu, cells["gpu"], f"line {line}, gpu", findings)
-        if model is None or only not in (None, model):
+        if model is not None and only not in (None, model):
             continue
-        kinds[model.name] = None
         if entry["name"] not in merged:
             merged[entry["name"]] = {name: value for name, value in entry.items() if name not in _BY_KIND}
             numbers[entry["name"]] = len(lines)
             lines.append(line)
-        lines_of[numbers[entry["name"]], model.name] = line
         known, what = merged[entry["name"]], f"{key[:-1]} {entry['name']!r}"
-        if model.name in known.setdefault("times", {}):
+        times = known.setdefault("times", {})
+        for name in _differing(entry, known):
+            message = f"differs from that of the {key[:-1]}'s first row; give the same"
+            findings.add(f"line {line}, {columns.get(name, name)}", message)
+        if model is None:
+            continue
+        if model.name in times:
             findings.add(f"line {line}", f"{what} has its times on {model.name} already; keep one row")
-        for name in {**entry, **known}.keys() - _BY_KIND:
-            if entry.get(name) != known.get(name):
-                message = f"differs from that of the {key[:-1]}'s first row; give the same"
-                findings.add(f"line {line}, {columns.get(name, name)}", message)
+        kinds[model.name] = None
+        lines_of[numbers[entry["name"]], model.name] = line
         for name in _BY_KIND & entry.keys():
             known.setdefault(name, {})[model.name] = entry[name]
     if only and not kinds:
         findings.add("gpu", f"no row is of {only.name}")
-    findings.check()
-    raw: Raw = {key: list(merged.values())}
+        findings.check()
+    # What has nothing but rows of unknown kinds has been reported with these.
+    raw: Raw = {key: [{**known, "times": known["times"] or REPORTED} for known in merged.values()]}
     if only is None:
-        raw |= {"pools": [{"gpu": name, "count": 1} for name in kinds], "gpu": None}
+        raw |= {"pools": [{"gpu": name, "count": 1} for name in kinds] or REPORTED, "gpu": None}
     return raw, lines, lines_of
 
 
 _BY_KIND = {"times", "profile", "declared"}
 """Keys of a task or a job whose values each kind of GPU has its own of."""
+
+
+def _differing(entry: Raw, known: Raw) -> list[str]:
+    """Return the keys whose values are the same on all kinds of GPUs, but not here."""
+    return [name for name in {**entry, **known} if name not in _BY_KIND and entry.get(name) != known.get(name)]
 
 
 def _value_of(cell: str, kind: Any) -> object:

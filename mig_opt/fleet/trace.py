@@ -313,7 +313,11 @@ def check_jobs(trace: Trace) -> None:
     """Refuse a trace with jobs that can run nowhere, with a problem for each of them."""
     able = {number for part in trace.parts() for number in part.jobs} if trace.gpu is None else None
     problems = [
-        Problem(f"jobs[{index}]", f"job {job.name!r} can run nowhere: no profile has its times and enough memory")
+        Problem(
+            f"jobs[{index}]",
+            f"job {job.name!r} can run nowhere: no profile has its times and enough memory; give it seconds on a "
+            "larger size, or leave it out",
+        )
         for index, job in enumerate(trace.jobs)
         if (not trace.whole_run_profiles(job) if able is None else index not in able)
     ]

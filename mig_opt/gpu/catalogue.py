@@ -115,7 +115,8 @@ def without_mig(gpu: GpuModel) -> GpuModel:
         return gpu
     whole = gpu.profiles_of("base")[0]
     none = OperationCosts({whole.compute_slices: 0.0}, {whole.compute_slices: 0.0}, "MIG is off")
-    return replace(gpu, name=gpu.name + WITHOUT_MIG, profiles=(whole,), operation_costs=none, aliases=())
+    name, label = gpu.name + WITHOUT_MIG, gpu.label + WITHOUT_MIG
+    return replace(gpu, name=name, label=label, profiles=(whole,), operation_costs=none, aliases=())
 
 
 def taken_names(model: GpuModel) -> Iterator[Problem]:

@@ -179,8 +179,8 @@ def _check_of(hint: Any) -> _Check | None:
     bare, rules, optional = parts_of(hint)
     rules = tuple(rule for rule in rules if type(rule).fine is not Rule.fine)
     inner = _entries_check(bare)
-    if not rules and not inner:
-        return None
+    if not rules and (not inner or not optional):
+        return inner
     if len(rules) == 1 and not inner:
         fine, wrong = rules[0].fine, rules[0].wrong
 
@@ -212,11 +212,16 @@ def _entries_check(hint: Any) -> _Check | None:
         return _tuple_check(hint) if get_args(hint)[1:] == (...,) else _pair_check(hint)
     if either := tables_in(hint):
         by_size, by_kind = (_check_of(kind) or (lambda value, *_: value) for kind in either)
+        other = by_kind if either[0] is str else by_size
 
         def check(values: Any, path: str, problems: list[Problem]) -> Any:
-            table = values.__class__ is dict or isinstance(values, Mapping)
-            named = table and (next(iter(values), 0).__class__ is str or either[0] is str)
-            return by_kind(values, path, problems) if named else by_size(values, path, problems)
+            if values.__class__ is not dict and not isinstance(values, Mapping):
+                return by_size(values, path, problems)
+            for first in values:  # tasks are made by the thousand: faster than next(iter(values))
+                if first.__class__ is str:
+                    return by_kind(values, path, problems)
+                break
+            return other(values, path, problems)
 
         return check
     return _mapping_check(hint) if get_origin(hint) is Mapping else None
@@ -299,7 +304,7 @@ def _mapping_check(hint: Any) -> _Check | None:
     if each is None and not sized:
         return None
     bare, rules, _ = parts_of(value)
-    fines = [rule.fine for rule in rules] if _entries_check(bare) is None else []
+    only = rules[0].fine if len(rules) == 1 and _entries_check(bare) is None else None
 
     def check(values: Any, path: str, problems: list[Problem]) -> Any:
         if not (values.__class__ is dict or isinstance(values, Mapping)):
@@ -307,7 +312,7 @@ def _mapping_check(hint: Any) -> _Check | None:
             return None
         if sized:
             values = dict(sorted(values.items()))
-        if each and not (len(fines) == 1 and all(map(fines[0], values.values()))):
+        if each and not (only and all(map(only, values.values()))):
             values = {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}
         return values
 

@@ -45,6 +45,7 @@ class ViolationCode(RuleCode):
     OPERATIONS_OVERLAP = "operations-overlap", "two operations on one GPU overlap in time"
     DESTROY_WITHOUT_CREATE = "destroy-without-create", "an instance is destroyed that does not exist"
     CREATE_TWICE = "create-twice", "an instance is created that exists already"
+    WITHOUT_MIG = "without-mig", "an operation is on a GPU without MIG"
     DESTROY_TOO_EARLY = "destroy-too-early", "an instance is destroyed before it is ready or free"
     WRONG_MAKESPAN = "wrong-makespan", "the stated makespan is not the last end of a run"
     NO_OPERATION_SEQUENCE = "no-operation-sequence", "no sequence of operations is in time for the runs"

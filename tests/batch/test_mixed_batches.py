@@ -12,6 +12,7 @@ from mig_opt import (
     Batch,
     InputError,
     LiveInstance,
+    Operation,
     OperationCosts,
     Pool,
     Run,
@@ -29,6 +30,7 @@ from mig_opt import (
 )
 from mig_opt.batch.certificate import Claim, batch_digest
 from mig_opt.validation import ViolationCode
+from mig_opt.views.batch.schedules import schedule_scene
 from mig_opt.views.batch.tasks import batch_scene
 
 SMALL = Pool(A30, 1), Pool(SLOW_A30, 1)
@@ -86,6 +88,20 @@ def test_a_gpu_without_mig_has_no_operations():
             assert validate(batch, schedule).valid, method
 
 
+def test_an_operation_on_a_gpu_without_mig_is_a_violation():
+    plan = Schedule((Run("b", 3, "4g.24gb", 0, 0.0, 3.0), Run("a", 0, "7g.40gb", 0, 0.0, 1.0)))
+    live = LiveInstance(0, "7g.40gb", 0)
+    batch = TWO.replace(initial=(live,))
+    assert validate(batch, plan).valid
+    off = [Operation("destroy", 3, "4g.24gb", 0, 3.0, 3.0), Operation("create", 3, "4g.24gb", 0, 3.0, 3.0)]
+    verdict = validate(batch, dataclasses.replace(plan, operations=tuple(off)))
+    assert [(one.code, one.path) for one in verdict.violations] == [
+        (ViolationCode.WITHOUT_MIG, "operations[0]"),
+        (ViolationCode.WITHOUT_MIG, "operations[1]"),
+    ]
+    assert "GPU 3 has MIG off" in verdict.violations[0].message
+
+
 def test_a_task_that_only_a_gpu_without_mig_knows_has_a_time_for_the_whole_of_it():
     with pytest.raises(InputError, match=r"tasks\[0\].times: have none for size 4: with MIG off"):
         Batch((Task("a", {"A30": {1: 4.0}}),), pools=(Pool(A30, 1, mig=False), Pool(A100, 1)))
@@ -113,6 +129,16 @@ def test_a_table_with_a_column_for_the_gpu_has_a_pool_of_each_kind(tmp_path):
     assert batch.pools == (Pool(A30, 1), Pool(A100, 1))
     only = read(Batch, tmp_path / "b.csv", gpu="A100")
     assert only == Batch((Task("a", {1: 3.0, 7: 1.0}, 2.0), Task("b", {7: 2.0})), A100)
+    # Other rows may have sizes that the only kind lacks.
+    assert read(Batch, tmp_path / "b.csv", gpu="A30") == Batch((Task("a", {1: 4.0}, 2.0),), A30)
+
+
+@pytest.mark.parametrize("gpu", [None, "A100"])
+def test_a_table_with_an_unknown_kind_tells_its_other_problems_too(tmp_path, gpu):
+    (tmp_path / "b.csv").write_text("task,gpu,t1_s,memory_gb\na,A31,4,2\nb,A100,x,-2\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read(Batch, tmp_path / "b.csv", gpu=gpu)
+    assert [problem.path for problem in error.value.problems] == ["line 2, gpu", "line 3, memory_gb", "line 3, t1_s"]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +271,8 @@ def test_a_picture_names_the_kinds():
     labels = [text.get_text() for axes in figure.axes for text in axes.texts]
     labels += [axes.get_ylabel() for axes in figure.axes]
     assert any("A30-24GB without MIG" in label for label in labels), labels
+    for title in (schedule_scene(TWO, solve(TWO, "lpt").schedule).title, batch_scene(TWO).title):
+        assert f"2 x {A30.label} + {A30.label} without MIG" in title, title
     marks = [mark for panel in batch_scene(TWO).panels for mark in panel.marks]
     assert "1 compute slice of A30-24GB" in [getattr(mark, "legend", "") for mark in marks]
 

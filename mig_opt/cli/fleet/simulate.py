@@ -13,7 +13,7 @@ from typer import Option
 
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Answer, Call, File, chart_of, code_of
-from mig_opt.cli.checks import options_named
+from mig_opt.cli.checks import file_named, options_named
 from mig_opt.cli.figures import broken_label, percent, tenths
 from mig_opt.cli.fleet.references import MOST_OPTIMAL, References, admission_references, queue_references
 from mig_opt.cli.inputs import costs_by_kind, load_state, load_trace
@@ -96,6 +96,7 @@ def simulate(
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
     from mig_opt.fleet.declared_times import declare_times
+    from mig_opt.fleet.trace import check_jobs
 
     chosen = read_policies(",".join(policy or _EXPECTED), call)
     call.attempt(run_options, time_limit=time_limit)
@@ -110,6 +111,9 @@ def simulate(
         if declared is not None:
             with options_named({"knowledge": "--declared"}):
                 found = declare_times(found, number_in(declared.strip()), seed=seed or 0)
+        if not found.parts():
+            with file_named(trace):
+                check_jobs(found)
         for choice in chosen:
             call.attempt(choice.check, found, reject=reject)
         most = MOST_OPTIMAL[reject]

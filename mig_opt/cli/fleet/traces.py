@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, Product, made
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.figures import bounds_table
 from mig_opt.cli.inputs import load_trace
 from mig_opt.errors import InputError, Problem
@@ -59,7 +59,7 @@ def trace_generate(
     family: Annotated[str, options.needed("FAMILY", "One of: mig-opt trace families.")],
     *,
     jobs: Annotated[int | None, "N", "-n", "Number of jobs; short for --set jobs=N."] = None,
-    gpu: Annotated[str, "GPU", "One of: mig-opt gpus."] = "A100",
+    gpu: Annotated[str | None, "GPU", "One of: mig-opt gpus; default: A100."] = None,
     gpus: Annotated[int | None, "N", "How many; default: those of the family."] = None,
     pools: Annotated[
         str | None,
@@ -85,9 +85,13 @@ def trace_generate(
     values: dict[str, float | int | str] = {}
     call.attempt(_read_settings, family, settings or [], jobs, values)
     kinds = () if pools is None else call.attempt(_read_pools, pools, seed) or ()
+    for option, value in (("--gpu", gpu), ("--gpus", gpus)):
+        call.require(pools is None or value is None, option, "is said by the pools; leave it out")
     names = {name: f"--set {name}" for name in values}
     with call.step(), options_named(names if jobs is None else names | {"jobs": "-n"}):
-        trace = generate_trace(family, gpu=gpu, gpus=gpus, seed=seed, pools=kinds, **values)
+        trace = generate_trace(
+            family, gpu=gpu or "A100", gpus=None if kinds else gpus, seed=seed, pools=kinds, **values
+        )
     call.begin(trace=output)
     return made("trace", trace, output, TRACE.to_json)
 
@@ -108,11 +112,17 @@ def _read_pools(text: str, seed: int) -> tuple[Pool, ...]:
             if not all(equals for _, equals, _ in parts):
                 raise InputError([Problem("pools", "must be KIND=N, with commas, like A100=4,A30=2, or openb:N")])
             counts = [(name.strip(), number_in(count.strip())) for name, _, count in parts]
-        kinds = [(get_gpu(name), count) for name, count in counts]
-        pools = tuple(Pool(with_mig(kind), count, mig=kind.mig) for kind, count in kinds)
-        if problems := list(pool_problems(pools)):
+        pools: list[Pool] = []
+        problems: list[Problem] = []
+        for name, count in counts:
+            try:
+                kind = get_gpu(name)
+                pools.append(Pool(with_mig(kind), count, mig=kind.mig))
+            except InputError as error:
+                problems += (Problem("pools", f"{name}={count}: {problem.message}") for problem in error.problems)
+        if problems := [*problems, *pool_problems(pools)]:
             raise InputError(problems)
-    return pools
+    return tuple(pools)
 
 
 def _read_settings(family: str, settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:
@@ -243,7 +253,8 @@ def trace_describe(
     from mig_opt.fleet.description import describe_trace
 
     found = load_trace(trace, gpu, gpus)
-    return Answer(_report(found, describe_trace(found), trace_bounds(found) if bounds else None))
+    with file_named(trace):
+        return Answer(_report(found, describe_trace(found), trace_bounds(found) if bounds else None))
 
 
 def _report(trace: Trace, summary: TraceSummary, limits: TraceBounds | None) -> Report:

@@ -33,10 +33,11 @@ _KEYS = "gpu gpus pools tasks operations initial devices parallel_operations sou
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     by_kind = names_gpus(text)
     model = None if by_kind and gpu is None else gpu_of_table(gpu, findings)
-    rows = read_rows(text, findings, partial(_check_header, gpu=model), example="task,t1_s,...", what="task")
+    one = None if by_kind else model  # the kind of which all times are
+    rows = read_rows(text, findings, partial(_check_header, gpu=one), example="task,t1_s,...", what="task")
     tasks = entries_of_rows((cells for _, cells in rows), {"task": "name", "memory_gb": "memory_gb"}, Task)
     for entry, (_line, cells) in zip(tasks, rows, strict=True):
-        entry["times"] = times_in(cells, model)
+        entry["times"] = times_in(cells, one)
     lines = [line for line, _ in rows]
     raw: Raw = {"tasks": tasks}
     kinds: dict[tuple[int, str], int] = {}

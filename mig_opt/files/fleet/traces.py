@@ -59,14 +59,15 @@ _NEEDED = {
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     by_kind = names_gpus(text)
     model = None if by_kind and gpu is None else gpu_of_table(gpu, findings)
-    check = partial(_check_header, gpu=model)
+    one = None if by_kind else model  # the kind of which all times are
+    check = partial(_check_header, gpu=one)
     rows = read_rows(text, findings, check, example="job,arrival_s,profile,work_s,...", what="job")
     columns = {"job": "name", "arrival_s": "arrival", **{key: key for key in ("profile", *_FIGURES)}}
     jobs = entries_of_rows((cells for _, cells in rows), columns, Job)
     for job, (line, cells) in zip(jobs, rows, strict=True):
         own = known_gpu(cells["gpu"]) if by_kind else model
         sizes = {profile.name: str(profile.compute_slices) for profile in own.profiles} if own else {}
-        job.update(_times(cells, sizes, times_in(cells, model), f"line {line}", findings))
+        job.update(_times(cells, sizes, times_in(cells, one), f"line {line}", findings))
     lines = [line for line, _ in rows]
     raw: Raw = {"jobs": jobs}
     kinds: dict[tuple[int, str], int] = {}

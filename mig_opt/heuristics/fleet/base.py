@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import GpuState
+from mig_opt.heuristics.fleet.partitions import fleet_partitions
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
@@ -29,6 +32,15 @@ class QueueScheduler(ConfigurablePolicy):
     @abstractmethod
     def serve(self, cluster: Cluster) -> None:
         """Start the jobs that can be started now."""
+
+    def of_gpus(self, trace: Trace, gpus: range) -> Self:
+        """Return a copy for some GPUs of a trace, with their partitions where each GPU of the trace has its own."""
+        own = copy.copy(self)
+        partition = getattr(self, "partition", None)
+        if partition is not None and not isinstance(partition, str):
+            fleet_partitions(trace, partition)  # tells all that is wrong
+            own.__dict__["partition"] = partition[gpus.start : gpus.stop]
+        return own
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Learn that an instance has become idle; the queue is served next."""

@@ -27,9 +27,10 @@ def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None
 def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None) -> list[tuple[Placement, ...]]:
     """Return the instances that each GPU is to have; refuse partitions that do not exist, or not one for each GPU.
 
-    ``partition`` is a maximal partition for all GPUs, or one for each. By default the numbers of instances follow the
-    seconds of work that the jobs ask for on each profile (those that ask for none: on their smallest): GPU after GPU
-    gets the partition of the highest quotients of d'Hondt, which divides seats among parties.
+    ``partition`` is a maximal partition for all GPUs, or one for each; several kinds have none in common. By default
+    the numbers of instances follow the seconds of work that the jobs ask for on each profile (those that ask for none:
+    on their smallest): GPU after GPU gets the partition of the highest quotients of d'Hondt, which divides seats among
+    parties.
 
     Examples
     --------
@@ -41,13 +42,13 @@ def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None)
     if partition is None:
         return _by_demand(trace)
     if isinstance(partition, str):
-        return [find_partition(trace.one_kind, partition, "double-memory")] * trace.gpus
+        return [find_partition(kind, partition, "double-memory") for kind, gpus in trace.kinds.items() for _ in gpus]
     if not isinstance(partition, Sequence):
         raise InputError([wrong_type("partition", partition, "a text such as '4+2+1', or a sequence of such texts")])
     found, problems = [], []
     for index, text in enumerate(partition):
         try:
-            found.append(find_partition(trace.one_kind, text, "double-memory"))
+            found.append(find_partition(trace.kind(min(index, trace.gpus - 1)), text, "double-memory"))
         except InputError as error:
             problems += [Problem(f"partition[{index}]", problem.message) for problem in error.problems]
     if len(partition) != trace.gpus:

@@ -171,7 +171,7 @@ def simulate(
     if not parts:
         check_jobs(trace)
     clusters = [_cluster(part.trace) for part in parts]
-    deciders = [decider, *(copy.copy(decider) for _ in parts[1:])]
+    deciders = _of_parts(decider, trace)
     router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, [part.jobs for part in parts])
     course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
@@ -200,8 +200,16 @@ def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **
     decider = _decider(trace, policy, options)
     if reject:
         _check_rejecting(decider)
-    for part in trace.parts():
-        decider.begin(_cluster(part.trace))
+    for own, part in zip(_of_parts(decider, trace), trace.parts(), strict=True):
+        own.begin(_cluster(part.trace))
+
+
+def _of_parts(policy: Policy, trace: Trace) -> list[Policy]:
+    """Return a policy for each kind of GPU: itself and copies, or what it makes of its options about single GPUs."""
+    parts, cut = trace.parts(), getattr(policy, "of_gpus", None)
+    if cut and not trace.gpu:
+        return [cut(trace, part.gpus) for part in parts]
+    return [policy, *(copy.copy(policy) for _ in parts[1:])]
 
 
 class _RunningJobs(NamedTuple):

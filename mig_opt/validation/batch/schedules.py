@@ -174,7 +174,9 @@ def schedule_case(batch: Batch, schedule: Schedule, tolerance: float) -> Schedul
 
     def sensible(entries: Iterable[_Entry]) -> tuple[Placed[_Entry], ...]:
         return tuple(
-            placed for placed in placed_entries(kinds, entries) if not any(time_problems(placed.entry, tolerance))
+            placed
+            for placed in placed_entries(kinds, entries)
+            if not any(time_problems(placed.entry, tolerance)) and not _without_mig(batch, placed.entry)
         )
 
     operations, runs = sensible(entries), sensible(schedule.runs)
@@ -207,6 +209,13 @@ def place_problems(batch: Batch, entry: Run | Operation) -> Iterator[tuple[Viola
         yield ViolationCode.UNKNOWN_GPU, Problem("gpu", f"the batch has {known}, not GPU {entry.gpu}")
     for problem in placement_problems(batch.kind(entry.gpu if 0 <= entry.gpu < batch.gpus else 0), entry):
         yield ViolationCode.UNKNOWN_PLACEMENT, problem
+    if _without_mig(batch, entry):
+        message = f"GPU {entry.gpu} has MIG off: nothing is created or destroyed there, tasks run on all of it"
+        yield ViolationCode.WITHOUT_MIG, Problem("", message)
+
+
+def _without_mig(batch: Batch, entry: Run | Operation) -> bool:
+    return isinstance(entry, Operation) and 0 <= entry.gpu < batch.gpus and not batch.has_mig(entry.gpu)
 
 
 def _with_operations(case: ScheduleCase) -> tuple[ScheduleCase, list[Violation]]:

@@ -210,6 +210,24 @@ def test_options_are_checked_on_each_kind() -> None:
         check_policy(trace, "static", partition="4+3")
 
 
+@pytest.mark.parametrize("policy", ["static", "pcie-unaware"])
+def test_partitions_are_given_for_each_gpu_through_the_pools(policy: str) -> None:
+    times = {"A30": {1: 5.0, 2: 3.0, 4: 2.0}, "A100": {3: 4.0}}
+    pools = (Pool(A100, 1), Pool(A30, 2), Pool(A30, 1, mig=False))
+    trace = Trace(tuple(Job(f"j{at}", 60.0, times) for at in range(9)), pools=pools)
+    partitions = ("3+3", "2+2", "2+1+1", "4")
+    log = simulate(trace, policy, partition=partitions).log
+    made = sorted((one.gpu, one.profile) for one in log.operations() if one.begin < 60.0)
+    two, one = ["2g.12gb"], ["1g.6gb"]
+    names = {0: ["3g.20gb"] * 2, 1: two * 2, 2: one * 2 + two}
+    assert made == [(gpu, name) for gpu, own in names.items() for name in own]
+    with pytest.raises(InputError) as error:
+        check_policy(trace, policy, partition=("4+3", "9", "2+2", "2+2"))
+    assert [problem.path for problem in error.value.problems] == ["partition[1]", "partition[3]"]
+    with pytest.raises(InputError, match="one for each, has 3"):
+        simulate(trace, policy, partition=partitions[:3])
+
+
 def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
     def columns(log: Log) -> list[list[float]]:
         return [list(getattr(log, name)) for name in ("run_job", "run_gpu", "run_begin", "run_end", "finished")]
