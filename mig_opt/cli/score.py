@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from mig_opt.cli.answers import Answer, Call, File, code_of
-from mig_opt.cli.checks import refuse
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.library import Class, Kind, LibraryFolder, library_in
 from mig_opt.method.report import Points, Report, Table, Toned, bad, good, spelled_gap, unclear
 from mig_opt.texts import plural
@@ -59,14 +59,15 @@ def score(
     given = sum(one is not None for one in (what, command))
     call.require(given == 1, "--command", "or an instance with its plan, or a folder of plans: give one of them")
     with call.step():
-        if command is None and (methods or scheduler or output or instance):
-            refuse("--command", "is missing: --methods, --scheduler, --output and --instance are for a solver")
+        if command is None and (methods or scheduler or output or instance or kind or difficulty):
+            only = "--methods, --scheduler, --output, --instance, --kind and --class"
+            refuse("--command", f"is missing: {only} are for a solver")
         if what is not None and plan is None and not Path(what).is_dir():
             refuse("PLAN", f"is missing: {what} is no folder, so a plan for the instance of that name is wanted")
     folder = output or _FOLDER
     if command is not None:
         call.check_outputs(scores=folder / "scores.csv") if folder.is_dir() else None
-        call.require(not folder.is_file(), str(folder), "is a file; name a folder")
+        call.require(not folder.is_file(), "", "is a file; name a folder", folder)
     call.finish()
     options: dict[str, Any] = {
         "kind": kind,
@@ -87,7 +88,8 @@ def score(
             if bar is not None:
                 bar.show(f"{one.instance}: {one.status}", advance=1)
 
-        found = scored(command, output=folder, told=told, **options)
+        with options_named({"solver": "--command", "name": "--instance"}):
+            found = scored(command, output=folder, told=told, **options)
     table = File("table", folder / "scores.csv", _csv(found))
     code = code_of(good=all(one.valid for one in found.scores), interrupted=found.interrupted)
     return Answer(_report(found), code, [table])

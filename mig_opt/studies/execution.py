@@ -18,6 +18,9 @@ from mig_opt.studies.workers import Answer, WorkerPool, answer
 
 _LOG = logging.getLogger(__name__)
 
+MOST_JOBS = 1000
+"""Runs at the same time, at most."""
+
 _CONNECTING_S = 15
 """Seconds until a scheduler that does not answer is given up."""
 

@@ -21,9 +21,9 @@ from mig_opt.instances.library import same
 from mig_opt.instances.trace_goals import is_policy
 from mig_opt.method.functions import place_of
 from mig_opt.method.result import relative_gap
-from mig_opt.rules import wrong_choice, wrong_number
+from mig_opt.rules import wrong_choice, wrong_integer, wrong_number
 from mig_opt.simulation import Policy
-from mig_opt.studies.execution import run_missing
+from mig_opt.studies.execution import MOST_JOBS, run_missing
 from mig_opt.studies.rows import Row
 from mig_opt.studies.solvers import VALID, SolverRun, judged_text, left_plan, perform
 from mig_opt.studies.summary import grouped
@@ -250,16 +250,17 @@ def score(
     if plan is not None:
         return Scores((score_plan(known, str(solver), plan),))
     command = solver if isinstance(solver, str | Path) else None
-    if command is not None and Path(command).is_dir():
+    if command and Path(command).is_dir():
         return _scored_folder(known, Path(command))
     problems = [*wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0.0)]
+    problems += wrong_integer("jobs", jobs, 1, MOST_JOBS)
     if command is not None:
         problems += _command_problems(str(command), here=scheduler is None)
     if problems:
         raise InputError(problems)
     if kind is None and is_policy(solver):
         kind = "trace"
-    infos = [known.info(name) for name in names] or chosen(known, kind=kind, difficulty=difficulty)
+    infos = [known.info(name) for name in dict.fromkeys(names)] or chosen(known, kind=kind, difficulty=difficulty)
     ours = {info.name: [name for name in dict.fromkeys(methods) if name in goal_of(info).methods] for info in infos}
     able = list(dict.fromkeys(name for info in infos for name in goal_of(info).methods))
     if problems := [problem for name in methods for problem in wrong_choice("methods", name, able)]:

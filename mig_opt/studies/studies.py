@@ -19,13 +19,11 @@ from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.studies import batch, fleet
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint
-from mig_opt.studies.execution import run_missing
+from mig_opt.studies.execution import MOST_JOBS, run_missing
 from mig_opt.studies.fleet import TraceRun
 from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
 from mig_opt.studies.runs import Source, StudyRun
 from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
-
-_MOST_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
 
 def check_jobs(jobs: object) -> None:
     """Refuse a number of runs at the same time that cannot be."""
-    refuse(() if jobs is None else wrong_integer("jobs", jobs, 1, _MOST_JOBS))
+    refuse(() if jobs is None else wrong_integer("jobs", jobs, 1, MOST_JOBS))
 
 
 def runs_of(study: Study, folder: Path) -> list[StudyRun]:

@@ -103,6 +103,10 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         score("mine {instance}")
     with pytest.raises(InputError, match="time_limit"):
         score("sh {instance} {plan}", time_limit=0)
+    with pytest.raises(InputError, match="jobs: must be from 1 to 1000, is 0"):
+        score("sh {instance} {plan}", jobs=0)
+    with pytest.raises(InputError, match="solver: must be a folder"):
+        score("")
     with pytest.raises(InputError, match="kind: unknown 'nix'; known: batch, demand, trace, state"):
         score("sh {instance} {plan}", kind="nix")
     with pytest.raises(InputError, match=r"methods: unknown 'fra'; did you mean far\?\n.*unknown 'nix'; known: auto"):
@@ -147,7 +151,9 @@ def test_the_choice_of_instances() -> None:
 
 
 def test_methods_run_on_the_instances_that_they_are_for(tmp_path: Path) -> None:
-    found = score("true {instance} {plan}", names=[EASY, "services-005-1"], methods=["far", "far"], output=tmp_path)
+    found = score(
+        "true {instance} {plan}", names=[EASY, "services-005-1", EASY], methods=["far", "far"], output=tmp_path
+    )
     assert sorted((one.instance, one.solver, one.status) for one in found.scores) == [
         (EASY, "mig-opt far", "valid"),
         (EASY, "true", "no plan"),

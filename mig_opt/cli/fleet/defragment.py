@@ -89,8 +89,8 @@ def defragment(
     call.require(costs is None or one, "--costs", "is for GPUs of one kind; name it with --gpu when the state is made")
     seconds = call.attempt(load_costs, costs, found.gpu) if costs and found and found.gpu else None
     if slurm is not None:
-        call.require(not slurm.is_file(), str(slurm), "is a file; --slurm names a folder")
-        call.require(slurm.absolute().parent.is_dir(), str(slurm), "its folder does not exist; make it first")
+        call.require(not slurm.is_file(), "", "is a file; --slurm names a folder", slurm)
+        call.require(slurm.absolute().parent.is_dir(), "", "its folder does not exist; make it first", slurm)
     call.begin(state=output, script=script)
     with call.progress("defragment"):
         result = plan(

@@ -79,8 +79,8 @@ class DayOptions:
         lacking = export is not None and folder is None
         call.require(not lacking, "--export", "writes a file for each change; give a folder with -o FOLDER")
         if folder is not None:
-            call.require(not folder.is_file(), str(folder), "is a file; with --rates -o names a folder")
-            call.require(folder.parent.is_dir(), str(folder), "its folder does not exist; make it first")
+            call.require(not folder.is_file(), "", "is a file; with --rates -o names a folder", folder)
+            call.require(folder.parent.is_dir(), "", "its folder does not exist; make it first", folder)
 
 
 def _parsed_prices(text: str | None) -> tuple[float, float]:
