@@ -45,16 +45,6 @@ def test_counts_of_the_a100_family(name: str) -> None:
     assert gpu.sizes == (1, 2, 3, 4, 7)
 
 
-@pytest.mark.parametrize("profiles", PROFILE_SETS)
-@pytest.mark.parametrize("gpu", GPUS)
-def test_no_maximal_partition_comes_twice(gpu: GpuModel, profiles: ProfileSet) -> None:
-    partitions = gpu.maximal_partitions(profiles)
-    assert len({frozenset(partition) for partition in partitions}) == len(partitions)
-    multisets = {tuple(sorted(p.profile.name for p in partition)) for partition in partitions}
-    assert {tuple(sorted(names)) for names in gpu.partition_multisets(profiles)} == multisets
-    assert len(gpu.partition_multisets(profiles)) == len(multisets)
-
-
 # The one rule
 
 
@@ -77,8 +67,12 @@ def test_maximal_partitions_are_the_maximal_cliques_of_compatibility(gpu: GpuMod
     compatible.add_nodes_from(gpu.placements(profiles))
     pairs = itertools.combinations(gpu.placements(profiles), 2)
     compatible.add_edges_from((one, two) for one, two in pairs if not one.excludes(two))
-    cliques = {frozenset(clique) for clique in nx.find_cliques(compatible)}
-    assert {frozenset(partition) for partition in gpu.maximal_partitions(profiles)} == cliques
+    cliques = list(map(frozenset, nx.find_cliques(compatible)))
+    partitions = list(map(frozenset, gpu.maximal_partitions(profiles)))
+    assert (set(partitions), len(partitions)) == (set(cliques), len(cliques)), "none comes twice"
+    multisets = {tuple(sorted(p.profile.name for p in partition)) for partition in partitions}
+    found = [tuple(sorted(names)) for names in gpu.partition_multisets(profiles)]
+    assert (set(found), len(found)) == (multisets, len(multisets))
 
 
 @pytest.mark.parametrize("name", ["A30", "A100", "RTX-PRO-6000"])
@@ -225,13 +219,9 @@ def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
 
 
 @pytest.mark.parametrize("name", ["A30", "A100"])
-def test_placements_exclude_each_other_and_fit_beside_others_as_the_placed_states_say(name: str) -> None:
+def test_placements_fit_beside_others_as_the_placed_states_say(name: str) -> None:
     gpu = get_gpu(name)
     placements, states = gpu.placements("all"), {frozenset(state) for state in gpu.placed_states("all")}
-    pairs = set(itertools.permutations(placements, 2))
-    assert {(one, two) for one, two in pairs if not one.excludes(two)} == {
-        (one, two) for one, two in pairs if frozenset({one, two}) in states
-    }
     assert all(one.excludes(one) for one in placements)
     for state in random.Random(1).sample(sorted(states, key=str), min(60, len(states))):
         outside = [placement for placement in placements if placement not in state]

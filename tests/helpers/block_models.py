@@ -1,11 +1,13 @@
-"""Block models of batches, and batches in which the relaxed model is below every schedule."""
+"""Block models and searches of batches, and batches in which the relaxed model is below every schedule."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
@@ -15,18 +17,39 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
 A30 = get_gpu("A30")
 
 
-def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockModel:
-    problem = IntegerBatch(batch)
+def search_from(batch: Batch, method: str = "far", **options: Any) -> CpSearch:
+    """A search that knows the schedule of a method; options are those of a run, one worker if none is said."""
+    control = Control[Schedule](RunOptions(**(options or {"workers": 1})))
+    schedule = solve(batch, method).schedule
+    assert schedule is not None
+    control.report_plan(schedule)
+    return CpSearch(batch, control)
+
+
+def ticks_of(problem: IntegerBatch, makespan: float | None) -> int:
+    """The ticks of a makespan, or where they are not exact so many that it is over by then."""
+    assert makespan is not None
+    return problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
+
+
+def block_form(problem: IntegerBatch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockForm:
+    """A form with time for all tasks one after the other."""
     operations = max(place.create + place.destroy for place in problem.places)
-    horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
+    horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in problem.batch.tasks)
     horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)
-    return BlockModel(problem, BlockForm(at_most=horizon, relaxed=relaxed, copies=copies or {}))
+    return BlockForm(at_most=horizon, relaxed=relaxed, copies=copies or {})
+
+
+def block_model(batch: Batch, **form: Any) -> BlockModel:
+    problem = IntegerBatch(batch)
+    return BlockModel(problem, block_form(problem, **form))
 
 
 def solved(model: BlockModel) -> IntegerOutcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu
 from mig_opt.fleet.trace import Outage
 from mig_opt.gpu.geometry import geometry_of, members
+from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.simulation import Cluster, Log, Policy, check_log
+from mig_opt.simulation.fleet.course import Course
+from mig_opt.simulation.fleet.forecast import Forecast
 from mig_opt.validation import validate
 
 A100 = get_gpu("A100")
@@ -166,6 +170,40 @@ class Chaos(Policy):
         idle = list(members(cluster.states[gpu].idle))
         if idle:
             cluster.destroy(gpu, self.random.choice(idle))
+
+
+class RejectingChaos(Chaos):
+    """The same on a fleet without a queue."""
+
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        assert cluster.place(job) is None
+
+
+class Careless(Policy):
+    """Starts what waits on the first place that is free, keeps no queue of its own, and has never heard of outages."""
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        for waiting in list(cluster.waiting):
+            profiles = cluster.trace.profiles(cluster.trace.jobs[waiting])
+            for gpu, profile in itertools.product(range(cluster.trace.gpus), profiles):
+                if places := cluster.state(gpu).usage.available[cluster.geometry.profile_index(profile)]:
+                    cluster.start(waiting, gpu, places[0])
+                    break
+
+
+class Seer(FirstFit):
+    """First fit, with a forecast of it after each decision."""
+
+    def begin(self, cluster: Cluster) -> None:
+        super().begin(cluster)
+        self.forecasts: list[tuple[int, Forecast]] = []
+
+    def serve(self, cluster: Cluster) -> None:
+        super().serve(cluster)
+        forecast = Forecast(cluster)
+        Course(forecast, observer=audit).run(FirstFit())
+        assert not forecast.running
+        self.forecasts.append((cluster.coming, forecast))
 
 
 def audit(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from study_parts import failing, method_that, problems
+from study_parts import method_that, problems
 
 from mig_opt import Batch, generate_batch
 from mig_opt.batch.schedule import Schedule
@@ -58,16 +58,3 @@ def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_sc
     assert found.interrupted
     statuses = [[run.outcome.status for run in runs] for runs in found.by_batch.values()]
     assert statuses == [["feasible", "feasible"], *([["interrupted"]] if with_schedule else [])]
-
-
-def test_a_method_that_crashes_is_a_line_of_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    method_that(monkeypatch, failing)
-    found = compare({"a": generate_batch(3)}, ["far"])
-    assert found.failures == ["far on a: ZeroDivisionError: broken"]
-    assert not found.runs[0].outcome.answered
-
-
-def test_a_bound_above_a_schedule_of_another_method_is_told() -> None:
-    found = compare({"a": generate_batch(3)}, ["far"], on_record={"a": 0.5})
-    assert len(found.contradictions) == 1
-    assert "but the record has one of 0.5 s" in found.contradictions[0]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Command, called
+from command_line import Command
 from online_worlds import job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
@@ -232,21 +231,15 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
 # The command line
 
 
-@pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    return functools.partial(called, capsys)
-
-
 @pytest.mark.deep
-def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
+def test_long_labels_in_a_narrow_terminal(narrow: Command, tmp_path: Path) -> None:
     """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
     TRACE.write(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
     study = tmp_path / "study.json"
     options = {"threshold": [0.4, 0.125], "load_balancing": True, "migration": False}
     policies = [{"policy": "fragmentation-aware", "options": options}]
     study.write_text(json.dumps(trace_document(traces=[{"file": "one.json"}], policies=policies)))
-    lines = mig_opt("bench", study).out.splitlines()
+    lines = narrow("bench", study).out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
     assert [line[:22].rstrip() for line in lines[3:9]] == [
         "  fragmentation-aware",

@@ -102,11 +102,6 @@ def test_an_invalid_schedule_is_drawn() -> None:
 # --- matplotlib ---
 
 
-def test_importing_the_module_does_not_import_matplotlib() -> None:
-    code = "import sys, mig_opt.views; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
     code = (
         "import sys\n"

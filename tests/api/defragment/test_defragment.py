@@ -122,11 +122,6 @@ def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.Mon
     assert result.least_fragmentation < (result.fragmentation or 0.0)
 
 
-def test_the_same_plan_again() -> None:
-    state = random_fleet(20, 0.8, seed=5)
-    assert defragment(state).migrations == defragment(state).migrations
-
-
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
         defragment(

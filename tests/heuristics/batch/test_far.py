@@ -19,8 +19,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.heuristics.batch.far import far, far_unrefined
 from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning
-from mig_opt.method.control import Callbacks, Control
-from mig_opt.method.options import RunOptions
+from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -238,17 +237,3 @@ def test_no_operation_is_spent_for_nothing(batch: Batch) -> None:
     tree = batch.gpu.repartition_tree(batch.profile_set)
     inner = sum(tree.out_degree(node) > 0 for node in tree)
     assert sum(o.kind == "destroy" for o in operations) <= batch.gpus * inner + len(batch.initial)
-
-
-@given(batches(max_tasks=8, initial=False))
-def test_each_schedule_that_far_reports_is_better_than_the_one_before(batch: Batch) -> None:
-    found: list[float] = []
-
-    class Watch(Callbacks):
-        def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-            found.append(schedule.makespan)
-
-    control = Control[Schedule](RunOptions(callbacks=(Watch(),)))
-    far(batch, control)
-    assert found == sorted(set(found), reverse=True)
-    assert control.objective == found[-1]

@@ -154,20 +154,15 @@ def test_a_mark_goes_when_nobody_needs_it() -> None:
     assert times_of(done)["d"] == (20, 120)
 
 
-def test_an_idle_gpu_is_divided_for_the_most_jobs() -> None:
+def test_an_idle_gpu_is_divided_for_the_most_jobs_but_first_for_a_starving_one() -> None:
     """At 10 the GPU is idle. 7g serves b, 4g and 3g serve c and d: two are more than one.
 
-    The older b does not mark the GPU again before the two have started.
+    The older b does not mark the GPU again before the two have started. When it has waited too long, it is first.
     """
     jobs = quiet("a", 0, 10), quiet("b", 1, 5, "7g.40gb"), quiet("c", 2, 5, "3g.20gb"), quiet("d", 3, 5, "4g.20gb")
     assert times_of(aware(*jobs)) == {"a": (0, 10), "b": (15, 20), "c": (10, 15), "d": (10, 15)}
-
-
-def test_but_first_for_a_starving_one() -> None:
-    """b has waited for 9 s at 10, and comes before the two that would be more."""
-    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "7g.40gb"), quiet("c", 2, 5, "3g.20gb"), quiet("d", 3, 5, "4g.20gb")
-    done = aware(*jobs, wait_threshold=8.5)
-    assert times_of(done) == {"a": (0, 10), "b": (10, 15), "c": (15, 20), "d": (15, 20)}
+    starving = aware(*jobs, wait_threshold=8.5)
+    assert times_of(starving) == {"a": (0, 10), "b": (10, 15), "c": (15, 20), "d": (15, 20)}
 
 
 def test_the_mark_moves_to_a_gpu_that_is_idle_first() -> None:
@@ -274,10 +269,14 @@ def test_all_wrong_options_at_once() -> None:
     for wrong in ({"delay_threshold": "2"}, {"wait_threshold": math.inf}, {"sensitivities": [1.0]}, {"partition": "9"}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             simulate(wanted, "pcie-aware", **wrong)
-    with pytest.raises(InputError, match=r"sensitivities.training: the trace has no job of that name"):
-        simulate(wanted, "pcie-aware", sensitivities={"training": 1.0})
+    for name in ("training", 1):
+        with pytest.raises(InputError, match=rf"sensitivities.{name}: the trace has no job of that name"):
+            simulate(wanted, "pcie-aware", sensitivities={name: 1.0})
     with pytest.raises(InputError, match="delay_threshold: is no option of the policy 'pcie-unaware'"):
         simulate(wanted, "pcie-unaware", delay_threshold=2.0)
+    for policy in ("pcie-aware", "static"):
+        with pytest.raises(InputError, match=r"partition: must be a text such as '4\+2\+1', .*is 4"):
+            simulate(wanted, policy, partition=4)
 
 
 # Whatever comes: every choice against one that looks at all GPUs
@@ -314,17 +313,3 @@ class Checked(PcieAware):
 def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait: float | None) -> None:
     done = simulate(wanted, Checked(delay_threshold=delay, wait_threshold=wait), observer=audit)
     assert_sound(done.log)
-
-
-# The page
-
-
-@pytest.mark.parametrize("policy", ["pcie-aware", "static"])
-def test_a_partition_of_another_kind(policy: str) -> None:
-    with pytest.raises(InputError, match=r"partition: must be a text such as '4\+2\+1', .*is 4"):
-        run(policy, quiet("a", 0, 1), partition=4)
-
-
-def test_keys_of_sensitivities_are_names() -> None:
-    with pytest.raises(InputError, match=r"sensitivities.1: the trace has no job of that name"):
-        aware(quiet("a", 0, 1), sensitivities={1: 1.0})

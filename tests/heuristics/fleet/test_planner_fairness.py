@@ -111,13 +111,6 @@ def test_weights_may_be_whole_numbers() -> None:
     assert ends[0] == ends[1]
 
 
-def test_the_longest_job_begins_before_it_alone_makes_the_last_end() -> None:
-    """A job of 60 s beside twenty of 10 s on seven instances: in order of length it would begin at 20 and end at 80."""
-    jobs = [job("long", 0, "1g.5gb", 60), *(job(f"j{at}", 0, "1g.5gb", 10) for at in range(20))]
-    done = simulate(trace(*jobs, costs=NO_COSTS), "planner")
-    assert done.metrics.makespan == pytest.approx(60)
-
-
 def test_the_time_for_a_decision_is_given_to_the_annealing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each annealing gets a share of what is left; without ``think`` it has no limit but its rounds."""
     given_s: list[float] = []

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import tiny
-from block_models import GAPS, block_model, costs, optimum, solved, tasks
+from block_models import GAPS, block_model, costs, optimum, solved, tasks, ticks_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
@@ -79,8 +79,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     problem = whole_problem(case.batch)
     assume(problem.gpus[-1] == case.batch.gpus - 1)
-    ticks = problem.ticks
-    takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
+    takes = ticks_of(problem, schedule.makespan)
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
     model = BlockModel(problem, BlockForm(at_most=takes, relaxed=True, copies=some))
     assert holds(model, problem.places_of(schedule), takes)
@@ -92,8 +91,7 @@ def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Deci
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     problem = whole_problem(case.batch)
     assume(problem.gpus[-1] == case.batch.gpus - 1)
-    ticks = problem.ticks
-    takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
+    takes = ticks_of(problem, schedule.makespan)
     places = problem.places_of(schedule)
     model = BlockModel(problem, BlockForm(at_most=takes, relaxed=False, copies={at: places.count(at) for at in places}))
     assert holds(model, places, takes)
@@ -105,11 +103,11 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
     control = Control[Schedule]()
     brute_force(batch, control)
     assert control.objective is not None
-    ticks = IntegerBatch(batch).ticks
-    true = ticks.nearest(control.objective) if ticks.exact else ticks.floor(control.objective) + 1
+    problem = IntegerBatch(batch)
+    ticks = problem.ticks
     relaxed, strict = (optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False))
     assert relaxed <= strict
-    assert relaxed <= true
+    assert relaxed <= ticks_of(problem, control.objective)
     assert strict >= ticks.floor(control.objective) - 50 * (not ticks.exact)
 
 

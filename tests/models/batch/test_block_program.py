@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import tiny
-from block_models import GAPS, block_model, costs, optimum, tasks
+from block_models import GAPS, block_form, block_model, costs, optimum, tasks, ticks_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import Decisions, decisions, tiny_batches
@@ -31,15 +31,9 @@ from mig_opt.validation import validate
 A30 = get_gpu("A30")
 
 
-def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
-    return BlockProgram(IntegerBatch(batch), BlockForm(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
-
-
-def horizon(batch: Batch) -> int:
+def block_program(batch: Batch, **form: Any) -> BlockProgram:
     problem = IntegerBatch(batch)
-    operations = max(place.create + place.destroy for place in problem.places)
-    ticks = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
-    return ticks + sum(place.free + place.destroy for place in problem.places if place.free is not None)
+    return BlockProgram(problem, block_form(problem, **form))
 
 
 def solved(program: BlockProgram, backend: Backend | None = None) -> ProgramOutcome:
@@ -109,8 +103,7 @@ def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     problem = whole_problem(case.batch)
     assume(problem.gpus[-1] == case.batch.gpus - 1)
-    takes = problem.ticks.nearest(schedule.makespan)
-    takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
+    takes = ticks_of(problem, schedule.makespan)
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
     program = BlockProgram(problem, BlockForm(at_most=takes, relaxed=True, copies=some))
     place_tasks(program, problem.places_of(schedule))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from block_models import search_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Status, generate_batch, solve
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.method.control import Control
-from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch
@@ -18,11 +16,7 @@ from mig_opt.models.batch.portfolio import CpSearch
 
 def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:
     """Start from FAR's schedule, with dual prices."""
-    control = Control[Schedule](RunOptions(workers=workers))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    search = CpSearch(batch, control)
+    search = search_from(batch, workers=workers)
     return search, raise_bound_by_dual_prices(search, 1.0)
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from block_models import search_from, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import A30, A100, SLOW_A30, mixed_batch
@@ -17,45 +18,24 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.dual_bound import DualBound, GpuPricing
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
-from mig_opt.batch.schedule import Schedule
-from mig_opt.method.control import Control
-from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import portfolio
-from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.portfolio import CpSearch
-
-
-def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> BlockSearch[BlockModel]:
-    """Return a search that knows the schedule of a method, and no bound."""
-    control = control or Control[Schedule](RunOptions(workers=1))
-    schedule = solve(batch, method).schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    return CpSearch(batch, control)
 
 
 def bound(batch: Batch, method: str = "far") -> int:
     """Return the bound with coarse grains and then finer ones."""
-    search = started(batch, method)
+    search = search_from(batch, method)
     found = raise_bound_by_dual_prices(search, share=1.0)
     if found is not None:
         raise_bound_by_dual_prices(search, share=1.0, start=found)
     return search.lower
 
 
-def ticks_of(batch: Batch, makespan: float | None) -> int:
-    assert makespan is not None
-    ticks = IntegerBatch(batch).ticks
-    return ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
-
-
 @given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
 @settings(max_examples=60, deadline=None)
 def test_never_above_the_optimum_of_brute_force(batch: Batch, method: str) -> None:
-    assert bound(batch, method) <= ticks_of(batch, solve(batch, "brute-force").makespan)
+    assert bound(batch, method) <= ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
 
 
 @pytest.mark.deep
@@ -64,7 +44,7 @@ def test_never_above_the_optimum_of_brute_force(batch: Batch, method: str) -> No
 def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
     result = solve(batch, "cp", time_limit=20)
     assert result.status is Status.OPTIMAL
-    assert bound(batch) <= ticks_of(batch, result.makespan)
+    assert bound(batch) <= ticks_of(IntegerBatch(batch), result.makespan)
 
 
 @given(tiny_batches)
@@ -72,7 +52,7 @@ def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
 def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     """Whatever the prices are, and however coarse the grain."""
     problem = IntegerBatch(batch)
-    optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
+    optimum = ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
     groups = [branches_of(problem, gpus) for gpus in problem.groups]
     for grain in (max(1, optimum // 500), max(1, optimum // 7)):
         prices = GpuPricing(problem, groups, optimum + 1, optimum // grain + 1)
@@ -89,7 +69,7 @@ def test_each_bound_on_the_way_holds(batch: Batch) -> None:
 def test_whole_tasks_do_not_fill_what_divided_ones_do() -> None:
     batch = Batch(tuple(Task(name, {1: 6.0 + at / 10}) for at, name in enumerate("abcde")), get_gpu("A30"))
     batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
-    search = started(batch)
+    search = search_from(batch)
     raise_bound_by_loads(search, share=1.0)
     assert search.problem.ticks.seconds_below(search.lower) < 8.0
     raise_bound_by_dual_prices(search, share=1.0)
@@ -99,7 +79,7 @@ def test_whole_tasks_do_not_fill_what_divided_ones_do() -> None:
 def test_creations_queue_up() -> None:
     """Each of four tasks has a slice of its own, and the last one waits for three creations."""
     batch = Batch(tuple(Task(name, {1: 6.0}) for name in "abcd"), get_gpu("A30"))
-    search = started(batch)
+    search = search_from(batch)
     raise_bound_by_dual_prices(search, share=1.0)
     assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(6.0 + 4 * batch.operations.create[1])
     assert search.lower == search.upper
@@ -108,7 +88,7 @@ def test_creations_queue_up() -> None:
 @pytest.mark.deep
 def test_several_gpus_gain_by_whole_tasks() -> None:
     batch = generate_batch(20, scaling="PoorScaling", gpus=2, seed=0)
-    search = started(batch, "search")
+    search = search_from(batch, "search")
     raise_bound_by_loads(search, share=1.0)
     divided = search.lower
     raise_bound_by_dual_prices(search, share=1.0)
@@ -117,7 +97,7 @@ def test_several_gpus_gain_by_whole_tasks() -> None:
 
 def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
     batch = Batch((Task("a", {1: 9.0, 2: 9.0, 4: 9.0}), Task("b", {1: 1.0})), get_gpu("A30"))
-    search = started(batch, "brute-force")
+    search = search_from(batch, "brute-force")
     raise_bound_by_dual_prices(search, share=1.0)
     assert search.lower == search.upper
 
@@ -126,7 +106,7 @@ def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
 @pytest.mark.parametrize("gpus", [3, 4])
 def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
-    search = started(batch)
+    search = search_from(batch)
     found = raise_bound_by_dual_prices(search, share=1.0)
     assert found is not None
     assert found.patterns
@@ -142,7 +122,7 @@ def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_finer_grains_raise_the_bound(gpus: int) -> None:
     batch = generate_batch(26 * gpus, scaling="PoorScaling", gpus=gpus, seed=2)
-    search = started(batch, "search")
+    search = search_from(batch, "search")
     found = raise_bound_by_dual_prices(search, share=1.0)
     assert found is not None
     coarse = search.lower
@@ -154,13 +134,13 @@ def test_finer_grains_raise_the_bound(gpus: int) -> None:
 def test_what_coarse_grains_rule_out_remains() -> None:
     """Also where the first prices are of no use any more."""
     batch = generate_batch(8, seed=3)
-    search = started(batch)
+    search = search_from(batch)
     found = raise_bound_by_dual_prices(search, share=1.0)
     assert found is not None
     before = search.lower
     even = DualPrices(found.groups, np.ones(8), [], found.ruled_out, [], 0)
     raise_bound_by_dual_prices(search, share=1.0, start=even)
-    assert before <= search.lower <= ticks_of(batch, solve(batch, "cp").makespan)
+    assert before <= search.lower <= ticks_of(IntegerBatch(batch), solve(batch, "cp").makespan)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -168,7 +148,7 @@ def test_what_coarse_grains_rule_out_remains() -> None:
 def test_never_above_the_optimum_on_several_kinds_of_gpus(seed: int, live: bool) -> None:
     rng = Random(seed)
     batch = mixed_batch(rng, rng.randint(2, 3), [Pool(A30, 1), Pool(SLOW_A30, 1)], live=live)
-    assert bound(batch) <= ticks_of(batch, solve(batch, "brute-force").makespan)
+    assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
 
 
 @pytest.mark.deep
@@ -176,14 +156,14 @@ def test_never_above_the_optimum_on_several_kinds_of_gpus(seed: int, live: bool)
 def test_never_above_a_schedule_of_many_tasks(live: bool) -> None:
     for seed in range(12):
         batch = mixed_batch(Random(seed), 24, [Pool(A30, 2), Pool(A100, 1)], live=live)
-        assert bound(batch) <= ticks_of(batch, solve(batch, "search", time_limit=2).makespan)
+        assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "search", time_limit=2).makespan)
 
 
 def test_kinds_gain_by_whole_tasks() -> None:
     """Four tasks have a slice each on one kind, one is alone on the other; divided ones would all be done sooner."""
     tasks = [Task(name, {"A30-24GB": {1: 6.0}, "slow-A30": {4: 7.0}}) for name in "abcdef"]
     batch = Batch(tuple(tasks), pools=(Pool(A30, 1), Pool(SLOW_A30, 1)))
-    search = started(batch)
+    search = search_from(batch)
     raise_bound_by_dual_prices(search, share=1.0)
     assert 12.0 < search.problem.ticks.seconds_below(search.lower) < 13.0
     assert search.lower <= search.upper
@@ -201,14 +181,14 @@ def test_what_is_busy_beyond_the_end_lengthens_nothing(seed: int) -> None:
         for gpu, (profile, start, share) in enumerate(busy)
     ]
     batch = batch.replace(initial=tuple(live))
-    assert bound(batch) <= ticks_of(batch, solve(batch, "search", time_limit=2).makespan)
+    assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "search", time_limit=2).makespan)
 
 
 def test_what_is_live_runs_until_it_is_free() -> None:
     """It needs no creation, and has to be destroyed before something wider comes."""
     live = LiveInstance(0, "2g.12gb", 0, 5.0)
     batch = Batch((Task("a", {4: 6.0}), Task("b", {2: 3.0})), A30, initial=(live,))
-    search = started(batch, "brute-force")
+    search = search_from(batch, "brute-force")
     # What is busy counts as far as all schedules last, so bounds rise in turn.
     found = raise_bound_by_dual_prices(search, share=1.0)
     raise_bound_by_dual_prices(search, share=1.0, start=found)
@@ -220,15 +200,14 @@ def test_what_is_live_runs_until_it_is_free() -> None:
 
 def test_it_counts_its_time() -> None:
     batch = generate_batch(20, gpus=2, seed=0)
-    before = started(batch).lower
+    before = search_from(batch).lower
     found = []
     for _ in range(2):
-        control = Control[Schedule](RunOptions(time_limit=5.0, deterministic=True))
-        search = started(batch, control=control)
+        search = search_from(batch, time_limit=5.0, deterministic=True)
         raise_bound_by_dual_prices(search, share=0.5)
         assert before < search.lower
-        assert 0 < control.clock < 3
-        found.append((search.lower, control.clock))
+        assert 0 < search.control.clock < 3
+        found.append((search.lower, search.control.clock))
     assert found[0] == found[1]
 
 

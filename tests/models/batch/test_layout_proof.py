@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from block_models import search_from
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
@@ -29,20 +30,15 @@ from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.validation import validate
 
 
-def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = None) -> Control[Schedule]:
-    """Prove with dual prices that are random, from FAR's schedule if ``control`` has none."""
-    if control is None:
-        control = Control[Schedule](RunOptions(workers=1))
-        schedule = solve(batch, "far").schedule
-        assert schedule is not None
-        control.report_plan(schedule)
-    search = CpSearch(batch, control)
+def by_layouts(batch: Batch, seed: int = 0, search: CpSearch | None = None) -> Control[Schedule]:
+    """Prove with dual prices that are random, from FAR's schedule unless a search is given."""
+    search = search or search_from(batch)
     areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
     prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
     branches = branches_of(search.problem)
     dual_prices = DualPrices((branches,), prices, [], np.zeros(len(branches.orders), np.int64), [], 0)
     prove_by_layouts(search, BoundedLayouts(search, dual_prices))
-    return control
+    return search.control
 
 
 def agree(batch: Batch, control: Control[Schedule], makespan: float | None) -> None:
@@ -72,7 +68,7 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
     batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0 + at}) for at in range(3)), gpu)
     control = Control[Schedule](RunOptions(workers=1))
     control.report_plan(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
-    agree(batch, by_layouts(batch, control=control), solve(batch, "brute-force").makespan)
+    agree(batch, by_layouts(batch, search=CpSearch(batch, control)), solve(batch, "brute-force").makespan)
 
 
 @pytest.mark.deep
@@ -159,8 +155,8 @@ def test_assignments_that_are_left_when_the_time_is_up_are_not_decided(n: int, m
 
 
 def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = Control[Schedule](RunOptions(time_limit=1e6, deterministic=True))
-    before: list[float] = []
+    search = search_from(BATCH, time_limit=1e6, deterministic=True)
+    control, before = search.control, list[float]()
 
     def time_is_up(self: TaskSets, expired: Callable[[], bool]) -> bool:
         del self
@@ -169,10 +165,7 @@ def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) 
         return not expired()
 
     monkeypatch.setattr(TaskSets, "fill", time_is_up)
-    schedule = solve(BATCH, "far").schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    by_layouts(BATCH, control=control)
+    by_layouts(BATCH, search=search)
     assert before
     assert control.lower_bound == before[0]
 

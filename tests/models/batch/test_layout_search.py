@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from block_models import search_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,14 +27,10 @@ def by_layouts(
     batch: Batch, seconds: float = 1e4, *, priced: bool = False, take_turns: Callable[[], None] = lambda: None
 ) -> Control[Schedule]:
     """Search from FAR's schedule, with dual prices if wanted."""
-    control = Control[Schedule](RunOptions(time_limit=seconds, deterministic=True))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    search = CpSearch(batch, control)
+    search = search_from(batch, time_limit=seconds, deterministic=True)
     prices = raise_bound_by_dual_prices(search, 0.3) if priced else None
     search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, take_turns)
-    return control
+    return search.control
 
 
 @pytest.mark.parametrize("priced", [False, True])
@@ -89,17 +86,14 @@ def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytes
 def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_search, "_IDLE_SECONDS", -1.0)
     batch = generate_batch(20, gpu="A30", seed=2)
-    control = Control[Schedule](RunOptions(time_limit=8.0, deterministic=True))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    control.report_plan(schedule)
+    search = search_from(batch, time_limit=8.0, deterministic=True)
     turns = []
 
     def take_turns() -> None:
-        turns.append(control.clock)
-        control.spend(0.5)
+        turns.append(search.control.clock)
+        search.control.spend(0.5)
 
-    search_layouts(CpSearch(batch, control), None, 1.0, take_turns)
+    search_layouts(search, None, 1.0, take_turns)
     assert turns
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from block_models import search_from, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
@@ -13,7 +14,6 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
-from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import SubsetTables
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
@@ -32,11 +32,6 @@ def bound(problem: IntegerBatch, at_most: int) -> int:
     # There is a schedule within the limit, so there is a solution.
     assert found.status is not Status.INFEASIBLE
     return max(bounds)
-
-
-def ticks_of(problem: IntegerBatch, makespan: float | None) -> int:
-    assert makespan is not None
-    return problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
 
 
 @pytest.mark.deep
@@ -58,11 +53,7 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
 
 def raised(batch: Batch, method: str) -> tuple[int, int]:
     """Return the bound in ticks before and after, if the schedule of a method is known."""
-    control = Control[Schedule](RunOptions(workers=1))
-    schedule = solve(batch, method).schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    search = CpSearch(batch, control)
+    search = search_from(batch, method)
     before = search.lower
     raise_bound_by_loads(search, share=1.0)
     return before, search.lower

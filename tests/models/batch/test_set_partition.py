@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from block_models import search_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
@@ -16,9 +17,6 @@ from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing
 from mig_opt.batch.loads.layout_values import priced_tasks
-from mig_opt.batch.schedule import Schedule
-from mig_opt.method.control import Control
-from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import set_partition
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound
 from mig_opt.models.batch.portfolio import CpSearch, cp
@@ -27,16 +25,14 @@ from mig_opt.models.batch.set_partition import SetProgram, prove_by_set_partitio
 
 def proven(batch: Batch, prices: list[float] | None = None) -> CpSearch | None:
     """Return a search after a proof that begins with some dual prices; None where there is none."""
-    control = Control[Schedule](RunOptions(workers=1))
-    control.report_plan(solve(batch, "far").schedule)  # type: ignore[arg-type]
-    search = CpSearch(batch, control)
+    search = search_from(batch)
     count, problem = len(batch.tasks), search.problem
     if not (problem.alike and has_dual_price_bound(problem)):
         return None
     given = np.ones(count) if prices is None else np.array(prices[:count])
     found = DualPrices((branches_of(problem),), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
     prove_by_set_partition(search, found, cp)
-    assert not validate(batch, control.plan).violations  # type: ignore[arg-type]
+    assert not validate(batch, search.control.plan).violations  # type: ignore[arg-type]
     return search
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from block_models import ticks_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from load_paths import LongestPaths, image
@@ -154,9 +155,7 @@ def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
 def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
     schedule = timed_schedule(chosen.batch, chosen.instances, chosen.operations)
     problem = IntegerBatch(chosen.batch)
-    most = (
-        problem.ticks.nearest(schedule.makespan) if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
-    )
+    most = ticks_of(problem, schedule.makespan)
     assert filled(problem, most).least <= most
 
 

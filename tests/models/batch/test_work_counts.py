@@ -6,17 +6,15 @@ The figures are those of the present code. Less work is welcome: then the figure
 from __future__ import annotations
 
 import pytest
+from block_models import search_from
 
-from mig_opt import generate_batch, solve
+from mig_opt import generate_batch
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.layout_bounds import subgradient_prices
 from mig_opt.batch.loads.layout_values import open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.local_search import LoadSearch
 from mig_opt.batch.loads.task_sets import TaskSets
-from mig_opt.batch.schedule import Schedule
-from mig_opt.method.control import Control
-from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import dual_price_bound
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch
@@ -27,12 +25,7 @@ TOLERANCE = 0.25
 
 def started() -> CpSearch:
     """Return a search on a batch of 24 tasks that has FAR's schedule."""
-    batch = generate_batch(24, seed=1)
-    control = Control[Schedule](RunOptions(time_limit=1000.0, deterministic=True))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    control.report_plan(schedule)
-    return CpSearch(batch, control)
+    return search_from(generate_batch(24, seed=1), time_limit=1000.0, deterministic=True)
 
 
 def test_length_after_some_cycles_of_the_local_search() -> None:

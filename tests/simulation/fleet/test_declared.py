@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, audit, columns, job, trace, traces
+from online_worlds import NO_COSTS, Scripted, assert_sound, audit, columns, job, trace, traces
 
 from mig_opt import Trace, declare_times, generate_trace, methods, simulate
 from mig_opt.method.registry import get_policy
@@ -69,14 +69,6 @@ def test_the_planner_loses_no_job_however_wrong_it_is_told(wanted: Trace, knowle
     exact = simulate(wanted, "planner", **QUICK)
     assert set(done.unfinished) == set(exact.unfinished)
     assert columns(simulate(told, "planner", **QUICK).log) == columns(done.log)
-
-
-@settings(max_examples=40, deadline=None)
-@given(traces(), st.sampled_from([0.7, "one"]), st.integers(0, 10**6))
-def test_anything_that_a_policy_may_do(wanted: Trace, knowledge: float | str, seed: int) -> None:
-    told = declare_times(wanted, knowledge, seed=seed)
-    done = simulate(told, Chaos(seed), failure_limit=5, observer=audit)
-    assert_sound(done.log)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "static"])

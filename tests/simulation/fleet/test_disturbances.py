@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from online_worlds import (
     NO_COSTS,
     PLAIN_COSTS,
-    Chaos,
+    Careless,
+    RejectingChaos,
     Scripted,
+    Seer,
     assert_sound,
     audit,
     columns,
@@ -31,9 +33,7 @@ from mig_opt.environments import FleetAgent
 from mig_opt.fleet.trace import Outage
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import get_policy
-from mig_opt.simulation import Cluster, Policy, RunOutcome, check_log
-from mig_opt.simulation.fleet.course import Course
-from mig_opt.simulation.fleet.forecast import Forecast
+from mig_opt.simulation import Cluster, RunOutcome, check_log
 from mig_opt.simulation.fleet.options import policy_options
 
 NAMES = [policy.name for policy in methods("simulate")]
@@ -72,14 +72,10 @@ def assert_books_balance(done: Simulation) -> None:
 @settings(max_examples=60, deadline=None)
 @given(disturbed(), st.integers(0, 10**6), st.booleans())
 def test_anything_that_a_policy_may_do(trace: Trace, seed: int, reject: bool) -> None:
-    class Anything(Chaos):
-        def rejected(self, cluster: Cluster, job: int) -> None:
-            assert cluster.place(job) is None
-
-    done = simulate(trace, Anything(seed), failure_limit=5, observer=audit, reject=reject)
+    done = simulate(trace, RejectingChaos(seed), failure_limit=5, observer=audit, reject=reject)
     assert_sound(done.log)
     assert_books_balance(done)
-    assert columns(simulate(trace, Anything(seed), failure_limit=5, reject=reject).log) == columns(done.log)
+    assert columns(simulate(trace, RejectingChaos(seed), failure_limit=5, reject=reject).log) == columns(done.log)
 
 
 @pytest.mark.deep
@@ -104,13 +100,6 @@ def test_every_scheduler_survives_and_loses_no_job(name: str, trace: Trace, reje
 @settings(max_examples=15, deadline=None)
 @given(disturbed())
 def test_agents_and_forecasts_survive_as_well(trace: Trace) -> None:
-    class Seer(FirstFit):
-        def serve(self, cluster: Cluster) -> None:
-            super().serve(cluster)
-            forecast = Forecast(cluster)
-            Course(forecast, observer=audit).run(FirstFit())
-            assert not forecast.running
-
     for policy in (Seer(backfill=True), FleetAgent(lambda _, mask: int(mask.argmax()))):
         done = simulate(trace, policy, observer=audit)
         assert_sound(done.log)
@@ -198,17 +187,8 @@ def test_a_migrating_job_is_lost_with_either_gpu(source: int) -> None:
 
 
 def test_a_policy_that_has_never_heard_of_outages_gets_its_jobs_again() -> None:
-    class Old(Policy):
-        def arrived(self, cluster: Cluster, job: int) -> None:
-            for waiting in list(cluster.waiting):
-                for gpu in range(cluster.trace.gpus):
-                    profile = cluster.geometry.profile_index(cluster.trace.profiles(cluster.trace.jobs[waiting])[0])
-                    if places := cluster.state(gpu).usage.available[profile]:
-                        cluster.start(waiting, gpu, places[0])
-                        break
-
     world = trace(job("a", 0.0, "7g.40gb", 9.0), gpus=2).replace(outages=(Outage(0, 3.5, 5.0),))
-    assert simulate(world, Old()).unfinished == ()
+    assert simulate(world, Careless()).unfinished == ()
 
 
 def test_nobody_knows_of_them_before() -> None:
@@ -245,14 +225,7 @@ def test_mistakes() -> None:
     world = trace(job("a", 0.0, "7g.40gb", 9.0), gpus=2)
     with pytest.raises(InputError) as caught:
         world.replace(outages=(Outage(2, 1.0, 2.0), Outage(1, 1.0, 5.0), Outage(0, 3.0, 4.0), Outage(1, 5.0, 6.0)))
-    assert (
-        str(caught.value).splitlines()
-        == [
-            "outages[0].gpu: there is no GPU 2; they are numbered from 0 to 1",
-            "outages[3].begin: must be after 5 s, when GPU 1 has returned from outages[1], is 5",
-        ]
-        or len(caught.value.problems) == 2
-    )
+    assert [problem.path for problem in caught.value.problems] == ["outages[0].gpu", "outages[3].begin"]
     with pytest.raises(InputError, match="must be a share of the work between 0 and 1"):
         dataclasses.replace(job("a", 0.0, "7g.40gb", 9.0), crashes=(1.0,))
     with pytest.raises(InputError, match="outages: are for simulations only"):

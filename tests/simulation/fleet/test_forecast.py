@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Chaos, assert_sound, audit, columns, job, place, rows, trace, traces
+from online_worlds import NO_COSTS, Chaos, Seer, assert_sound, audit, columns, job, place, rows, trace, traces
 
 from mig_opt import Job, Trace, methods, simulate
 from mig_opt.gpu.geometry import geometry_of
@@ -17,20 +17,6 @@ from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Cluster
 from mig_opt.simulation.fleet.course import Course
 from mig_opt.simulation.fleet.forecast import Forecast
-
-
-class Seer(FirstFit):
-    """First fit, with a forecast of it after each decision."""
-
-    def begin(self, cluster: Cluster) -> None:
-        super().begin(cluster)
-        self.forecasts: list[tuple[int, Forecast]] = []
-
-    def serve(self, cluster: Cluster) -> None:
-        super().serve(cluster)
-        forecast = Forecast(cluster)
-        Course(forecast, observer=audit).run(FirstFit())
-        self.forecasts.append((cluster.coming, forecast))
 
 
 @settings(max_examples=40, deadline=None)

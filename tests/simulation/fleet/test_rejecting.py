@@ -7,26 +7,26 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, PLAIN_COSTS, Chaos, arrivals, assert_sound, audit, columns, job, trace, traces
+from online_worlds import (
+    NO_COSTS,
+    PLAIN_COSTS,
+    Careless,
+    RejectingChaos,
+    arrivals,
+    assert_sound,
+    audit,
+    columns,
+    job,
+    trace,
+    traces,
+)
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
 from mig_opt.files.fleet.traces import log_entries
-from mig_opt.simulation import Cluster, Policy, check_log
+from mig_opt.simulation import Cluster, check_log
 
 A100 = get_gpu("A100")
 NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
-
-
-class Careless(Policy):
-    """Starts what waits on the first place that is free, and keeps no queue of its own."""
-
-    def arrived(self, cluster: Cluster, job: int) -> None:
-        for waiting in list(cluster.waiting):
-            for profile in cluster.trace.profiles(cluster.trace.jobs[waiting]):
-                places = cluster.state(0).usage.available[cluster.geometry.profile_index(profile)]
-                if places:
-                    cluster.start(waiting, 0, places[0])
-                    break
 
 
 class Rejecting(Careless):
@@ -107,11 +107,6 @@ def test_a_log_in_which_someone_runs_who_was_turned_away_is_wrong() -> None:
     done.log.rejected[0] = 3.0
     (problem,) = check_log(done.log)
     assert "was turned away at 3.0, but ran then or later" in str(problem)
-
-
-class RejectingChaos(Chaos):
-    def rejected(self, cluster: Cluster, job: int) -> None:
-        assert cluster.place(job) is None
 
 
 @settings(max_examples=30, deadline=None)

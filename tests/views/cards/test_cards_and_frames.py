@@ -124,7 +124,7 @@ def test_a_missing_pandas_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch
 
 def test_nothing_of_it_is_imported_before() -> None:
     code = (
-        "import sys\n"
+        "import sys, mig_opt.views\n"
         "from mig_opt import Batch, Deployment, Schedule\n"
         "sys.exit(any(name.startswith(('pandas', 'matplotlib', 'mig_opt.views.cards')) for name in sys.modules))\n"
     )
