@@ -124,12 +124,6 @@ class PolicyError(MigOptError):
     """A scheduler of a simulation did something impossible, such as placing two jobs on one slice."""
 
 
-def refuse(problems: Iterable[Problem], source: str = "") -> None:
-    """Raise an InputError with some problems, if there are any."""
-    if found := tuple(problems):
-        raise InputError(found, source)
-
-
 def problems_of(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> tuple[Problem, ...]:
     """Return the problems for which a call is refused; none if it is not."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import KnownName, known_gpu, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, ProfileSet
 from mig_opt.gpu.pools import Pool
@@ -41,8 +41,7 @@ def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
         elif name in own:
             problems.append(Problem(f"{path}.{kind}", f"{name} has its {path} already; keep one of the two"))
         own[name] = table
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return own
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, slice_shares
-from mig_opt.errors import refuse
+from mig_opt.errors import raise_any
 from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.geometry import GpuState, geometry_of, members
 from mig_opt.heuristics.fleet.base import QueueScheduler
@@ -166,7 +166,7 @@ class FleetEnv(MaskedEnv[Trace]):
         penalty: float = 1.0,
         **parameters: Any,
     ) -> None:
-        refuse(wrong_choice("goal", goal, ("flow", "wait")))
+        raise_any(wrong_choice("goal", goal, ("flow", "wait")))
         self._parameters = {"family": family, "gpu": gpu, "gpus": gpus, "jobs": 30, **parameters}
         self._window, self._goal = window, goal
         super().__init__(Trace, instance, penalty)

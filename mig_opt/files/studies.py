@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, defaults_of
@@ -95,7 +95,7 @@ def _named(study: Study, document: Raw) -> Raw:
         for key, name, given in own
         if not isinstance(given, str)
     ]
-    refuse(wrong)
+    raise_any(wrong)
     return document
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
-from mig_opt.errors import Problem, nearest, refuse
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.fleet.job import Job, profiles_on, with_each_time, work_of
 from mig_opt.fleet.trace import Trace
 from mig_opt.rules import wrong_integer, wrong_number
@@ -59,7 +59,7 @@ def declare_times(trace: Trace, knowledge: float | str, *, seed: int = 0) -> Tra
     >>> [job.declared for job in declare_times(trace, "one").jobs]
     [{1: 30.0}, {1: 30.0}, {1: 30.0, 2: 30.0}]
     """
-    refuse([*_knowledge_problems(knowledge), *wrong_integer("seed", seed, 0, 2**63 - 1)])
+    raise_any([*_knowledge_problems(knowledge), *wrong_integer("seed", seed, 0, 2**63 - 1)])
     if isinstance(knowledge, str):
         declared = _means(trace) if knowledge == "classes" else _one(trace)
     else:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job, with_each_time
 from mig_opt.fleet.trace import Outage, Trace
 from mig_opt.rules import check_values, wrong_integer
@@ -71,7 +71,7 @@ class Disturbances:
         InputError
             If the seed is wrong, or there would be too many outages.
         """
-        refuse(wrong_integer("seed", seed, 0, 2**63 - 1))
+        raise_any(wrong_integer("seed", seed, 0, 2**63 - 1))
         draw = random.Random(seed)
         jobs = [self._disturbed(job, draw) for job in trace.jobs]
         if self.burst > 1:

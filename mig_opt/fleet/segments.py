@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mig_opt.errors import Problem, nearest, refuse
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment, Segment
@@ -47,7 +47,7 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
             continue
         way = point.batch, point.processes, point.throughput, point.latency
         segments.append(Segment(service.name, held.gpu, held.profile, held.start, *way))
-    refuse(problems)
+    raise_any(problems)
     return Deployment(state.names, tuple(segments), state.devices)
 
 

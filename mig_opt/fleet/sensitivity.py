@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.rules import check_values, wrong_number
 from mig_opt.rules.vocabulary import Number, Seconds, Whole
@@ -127,7 +127,7 @@ def fit_sensitivity(
         problems += wrong_number("alone", alone, "a finite number of seconds > 0", above=0)
     elif not single:
         problems.append(Problem("alone", "say how long the job takes alone, or add a run with one competitor, itself"))
-    refuse(problems)
+    raise_any(problems)
     base = math.fsum(single) / len(single) if alone is None else alone
     points = [(demand / (run.bandwidth or pcie_limit / (run.competitors or 1)), run.seconds / base) for run in runs]
     if all(slower <= 1 + _UNTOUCHED for _, slower in points):

@@ -17,7 +17,7 @@ from mig_opt.batch.problems import (
     gpus_problems,
     repeated_names,
 )
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job, has_room, job_problems, profiles_on, whole_run_profiles_on
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
@@ -321,8 +321,7 @@ def check_jobs(trace: Trace) -> None:
         for index, job in enumerate(trace.jobs)
         if (not trace.whole_run_profiles(job) if able is None else index not in able)
     ]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
 
 def batch_of(trace: Trace) -> Batch:

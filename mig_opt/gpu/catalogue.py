@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any
 
-from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest, refuse
+from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest, raise_any
 from mig_opt.gpu.model import KNOWN, WITHOUT_MIG, GpuModel, OperationCosts, Profile
 from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import OfType, Rule, other_type
@@ -144,7 +144,7 @@ def add_gpu(model: GpuModel) -> GpuModel:
     mig_opt.errors.InputError: name: 'A30-24GB' is the name of another GPU; choose another one
     """
     taken = list(taken_names(model))
-    refuse(taken)
+    raise_any(taken)
     for name in (model.name, *model.aliases):
         if known_gpu(name) is None:
             KNOWN[name.casefold()] = model

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.errors import InputError, Problem, nearest, refuse
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.gpu.catalogue import get_gpu, gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
@@ -248,7 +248,7 @@ def task_counts(n: int, shares: Mapping[int, float]) -> dict[int, int]:
     problems = [problem.below("shares") for problem in _share_problems(shares)]
     if n < 0:
         problems.append(Problem("n", f"must be >= 0 tasks, is {n}"))
-    refuse(problems)
+    raise_any(problems)
     exact = {size: n * _exact(share) for size, share in sorted(shares.items())}
     counts = {size: math.floor(wanted) for size, wanted in exact.items()}
     while sum(counts.values()) < n:

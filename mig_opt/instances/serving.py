@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.pools import Pool
 from mig_opt.instances.bundled import load
 from mig_opt.rules import wrong_choice
@@ -58,7 +58,7 @@ def generate_demand(
     problems = list(wrong_choice("models", models, ("parvagpu-s6", "mlperf-offline")))
     if services < 1:
         problems.append(Problem("services", f"must be at least 1, is {services}"))
-    refuse(problems)
+    raise_any(problems)
     base = load(models)
     rng = np.random.Generator(np.random.PCG64(seed))
     drawn = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest, refuse
+from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest, raise_any
 from mig_opt.method.functions import imported, name_of, reporting
 from mig_opt.rules import wrong_choice, wrong_type
 
@@ -404,5 +404,5 @@ def methods(of: Literal["solve", "deploy", "simulate"] = "solve") -> tuple[Metho
     ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
     """
     registries = {"solve": METHODS, "deploy": DEPLOY_METHODS, "simulate": POLICIES}
-    refuse(wrong_choice("of", of, list(registries)))
+    raise_any(wrong_choice("of", of, list(registries)))
     return registries[of].entries

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import Location, OperationCosts
@@ -204,5 +204,5 @@ def operation_costs(
             continue
         problems += operation_problems(kind, given, f"operations.{name}")
         costs[kind.name] = given
-    refuse(problems)
+    raise_any(problems)
     return costs

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
-from mig_opt.errors import Problem, nearest, refuse
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
@@ -123,7 +123,7 @@ class SloRule:
     def __post_init__(self) -> None:
         problems: list[Problem] = []
         checked_value(SloShare, self.share, "slo_share", problems)
-        refuse(problems)
+        raise_any(problems)
 
     def limit(self, slo: float) -> float:
         """Return the seconds that latency may take."""
@@ -349,7 +349,7 @@ class Demand:
         problems = list(wrong_number("headroom", share, wanted, at_least=0))
         if not problems and share > 100:
             problems.append(Problem("headroom", f"must be {wanted}, is {share:g}"))
-        refuse(problems)
+        raise_any(problems)
         services = (dataclasses.replace(service, rate=service.rate * (1 + share)) for service in self.services)
         return self.replace(services=tuple(services))
 

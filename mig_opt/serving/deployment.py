@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from mig_opt.errors import Problem, refuse
+from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, Location, Placement
@@ -285,7 +285,7 @@ def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> 
 
 def check_deployments(**arguments: object) -> None:
     """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none."""
-    refuse(
+    raise_any(
         wrong_type(name, value, "a Deployment, for example the attribute deployment of a DeploymentResult")
         for name, value in arguments.items()
         if not isinstance(value, Deployment)

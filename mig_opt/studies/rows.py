@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from mig_opt.errors import InputError, MigOptError, Problem, refuse
+from mig_opt.errors import InputError, MigOptError, Problem, raise_any
 from mig_opt.files.documents import decoded, read_bytes, write_bytes
 from mig_opt.method.result import Status, relative_gap
 
@@ -200,7 +200,7 @@ def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple
             except (ValueError, TypeError, KeyError):
                 message = "is no row of such a study; name another file, or remove it"
                 problems.append(Problem(f"line {number}", message))
-        refuse(problems, str(file))
+        raise_any(problems, str(file))
 
 
 def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, float]] | None = None) -> list[str]:

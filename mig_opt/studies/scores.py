@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import make_folder, read_text
 from mig_opt.instances.bundled import DATA, FILE_KINDS, Difficulty, InstanceInfo, Library
 from mig_opt.instances.goals import goal_of
@@ -256,8 +256,7 @@ def score(
     problems += wrong_integer("jobs", jobs, 1, MOST_JOBS)
     if command is not None:
         problems += _command_problems(str(command), here=scheduler is None)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     if kind is None and is_policy(solver):
         kind = "trace"
     infos = [known.info(name) for name in dict.fromkeys(names)] or chosen(known, kind=kind, difficulty=difficulty)

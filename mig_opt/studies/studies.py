@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import Problem, problems_of, refuse
+from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.files.documents import Document
 from mig_opt.files.studies import STUDY, Parts, study_document
 from mig_opt.instances.bundled import instance_info
@@ -176,7 +176,7 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
 
 def check_jobs(jobs: object) -> None:
     """Refuse a number of runs at the same time that cannot be."""
-    refuse(() if jobs is None else wrong_integer("jobs", jobs, 1, MOST_JOBS))
+    raise_any(() if jobs is None else wrong_integer("jobs", jobs, 1, MOST_JOBS))
 
 
 def runs_of(study: Study, folder: Path) -> list[StudyRun]:
@@ -259,7 +259,7 @@ def check_study(study: Study, folder: Path) -> None:
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)
     problems += wrong_flag("fresh", study.fresh)
-    refuse(problems)
+    raise_any(problems)
 
 
 def _part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from mig_opt.cli.answers import Answer, Call, Product, made
 from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.figures import bounds_table
 from mig_opt.cli.inputs import load_trace
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.trace import Trace
 from mig_opt.method.report import Part, Points, Report, Table, data_of
 from mig_opt.texts import number_in, plural, seconds
@@ -149,8 +149,7 @@ def _read_settings(family: str, settings: list[str], jobs: int | None, values: d
             problems.append(Problem("--set", f"{name} is no parameter of a family; use its own argument or option"))
         else:
             values[name] = value if name in texts else number_in(value.strip())
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
 
 _LAYOUTS = ("openb", "migbench")

@@ -8,7 +8,7 @@ from pathlib import Path
 from mig_opt._version import __version__
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, check_placeable
-from mig_opt.errors import Problem, problems_of, refuse
+from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.files.documents import check_writable, write_text
 
 _COMMENT = {".lp": "\\", ".mps": "*"}
@@ -83,7 +83,7 @@ def check_model_path(path: str | os.PathLike[str]) -> None:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
         problems.append(Problem("", f"programs are written as .lp or .mps, {given}"))
     problems += problems_of(check_writable, target)
-    refuse(problems, str(target))
+    raise_any(problems, str(target))
 
 
 def _head(batch: Batch, *, strict: bool, exact: bool) -> list[str]:

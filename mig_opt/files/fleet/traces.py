@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.files.batch.batches import TIMES
 from mig_opt.files.documents import file_path, write_text
 from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, Table, pools_document, with_gpus
@@ -147,8 +147,7 @@ def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
             problems.append(Problem(f"jobs[{index}].declared", message))
     if trace.outages:
         problems.append(Problem("outages", "a CSV file cannot hold those of GPUs; write a JSON file"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
     profiles = any(job.profile for job in trace.jobs)
     declared = any(job.declared is not None for job in trace.jobs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from mig_opt.errors import InputError, Problem, nearest, refuse
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.serving.benchmarks import FORMATS, READERS, Format, Run, format_of
 from mig_opt.files.values import Findings
@@ -109,7 +109,7 @@ def import_benchmarks(
         told = _Told(model, size, batch, processes, quantile, memory_gb)
     except InputError as error:
         problems += error.problems
-    refuse(problems)
+    raise_any(problems)
     files = [file_path(path) for path in paths]
     findings = Findings(str(files[0]) if len(files) == 1 else "")
     tables = _Tables(get_gpu(gpu), findings)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows, told_by_row
@@ -194,7 +194,7 @@ def _shaped(tables: Iterable[ProfileTable]) -> ProfilesFile:
     problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
     if not tables:
         problems.append(Problem("tables", "needs at least one entry, is empty"))
-    refuse(problems)
+    raise_any(problems)
     kinds = {table.gpu for table in tables}
     return ProfilesFile(tables, next(iter(kinds)) if len(kinds) == 1 else None)
 

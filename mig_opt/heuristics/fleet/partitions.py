@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry
@@ -53,8 +53,7 @@ def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None)
             problems += [Problem(f"partition[{index}]", problem.message) for problem in error.problems]
     if len(partition) != trace.gpus:
         problems.append(Problem("partition", f"must be one for all GPUs or one for each, has {len(partition)}"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return found
 
 

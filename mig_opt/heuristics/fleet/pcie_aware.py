@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.fleet.job import Job
 from mig_opt.heuristics.fleet.base import free_slices
 from mig_opt.heuristics.fleet.reconfiguration import GpuView, ReconfiguringPolicy
@@ -55,8 +55,7 @@ class PcieAware(ReconfiguringPolicy):
             for name in self.sensitivities or ()
             if name not in known
         ]
-        if problems:
-            raise InputError(problems)
+        raise_any(problems)
         super().begin(cluster)
 
     def factor(self, cluster: Cluster, job: Job) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mig_opt.errors import refuse
+from mig_opt.errors import raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
@@ -60,7 +60,7 @@ def openb_cluster(nodes: int = 30, *, load: float = 0.5, seed: int = 0) -> Fleet
     """
     problems = [*wrong_integer("nodes", nodes, 1, MOST_GPUS // 8), *wrong_share("load", load)]
     problems += wrong_integer("seed", seed, 0, 2**63 - 1)
-    refuse(problems)
+    raise_any(problems)
     rng = np.random.default_rng(seed)
     weights = np.array([count for _, _, count, _ in OPENB_NODES], dtype=float)
     names, kinds = list[str](), list[GpuModel]()

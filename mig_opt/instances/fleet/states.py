@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mig_opt.errors import refuse
+from mig_opt.errors import raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
@@ -40,7 +40,7 @@ def generate_state(gpus: int, *, gpu: str | GpuModel = "A100", share: float = 0.
     >>> [(held.gpu, held.profile, held.start) for held in state.instances]
     [(0, '2g.10gb', 4), (0, '1g.5gb', 6), (1, '1g.5gb', 2), (1, '1g.5gb', 3)]
     """
-    refuse([*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_number("share", share, "from 0 to 1", above=-1)])
+    raise_any([*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_number("share", share, "from 0 to 1", above=-1)])
     model = get_gpu(gpu) if isinstance(gpu, str) else gpu
     rng = np.random.Generator(np.random.PCG64(seed))
     placements, held = model.placements("base"), list[tuple[int, Placement]]()

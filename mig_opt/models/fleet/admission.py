@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack, get_args
 
-from mig_opt.errors import Problem, refuse
+from mig_opt.errors import Problem, raise_any
 from mig_opt.fleet.admission import Acceptance, Admission, AdmissionGoal, admission_weights
 from mig_opt.fleet.trace import Trace, check_jobs, disturbances
 from mig_opt.method.control import Control, Limits, run
@@ -274,7 +274,7 @@ def admission_bound(
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
     problems += wrong_flag("as_asked", as_asked)
-    refuse(problems)
+    raise_any(problems)
     check_jobs(trace)
     if trace.gpu is None:  # each kind of GPU as if the others had none of its jobs
         kinds = [part.trace for part in trace.parts()]

@@ -10,7 +10,7 @@ from pathlib import Path
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import DriverError, InputError, Problem, problems_of
+from mig_opt.errors import DriverError, InputError, Problem, problems_of, raise_any
 from mig_opt.gpu.model import Placement
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.nvml import Nvml
@@ -31,8 +31,7 @@ def check_plan(
     Programs, and the user as whom they are to run, are looked for if all GPUs are in this machine.
     """
     problems = list(wrong_batch(batch))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     found = validate(batch, schedule)
     problems = [violation.problem() for violation in found.violations]
     problems += commands.missing(batch)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mig_opt.batch.journal import Event, EventKind, Journal
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile, take_lines
 from mig_opt.operations.execute.engines import SILENT_S, Engine
 from mig_opt.operations.execute.executor import Observer
@@ -46,8 +46,7 @@ def checked_engine(engine: str | Engine, parts: Mapping[str, Journal], *, begun:
     """Give an engine that finds nothing that keeps parts from being carried out; at the end it is closed."""
     with contextlib.closing(engine_of(engine) if isinstance(engine, str) else engine) as known:
         problems = known.check(parts, begun=begun)
-        if problems:
-            raise InputError(problems)
+        raise_any(problems)
         yield known
 
 

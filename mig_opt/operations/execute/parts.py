@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import on_gpus
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
@@ -80,8 +80,7 @@ def cut(whole: Journal) -> dict[str, Journal]:
         words = Commands({name: whole.commands.tasks[name] for name in whole.commands.tasks if name in names})
         devices = tuple(places[gpu].identifier for gpu in gpus)
         found[host] = replace(whole, batch=batch, schedule=schedule, commands=words, gpus=devices, events=[])
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return found
 
 

@@ -21,7 +21,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import Operation, Schedule, lifetimes
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement
@@ -83,8 +83,7 @@ class ProfilePlan:
         for key in ("batches", "processes"):
             for number in getattr(self, key):
                 problems += wrong_integer(key, number, 1, 2**31 - 1)
-        if problems:
-            raise InputError(problems)
+        raise_any(problems)
 
     @property
     def runs(self) -> int:

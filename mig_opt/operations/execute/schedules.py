@@ -11,7 +11,7 @@ from pathlib import Path
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.surroundings import slurm_in_the_way
@@ -95,8 +95,7 @@ def run_schedule(
     path = Path(journal)
     wrong = [] if replan is None or FROM_0_TO_1.fine(replan) else [Problem("replan", FROM_0_TO_1.wrong(replan))]
     if engine:
-        if wrong:
-            raise InputError(wrong)
+        raise_any(wrong)
         plan = plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine, replan=replan)
         with checked_engine(engine, cut(plan), begun=False) as known, JournalFile(path, plan) as file:
             Conductor(file, known, observe).execute()
@@ -248,8 +247,7 @@ def plan_of_nodes(
         With everything that is wrong with the plan and its commands.
     """
     schedule, problems = check_plan(batch, schedule, commands, devices)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     gpus = tuple(map(str, addresses(batch.gpus, devices, batch.devices)))
     name = engine if isinstance(engine, str) else ""
     return Journal(batch, schedule, commands, gpus, str(Path.cwd()), secrets.token_hex(8), user, name, replan)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.serving.printed import tells_of_memory
 from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, Measurements, ProfilePlan
 from mig_opt.rules import wrong_number
@@ -66,8 +66,7 @@ def profile_triton(
     problems = list(wrong_number("seconds", seconds, "a finite number of seconds > 0", above=0))
     if len(plan.sizes) != 1:
         problems.append(Problem("sizes", "must be the one size of the instance on which the server runs, such as 2"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     try:
         import tritonclient.grpc
         import tritonclient.utils

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.files.values import Findings
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
@@ -118,8 +118,7 @@ def import_state(
         problems.append(Problem("paths", "is missing; name at least one file"))
     if given and format == "nvml":
         problems.append(Problem("paths", "NVML is asked itself; leave the files out"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     model = get_gpu(gpu) if gpu is not None else None
     findings = Findings(label)
     seen = Sightings(findings)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mig_opt._version import __version__
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_names
 from mig_opt.gpu.model import WITHOUT_MIG, Placement, Profile
@@ -144,8 +144,7 @@ def mig_parted_config(
     if not _NAME.fullmatch(name):
         wanted = "at most 32 letters, digits, dots, underscores and hyphens, with a letter or digit at both ends"
         problems.append(Problem("name", f"must be {wanted}, is {name!r:.60}"))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
 
     named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
     numbers: dict[str, int] = {}

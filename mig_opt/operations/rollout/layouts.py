@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name
 from mig_opt.gpu.model import GpuModel, Placement, Profile
@@ -69,8 +69,7 @@ def addresses(
         if found.setdefault(address, index) != index:
             message = f"{name!r} is devices[{found[address]}] already; each GPU needs its own"
             problems.append(Problem(f"devices[{index}]", message))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return tuple(found)
 
 
@@ -97,8 +96,7 @@ def layouts_of(deployment: Deployment, *, instances: bool = False) -> tuple[tupl
     problems = deployment_problems(deployment)
     if instances and not problems:
         problems = list(whole_gpu_problems(deployment.gpus, (segment.gpu for segment in deployment.segments)))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]
     for segment in deployment.segments:
         placed[segment.gpu].append(deployment.placement(segment))

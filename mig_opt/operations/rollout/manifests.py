@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, resource_name
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
 from mig_opt.operations.rollout.shell import remarks
@@ -77,8 +77,7 @@ def kubernetes_manifests(
         for index, service in enumerate(demand.services)
         if not _LABEL.fullmatch(service.name)
     ]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}
     for server in servers:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, wrong_demand
@@ -109,8 +109,7 @@ def servers_of(
     if not problems:
         problems = [*unserved_problems(demand, deployment), *_name_problems(demand)]
     problems += [*deployment_problems(deployment), *_port_problems(port, deployment)]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or SERVERS["triton"][1]
     within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
     services = {service.name: service for service in demand.services}

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
@@ -75,8 +75,7 @@ def slurm_scripts(
         for at, node in enumerate(state.nodes)
         if not _NODE.fullmatch(node)
     ]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
     old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])

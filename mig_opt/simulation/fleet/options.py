@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.method.registry import Method
 from mig_opt.rules import checked_value, hints_of, parts_of, wrong_choice, wrong_flag
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
@@ -31,8 +31,7 @@ class ConfigurablePolicy(Policy):
 
     def __post_init__(self) -> None:
         problems = list(self.option_problems())
-        if problems:
-            raise InputError(problems)
+        raise_any(problems)
 
     def option_problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the options."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log, joined_log
 from mig_opt.fleet.state import FleetState, HeldInstance
@@ -153,8 +153,7 @@ def simulate(
         decider = _decider(trace, policy, options)
     except InputError as error:
         problems = [*error.problems, *problems]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     if reject:
         _check_rejecting(decider)
     running = _RunningJobs()
@@ -256,8 +255,7 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
         problems.append(Problem("busy_until", message))
     if busy_until is not None:
         problems += wrong_number("busy_until", busy_until, "a number of seconds > 0", above=0)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     known = {job.name for job in trace.jobs}
     jobs = []
     passed: dict[int, float] = {}
@@ -295,8 +293,7 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) 
         problems += option_problems(entry, options)
     else:
         problems += problems_of(check_own_policy, policy, options)
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     return get_policy(policy).load()(**options) if isinstance(policy, str) else policy
 
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mig_opt.errors import Problem, refuse
+from mig_opt.errors import Problem, raise_any
 from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
@@ -98,7 +98,7 @@ class Promise:
             message = "a promise is for the rates of the services; leave out rates over time and recorded requests"
             problems.append(Problem("arrivals", message))
         problems += wrong_share("reserve", self.reserve)
-        refuse(problems)
+        raise_any(problems)
 
     def __str__(self) -> str:
         return f"{100 * self.share:g} % of the requests of each service in time, {self.arrivals.kind}"
@@ -192,7 +192,7 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
         problems.append(wrong_type("point", point, "a Point"))
     if not isinstance(promise, Promise):
         problems.append(wrong_type("promise", promise, "a Promise"))
-    refuse(problems)
+    raise_any(problems)
     servers = separated(worker_at(point, slo, promise.batching), promise.batching)
     return capacity_of(servers, slo, segments, promise)
 

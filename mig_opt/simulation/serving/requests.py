@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest, problems_of, refuse
+from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
 from mig_opt.rules import check_values, wrong_integer, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Number, Share
 from mig_opt.serving.arrivals import Arrivals
@@ -280,7 +280,7 @@ def _check_amount(demand: Demand, arrivals: Arrivals, warm_up: float, seconds: f
     if total > MOST_REQUESTS:
         message = f"{total:.3g} requests would arrive; at most {MOST_REQUESTS:,} may, so give fewer seconds"
         problems.append(Problem("seconds", message))
-    refuse(problems)
+    raise_any(problems)
 
 
 def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point] | None = None) -> Worker:

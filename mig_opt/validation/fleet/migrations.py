@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 
-from mig_opt.errors import InputError, Problem, refuse
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.gpu.model import Placement
@@ -150,7 +150,7 @@ def _checked(
     ]
     if rounds and not problems and len(rounds) != len(steps):
         problems.append(Problem("rounds", f"has {len(rounds)} entries for {plural(len(steps), 'migration')}"))
-    refuse(problems)
+    raise_any(problems)
     return steps, places
 
 

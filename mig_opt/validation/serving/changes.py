@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mig_opt.errors import refuse
+from mig_opt.errors import raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, GpuPlacement, Location, OperationCosts, Placement
 from mig_opt.rules import wrong_number, wrong_type
@@ -115,7 +115,7 @@ def validate_change(
     problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
     if not isinstance(plan, ChangePlan):
         problems.append(wrong_type("plan", plan, "a ChangePlan, like plan_change().plan"))
-    refuse(problems)
+    raise_any(problems)
     gpus = max(running.gpus, deployment.gpus, key=len)
     kinds = tuple(map(get_gpu, gpus))
     steps = tuple(

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mig_opt.errors import nearest, refuse
+from mig_opt.errors import nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.rules import wrong_number
 from mig_opt.serving.demand import Demand, Service, wrong_demand
@@ -82,7 +82,7 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
     >>> print(validate_deployment(demand, Deployment(("A100-80GB",), (large,))).violations[0])
     services[0]: the segments of 'chat' answer 230 requests/s together, but 300 requests/s arrive (rate-not-met)
     """
-    refuse([*wrong_demand(demand), *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0)])
+    raise_any([*wrong_demand(demand), *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0)])
     check_deployments(deployment=deployment)
     placed = PlacedDeployment.of(deployment)
     case = _Case(demand, placed, tolerance, _profiled(demand, placed))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mig_opt.errors import Problem, problems_of, refuse
+from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.gpu.catalogue import get_gpu, known_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -100,7 +100,7 @@ def deployment_problems(deployment: Deployment) -> list[Problem]:
 def check_instances(**deployments: Deployment) -> None:
     """Refuse deployments, by the names of arguments, with every instance that cannot exist, or of another type."""
     check_deployments(**deployments)
-    refuse(problem.below(name) for name, one in deployments.items() for problem in deployment_problems(one))
+    raise_any(problem.below(name) for name, one in deployments.items() for problem in deployment_problems(one))
 
 
 def check_change(running: Deployment, deployment: Deployment) -> None:
@@ -119,7 +119,7 @@ def check_change(running: Deployment, deployment: Deployment) -> None:
         if get_gpu(old) != get_gpu(new)
     ]
     wanted = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
-    refuse(
+    raise_any(
         differ
         or [
             Problem(f"{name}.segments[{index}].throughput", f"must be {wanted}, is {segment.throughput}")

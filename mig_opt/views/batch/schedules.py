@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes, wrong_types
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
 from mig_opt.views.texts import BOUND, IDLE, INK, LINES, NO_SLICES, colour_of, one_line, spell_seconds
@@ -87,8 +87,7 @@ def schedule_scene(batch: Batch, schedule: Schedule, lower_bound: float | None =
     'time in seconds'
     """
     problems = list(schedule_problems(batch, schedule, lower_bound))
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
     rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
     if lower_bound is not None:
@@ -123,8 +122,7 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
         As :func:`schedule_scene`.
     """
     problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
-    if problems:
-        raise InputError(problems)
+    raise_any(problems)
     spelled = (spell_seconds(each.makespan) for each in (plan, measured))
     title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
     below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
