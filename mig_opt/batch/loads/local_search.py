@@ -160,6 +160,16 @@ class LoadSearch:
         for thread in self._threads if at_once else ():
             thread.leave()
 
+    def go_on_from(self, places: Sequence[int]) -> None:
+        """Let all threads go on from an assignment, if that is better than the best one and may be."""
+        start = np.array(places, np.int64)
+        if self.possible[np.arange(len(start)), start].all():
+            length = self.run(start, 1, 0, 0, 0, 0)
+            if length < self.length:
+                self.best = length, list(places)
+                for thread in self._threads:
+                    thread.leave(afresh=False)
+
     @property
     def seconds_of_draws(self) -> float:
         """Approximate seconds that all draws of fresh starts have taken."""
@@ -254,7 +264,7 @@ class _Thread:
         self._idle = 0
         self._starts = 0
         self._settled = False
-        self._leaving = False
+        self._leaving = 0  # Number of the next start, if it comes at once: the first one is afresh, the second is not.
         self.work = self.seconds_of_draws = 0.0
         self.places = np.array(search.places, np.int64)
         self.length = self._shortest = search.length
@@ -275,7 +285,7 @@ class _Thread:
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.length
         if self._leaving:
-            self._idle, self._starts, self._leaving = _IDLE_CYCLES, 0, False
+            self._idle, self._starts, self._leaving = _IDLE_CYCLES, self._leaving - 1, 0
         work = self._start(over) if self._idle >= _IDLE_CYCLES else 0.0
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
@@ -293,9 +303,9 @@ class _Thread:
             self.places, self.length = places, length
         return work + search.seconds(free, rounds)
 
-    def leave(self) -> None:
-        """Start afresh in the next cycle."""
-        self._leaving = True
+    def leave(self, *, afresh: bool = True) -> None:
+        """Start in the next cycle: afresh, or from the best of all assignments."""
+        self._leaving = 1 if afresh else 2
 
     def _start(self, over: Callable[[], bool]) -> float:
         """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
@@ -388,6 +398,10 @@ class TimedSearch:
         """
         lower, upper = self._incumbent.lower, self._incumbent.upper
         idle = 0.0
+        self._forbid()
+        assert self._control.plan is not None
+        if upper() < self._loads.length:
+            self._loads.go_on_from(self._problem.places_of(self._control.plan))
         cycles = self._loads.cycles(lower(), lambda: self._control.expired)
         try:
             while idle < idle_cycles and lower() < upper() and not self._control.expired and goes_on():

@@ -149,6 +149,30 @@ def test_threads_go_on_after_a_pause() -> None:
         check(problem, search.places, search.length)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_goes_on_from_what_others_have_found(workers: int) -> None:
+    problem = IntegerBatch(generate_batch(20, seed=2))
+    other = LoadSearch(problem, first_places(problem), 1, 1)
+    cycles = other.cycles(0)
+    for _ in itertools.islice(cycles, 5):
+        pass
+    cycles.close()
+    search = LoadSearch(problem, first_places(problem), 0, workers)
+    assert other.length < search.length
+    forbidden = np.zeros((20, len(problem.places)), np.bool_)
+    forbidden[0, other.places[0]] = True
+    search.forbid(forbidden)
+    search.go_on_from(other.places)
+    assert search.length > other.length
+    search = LoadSearch(problem, first_places(problem), 0, workers)
+    search.go_on_from(other.places)
+    assert search.best == other.best
+    cycles = search.cycles(0)
+    # No thread is behind its start by more than what is accepted.
+    assert all(length < other.length * 1.003 for length, _ in next(cycles))
+    cycles.close()
+
+
 def test_a_task_keeps_its_last_place() -> None:
     problem = IntegerBatch(generate_batch(4, gpu="A30", seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 1)
