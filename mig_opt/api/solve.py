@@ -108,7 +108,9 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
             control.report_plan(schedule)
-        needed = horizon.batch if found.options or found.function else horizon.in_reach
+        # Fixed partitions are as good as all of their times, also those that no short schedule has.
+        everything = found.function or found.name in ("fixpart", "fixpart-best")
+        needed = horizon.batch if everything else horizon.in_reach
         if found.warm_start and not control.done:
             call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.

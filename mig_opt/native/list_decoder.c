@@ -270,7 +270,7 @@ static void copy_state(const Decoder *decoder, const GpuState *from, GpuState *t
     to->driver = from->driver;
 }
 
-/* Lets something else be known of a GPU. */
+/* All that is known of a GPU is behind one pointer: taking a run back sets the one from before it. */
 static void set_state(Decoder *decoder, int64_t gpu, GpuState *state)
 {
     decoder->states[gpu] = state;

@@ -1,4 +1,4 @@
-"""What commands are told of GPUs of several kinds."""
+"""Inputs of commands that are wrong where GPUs are of several kinds."""
 
 from __future__ import annotations
 

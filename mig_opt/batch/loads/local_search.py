@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
@@ -80,6 +80,9 @@ class Start(NamedTuple):
     work: float  # approximate seconds that it takes to find it
 
 
+Found = list[tuple[int, list[int]]]
+"""Assignments, the place of each task, each after the ticks of its longest path."""
+
 Draw = Callable[[np.random.Generator, Possible, Callable[[], bool]], Start]
 """Draws a start, given the source of random choices, where each task may run, shape (tasks, places), and a function
 that is true once no time is left."""
@@ -104,7 +107,7 @@ class LoadSearch:
             used=used,
             spared=np.array([place.destroy for place in batch.places]),
             clearing=np.array([clearing_ticks(place) for place in batch.places]),
-            weighted=ticks * weights,
+            weighted=np.where(ticks < NEVER, ticks * weights, np.inf),  # a weight may be 0
             weighted_used=used * weights,
         )
         splits = int(np.sum(self._tree.kind == KINDS.index("split"))) / len(tree.roots) * min(2, len(tree.roots))
@@ -119,7 +122,8 @@ class LoadSearch:
         self.draw: Draw | None = None  # if None, fresh starts have each task in one of its cheap places
         self.active = workers  # number of threads that search
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
-        self._running: dict[Future[list[tuple[int, list[int]]]], _Thread] = {}
+        self._running: dict[Future[Found], _Thread] = {}
+        self._kept: Found = []  # found, and not told yet
         self._pausing = False
         # A perturbation should cost about as much as a few tasks in the wrong place.
         self.perturbation = np.array(_PERTURBATION) * min(1.0, _MAX_TASKS_PERTURBED * len(batch.gpus) / count)
@@ -137,22 +141,22 @@ class LoadSearch:
     def forbid(self, forbidden: Possible) -> None:
         """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
 
-        Nothing is done if that leaves no place to a task.
+        It waits until no thread searches. Nothing is done if that leaves no place to a task.
         """
         ticks = np.where(forbidden, np.int32(NEVER), self._costs.ticks)
         if not (ticks < NEVER).any(axis=1).all():
             return
-        # What threads find until then may have those places; they keep what is left of it.
+        # No thread may search meanwhile.
         self._pausing = True
-        wait(self._running)
-        self._running.clear()
+        found = self.collected()
         self._pausing = False
         weighted = np.where(ticks < NEVER, self._costs.weighted, np.inf)
         self._costs = self._costs._replace(ticks=ticks, weighted=weighted)
         self._least = least_loads(self._load_tree, self._tree, ticks)
         for thread in self._threads:
             thread.move(forbidden)
-        self.best = min((thread.length, thread.places.tolist()) for thread in self._threads)
+        self._kept += [(length, places) for length, places in found if not forbidden[range(len(places)), places].any()]
+        self.best = min([*self._kept, *((thread.length, thread.places.tolist()) for thread in self._threads)])
 
     def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
         """Let fresh starts come from ``draw``, the first of each thread at once if wanted."""
@@ -185,9 +189,7 @@ class LoadSearch:
         count = len(self.places)
         return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
 
-    def cycles(
-        self, target: int, over: Callable[[], bool] = lambda: False
-    ) -> Generator[list[tuple[int, list[int]]], None, None]:
+    def cycles(self, target: int, over: Callable[[], bool] = lambda: False) -> Generator[Found, None, None]:
         """Yield, for ever, the lengths and assignments that threads come to in their next cycles.
 
         A single thread does one cycle at a time, each of several does some and goes on meanwhile. No length is below
@@ -203,32 +205,39 @@ class LoadSearch:
                 while True:
                     self._begin(pool, target, stopped)
                     done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-                    found = [result for each in done for result in each.result()]
-                    for each in done:
-                        del self._running[each]
-                    self.best = min(self.best, *found, key=lambda result: result[0])
+                    found = self._kept + self._taken(done)
+                    self._kept = []
                     if len(self._threads) > 1:
                         self._begin(pool, target, stopped)
                     yield found
             finally:
                 closed.set()
-                self._running.clear()
+
+    def collected(self) -> Found:
+        """Wait for the threads that search, and return what they have found and not told yet."""
+        wait(self._running)
+        found, self._kept = self._kept + self._taken(list(self._running)), []
+        return found
+
+    def _taken(self, done: Collection[Future[Found]]) -> Found:
+        """Return what threads have found that are done; what one raised is raised here."""
+        for each in done:
+            del self._running[each]
+        found = [result for each in done for result in each.result()]
+        self.best = min([self.best, *found], key=lambda result: result[0])
+        return found
 
     def _begin(self, pool: ThreadPoolExecutor, target: int, stopped: Callable[[], bool]) -> None:
         """Let the threads search that do not."""
-
-        def pauses() -> bool:
-            return self._pausing or stopped()
-
         for thread in self._threads[: self.active]:
             if thread not in self._running.values():
                 share = min(_REPORT, _REPORT_SHARE * thread.work) if len(self._threads) > 1 else 0.0
-                self._running[pool.submit(thread.cycles, target, share, stopped, pauses)] = thread
+                begun = pool.submit(thread.cycles, target, share, stopped, lambda: self._pausing or stopped())
+                self._running[begun] = thread
 
     def cheap_assignment(self) -> Integers:
         """Return an assignment with short paths of each task to one of its cheapest places."""
-        weighted = np.where(self._costs.ticks < NEVER, self._costs.weighted, np.inf)
-        cheap = weighted <= weighted.min(axis=1, keepdims=True) * _CHEAP
+        cheap = self._costs.weighted <= self._costs.weighted.min(axis=1, keepdims=True) * _CHEAP
         costs = self._costs._replace(ticks=np.where(cheap, self._costs.ticks, np.int32(NEVER)))
         places: Integers = greedy_assignment(costs, self._tree)
         # The least load of a task over all places is no more than that over these: the bounds on subsets hold.
@@ -264,16 +273,14 @@ class _Thread:
         self._idle = 0
         self._starts = 0
         self._settled = False
-        self._leaving = 0  # Number of the next start, if it comes at once: the first one is afresh, the second is not.
+        self._leaving = 0  # in the next cycle: 1 starts afresh, 2 starts from the best assignment, 0 goes on
         self.work = self.seconds_of_draws = 0.0
         self.places = np.array(search.places, np.int64)
         self.length = self._shortest = search.length
 
-    def cycles(
-        self, target: int, work: float, over: Callable[[], bool], pauses: Callable[[], bool]
-    ) -> list[tuple[int, list[int]]]:
+    def cycles(self, target: int, work: float, over: Callable[[], bool], pauses: Callable[[], bool]) -> Found:
         """Return the lengths and assignments after each of some cycles: one, and more up to about that work."""
-        found: list[tuple[int, list[int]]] = []
+        found: Found = []
         end = self.work + work
         while not found or (self.work < end and self.length > target and not pauses()):
             self.work += self._run_cycle(target, over)
@@ -382,7 +389,7 @@ class TimedSearch:
         self._loads.start_from(draw, at_once=at_once)
 
     def use(self, threads: int) -> None:
-        """Let only as many threads as that search from now on."""
+        """Let only as many threads as that search from now on; others end what they do."""
         self._loads.active = threads
 
     def run(
@@ -394,7 +401,7 @@ class TimedSearch:
     ) -> None:
         """Go on until as many cycles as that bring nothing, the time is up, or ``goes_on`` returns False.
 
-        After each cycle ``between`` is called with its seconds.
+        After each report of threads ``between`` is called with the seconds until it came.
         """
         lower, upper = self._incumbent.lower, self._incumbent.upper
         idle = 0.0
@@ -420,6 +427,8 @@ class TimedSearch:
                 between(seconds)
         finally:
             cycles.close()
+        for length, places in sorted(self._loads.collected()):
+            self._try(length, places)
 
     def _forbid(self) -> None:
         """Leave out places in which a task alone ends when the best schedule does: no better one has it there.

@@ -108,15 +108,13 @@ class DualPriceBound(Generic[M]):
         self.possible = self._pricing.possible
         if self.possible:
             self._generation = _ColumnGeneration(self._pricing, self._bound, start)
+        else:  # some task takes as long wherever it runs
+            self._search.raise_lower(self._search.upper)
 
     def round(self) -> bool:
         """Try some dual prices, and report the bound to the search; return False once there are no better ones."""
         search = self._search
         if not search.open:
-            return False
-        if not self.possible:
-            # Some task takes as long wherever it runs.
-            search.raise_lower(search.upper)
             return False
         if search.upper < self._upper * (1 - _RENEWAL):
             self._begin(self._latest([]))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 from whole_problems import first_places
 
-from mig_opt import Batch, GpuModel, OperationCosts, Profile, Task, generate_batch, solve
+from mig_opt import Batch, GpuModel, LiveInstance, OperationCosts, Profile, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.local_search import LoadSearch
+from mig_opt.batch.loads.local_search import LoadSearch, Start
 from mig_opt.models.batch.subset_proof import SubsetTables
 
 
@@ -134,8 +134,36 @@ def test_places_that_are_left_out_are_not_used_again() -> None:
     cycles.close()
 
 
+def test_fresh_starts_have_no_task_where_it_cannot_run() -> None:
+    """Four of the slices have no price, so places there seem to cost nothing."""
+    tasks = [*(Task(f"t{at}", {4: 1.0 + at}) for at in range(20)), *(Task(f"s{at}", {1: 0.1}) for at in range(3))]
+    problem = IntegerBatch(Batch(tuple(tasks), get_gpu("A100"), initial=(LiveInstance(0, "1g.5gb", 5, 1.0),)))
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    places = search.fresh(np.random.default_rng(0), np.arange(23))
+    assert search.possible[np.arange(23), places].all()
+
+
+def test_what_a_thread_raises_is_raised_and_what_it_found_is_told() -> None:
+    problem = IntegerBatch(generate_batch(16, gpus=2, seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 2)
+    cycles = search.cycles(0)
+    told = [result for results in itertools.islice(cycles, 2) for result in results]
+    cycles.close()
+    told += search.collected()
+    assert not search.collected()
+    assert search.length == min(length for length, _ in told)
+
+    def draw(*_: object) -> Start:
+        raise RuntimeError("no start")
+
+    search.start_from(draw, at_once=True)
+    cycles = search.cycles(0)
+    with pytest.raises(RuntimeError, match="no start"):
+        next(cycles)
+
+
 def test_threads_go_on_after_a_pause() -> None:
-    """What ends a call of the search, or leaves out places, loses no thread and no best assignment."""
+    """No thread and no best assignment is lost by the end of a call, or by leaving out places."""
     problem = IntegerBatch(generate_batch(16, gpus=2, seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 3)
     for calls in range(3):

@@ -137,6 +137,13 @@ def test_first_come_first_served(data: st.DataObject, batch: Batch) -> None:
         free[place] = got.end
 
 
+def test_a_partition_counts_that_no_short_schedule_has() -> None:
+    """The whole GPU, created after what is live is gone, is later than 4g beside it, but the best fixed partition."""
+    batch = Batch((Task("t0", {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.01, 7: 0.01}),), get_gpu("A100"))
+    batch = batch.replace(initial=(LiveInstance(0, "3g.20gb", 0, 0.0),))
+    assert solve(batch, "fixpart-best").makespan == solve(batch, "fixpart", partition="7").makespan == 0.46
+
+
 @pytest.mark.deep
 @settings(max_examples=60)
 @given(st.one_of(batches(max_tasks=8, max_gpus=3), realistic_batches(max_tasks=12)))

@@ -222,3 +222,11 @@ def test_wrong_options_are_named() -> None:
     for method in ("fixpart", "no-such-method"):
         with pytest.raises(InputError, match="method"):
             simulate(wanted, "planner", method=method)
+
+
+@pytest.mark.parametrize(("light", "heavy"), [(1e-300, 1e150), (1e-308, 1e3), (1e-10, 1e300)])
+def test_weights_that_are_far_apart(light: float, heavy: float) -> None:
+    jobs = [free(f"j{at}", 0.0, {1: 9.0 + at, 2: 5.0}, weight=light if at < 3 else heavy) for at in range(6)]
+    done = run(Trace(tuple(jobs), get_gpu("A30"), 1))
+    first = sorted(done.log.finished)[:2]
+    assert {job for job, end in enumerate(done.log.finished) if end in first} <= {3, 4, 5}

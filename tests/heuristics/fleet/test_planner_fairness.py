@@ -5,6 +5,8 @@ Creations and destructions take no time, and each job asks for a profile, so tha
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,13 +116,13 @@ def test_weights_may_be_whole_numbers() -> None:
 def test_the_time_for_a_decision_is_given_to_the_annealing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each annealing gets a share of what is left; without ``think`` it has no limit but its rounds."""
     given_s: list[float] = []
-    plain = search.PlanSearch._anneal
+    plain = search.anneal
 
-    def watched(self: search.PlanSearch, jobs: search.JobList, rounds: int, seconds: float) -> float:
-        given_s.append(seconds)
-        return plain(self, jobs, rounds, seconds)
+    def watched(arrays: Any, jobs: Any, limits: search.AnnealingLimits, workspace: Any) -> float:
+        given_s.append(limits.seconds)
+        return plain(arrays, jobs, limits, workspace)
 
-    monkeypatch.setattr(search.PlanSearch, "_anneal", watched)
+    monkeypatch.setattr(search, "anneal", watched)
     wanted = generate_trace("long-25", jobs=12, gpu="A100", gpus=1, seed=1)
     simulate(wanted, "planner", think=0.5, rounds=5)
     assert given_s

@@ -17,11 +17,15 @@ from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.list_decoder import (
     Availability,
     DecoderProblem,
+    Floats,
     JobArrays,
     Objective,
     Placements,
 )
 from mig_opt.simulation.fleet.cluster import Cluster
+
+_MOST_APART = 1e30
+"""Factor by which weights of jobs differ, beyond which it makes no difference: sums and quotients stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ class PlanningProblem:
             np.array([own for _, own in modes], np.float64),
         )
         return JobArrays(
-            weight=np.array([waiting.weight for waiting in self.jobs], np.float64),
+            weight=_comparable(np.array([waiting.weight for waiting in self.jobs], np.float64)),
             factor=np.array([trace.pcie_factor(trace.jobs[waiting.job]) for waiting in self.jobs], np.float64),
             due=np.array([waiting.due - self.now for waiting in self.jobs], np.float64),
             latest=np.full(len(self.jobs), np.inf),
@@ -169,3 +173,11 @@ def share(trace: Trace, profile: Profile) -> float:
     """Return what an instance takes of its GPU: the mean of its shares of compute and memory slices."""
     gpu = trace.one_kind
     return (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
+
+
+def _comparable(weights: Floats) -> Floats:
+    """Return weights as they are or, where some are huge or tiny, in the same proportions but not too far apart."""
+    heaviest = weights.max(initial=1.0)
+    if heaviest > _MOST_APART or weights.min(initial=1.0) < 1 / _MOST_APART:
+        weights = np.maximum(weights / heaviest, 1 / _MOST_APART)
+    return weights
