@@ -108,9 +108,7 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
             control.report_plan(schedule)
-        # Fixed partitions are as good as all of their times, also those that no short schedule has.
-        everything = found.function or found.name in ("fixpart", "fixpart-best")
-        needed = horizon.batch if everything else horizon.in_reach
+        needed = horizon.batch if found.all_sizes else horizon.in_reach
         if found.warm_start and not control.done:
             call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.

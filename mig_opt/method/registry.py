@@ -41,6 +41,8 @@ class Method:
     function : callable or None
         Function of somebody else in place of the entry: it takes the problem, and if it wants the seconds that it has,
         and returns a plan or None.
+    all_sizes : bool
+        True if it gets all sizes of instances, also those that a short schedule cannot wait for.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Method:
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     function: Callable[..., Any] | None = None
+    all_sizes: bool = False
 
     def load(self) -> Callable[..., Any]:
         """Import the method and return its function, or the class of the policy.
@@ -88,7 +91,7 @@ class Registry:
             the error is an UnknownMethodError.
         """
         if callable(name) and self.plans:
-            return Method(name_of(name), "heuristic", "a function of your own", "", self.plans, function=name)
+            return _heuristic(name_of(name), "a function of your own", "", self.plans, function=name, all_sizes=True)
         if not isinstance(name, str):
             raise InputError(
                 [wrong_type(self.what, name, f"the name of a {self.what}{', or a function' * bool(self.plans)}")]
@@ -196,12 +199,14 @@ METHODS = Registry(
             f"{_FAR_PAPER}, section 6.5",
             "mig_opt.heuristics.batch.fixed_partition:fixpart",
             options=("partition",),
+            all_sizes=True,
         ),
         _heuristic(
             "fixpart-best",
             "fixpart with the partition for which it ends first",
             f"{_FAR_PAPER}, section 6.5",
             "mig_opt.heuristics.batch.fixed_partition:fixpart_best",
+            all_sizes=True,
         ),
         _heuristic(
             "lpt",

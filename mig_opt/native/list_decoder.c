@@ -270,12 +270,6 @@ static void copy_state(const Decoder *decoder, const GpuState *from, GpuState *t
     to->driver = from->driver;
 }
 
-/* All that is known of a GPU is behind one pointer: taking a run back sets the one from before it. */
-static void set_state(Decoder *decoder, int64_t gpu, GpuState *state)
-{
-    decoder->states[gpu] = state;
-}
-
 static void begin_decoding(Decoder *decoder, const JobList *list)
 {
     const JobArrays *jobs = &decoder->problem->jobs;
@@ -283,7 +277,7 @@ static void begin_decoding(Decoder *decoder, const JobList *list)
     for (int64_t at = 0; at < list->order.count; at++)
         start.left += jobs->weight.at[list->order.at[at]];
     for (int64_t gpu = 0; gpu < decoder->gpus; gpu++)
-        set_state(decoder, gpu, decoder->pool + gpu);
+        decoder->states[gpu] = decoder->pool + gpu;
     decoder->weight = start.left;
     decoder->done = 0;
     decoder->sums[0] = start;
@@ -295,14 +289,14 @@ static void put_next(Decoder *decoder, int64_t gpu, GpuState *after)
     int64_t at = decoder->done++;
     decoder->work->gpu.at[at] = gpu;
     decoder->before[at] = decoder->states[gpu];
-    set_state(decoder, gpu, after);
+    decoder->states[gpu] = after;
 }
 
 static void take_back(Decoder *decoder, int64_t position)
 {
     while (decoder->done > position) {
         int64_t at = --decoder->done;
-        set_state(decoder, decoder->work->gpu.at[at], decoder->before[at]);
+        decoder->states[decoder->work->gpu.at[at]] = decoder->before[at];
     }
 }
 

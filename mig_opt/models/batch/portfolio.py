@@ -56,7 +56,8 @@ _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
 
 _MAX_TASKS_OF_FEW_SETS = 10
-"""Number of tasks on a GPU above which a partition into sets that has found nothing is not tried again."""
+"""Number of tasks on a GPU above which sets are mostly too many: a partition into them comes after a long local search,
+and is not tried again if it has found nothing."""
 
 _MOST_EFFORT = 64
 """Effort at which partitions into sets end: the first one has 1."""
@@ -147,7 +148,7 @@ class Portfolio:
     @property
     def has_few_sets(self) -> bool:
         """True if no more than a few sets of tasks are of interest for each GPU."""
-        return self.gpus > 1 and self.search.problem.alike and self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
+        return self.search.problem.alike and self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
 
     @property
     def endless(self) -> bool:
