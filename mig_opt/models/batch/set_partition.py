@@ -291,12 +291,13 @@ class _OneGpu:
     def __init__(self, search: BlockSearch[M], places: dict[int, int]) -> None:
         self._search, problem = search, search.problem
         self.tried = False
-        names = [problem.batch.tasks[task] for task in sorted(places)]
-        # What is live on these GPUs is in nobody's way, but its slices cannot be used.
-        initial = tuple(replace(live, gpu=0) for live in problem.batch.initial if live.gpu == problem.gpus[0])
-        self._batch = problem.batch.replace(tasks=tuple(names), gpus=1, initial=initial)
-        part = problem.part(sorted(places), problem.gpus[:1])
-        self.schedule = on_gpus(part.nested([places[task] for task in sorted(places)]), {problem.gpus[0]: 0})
+        tasks, gpu = sorted(places), problem.gpus[0]
+        # The batch can have other kinds of GPUs, on which nothing ends in time. What is live on these GPUs is in
+        # nobody's way, but its slices cannot be used.
+        initial = tuple(replace(live, gpu=0) for live in problem.batch.initial if live.gpu == gpu)
+        own = problem.batch.of_kind(problem.batch.kind(gpu), tasks)
+        self._batch = own.replace(gpus=1, initial=initial)
+        self.schedule = on_gpus(problem.part(tasks, [gpu]).nested([places[task] for task in tasks]), {gpu: 0})
         self.lower = 0  # ticks that every schedule takes
 
     @property

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, LiveInstance, Status, generate_batch, solve, validate
+from mig_opt import Batch, LiveInstance, Pool, Status, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
@@ -123,3 +123,13 @@ def test_a_gpu_that_stays_busy_is_left_out() -> None:
     assert search is not None
     assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
     assert {run.gpu for run in search.control.plan.runs} == {0, 2}  # type: ignore[union-attr]
+
+
+def test_gpus_of_another_kind_that_can_run_nothing_are_left_out() -> None:
+    free = generate_batch(8, gpu="A30", gpus=2, seed=2)
+    pools = (Pool(get_gpu("A100"), 1), Pool(get_gpu("A30"), 2))
+    tasks = tuple(task.with_times({"A30-24GB": task.times}) for task in free.tasks)
+    search = proven(free.replace(tasks=tasks, pools=pools))
+    assert search is not None
+    assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
+    assert {run.gpu for run in search.control.plan.runs} == {1, 2}  # type: ignore[union-attr]
