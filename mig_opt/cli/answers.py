@@ -43,7 +43,7 @@ class File:
 
     noun: str  # for the content
     path: Path | None
-    content: Any  # a text, or anything that mig_opt.write takes; None for nothing
+    content: Any  # a text, texts by name for a folder, or anything that mig_opt.write takes; None for nothing
     purpose: str = "."  # what is said of it behind the path
     advice: str = ""  # what else is to be known about it
     absent: str = ""  # what is said before the path where there is nothing to write
@@ -51,7 +51,7 @@ class File:
 
     def written(self) -> list[str]:
         """Write it; return the remarks about it."""
-        from mig_opt.files.documents import write_text
+        from mig_opt.files.documents import write_folder, write_text
         from mig_opt.verbs.files import write
 
         if self.path is None:
@@ -63,6 +63,8 @@ class File:
             self.writer(self.content, self.path)
         elif isinstance(self.content, str):
             write_text(self.path, self.content)
+        elif isinstance(self.content, dict):
+            write_folder(self.path, self.content)
         else:
             write(self.content, self.path)
         return [f"{self.noun[0].upper()}{self.noun[1:]} written to {self.path}{self.purpose}", *advice]
@@ -128,6 +130,12 @@ class Call(Checks):
         """Note all that is wrong with outputs."""
         read = [name for name in self.inputs if not any(name is path for path in outputs.values())]
         self.attempt(check_outputs, read, **outputs)
+
+    def check_folder(self, path: Path) -> None:
+        """Note why a folder for outputs can be neither made nor written to."""
+        from mig_opt.files.documents import check_folder
+
+        self.attempt(check_folder, path)
 
     def progress(self, method: str = "") -> AbstractContextManager[list[Callbacks]]:
         """Show the progress of a method; of one that reports nothing the name is given, and its time is shown."""

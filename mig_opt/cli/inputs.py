@@ -79,17 +79,17 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
 
     if os.access(name, os.F_OK):
         return False
-    if name in instance_names(kind, drawn=True):
+    known, others = instance_names(kind, drawn=True), list[str]()
+    if name in known:
         return True
     wanted, _, word = _INSTANCES[kind]
-    known = instance_names(kind, drawn=True)
     for other, (actual, command, _) in _INSTANCES.items():
         names = instance_names(other, drawn=True)
         if name in names:
             refuse("", f"is {actual}, not {wanted}; its command is: mig-opt {command} {name}", name)
-        known += names
+        others += names
     if name == Path(name).stem and name != STANDARD_INPUT:
-        refuse("", f"no such file, and no bundled {word} of that name; {nearest(name, known)}", name)
+        refuse("", f"no such file, and no bundled {word} of that name; {nearest(name, known, others)}", name)
     return False
 
 

@@ -253,7 +253,7 @@ def instances_export(
 
     known = library_in(library)
     infos = call.attempt(chosen, known, kind=kind, difficulty=difficulty)
-    call.require(not folder.is_file(), "", "is a file; name a folder", folder)
+    call.check_folder(folder)
     call.begin()
     written = export(known, folder, infos)
     facts = [("instances", str(len(written))), ("folder", str(folder))]

@@ -67,7 +67,7 @@ def score(
     folder = output or _FOLDER
     if command is not None:
         call.check_outputs(scores=folder / "scores.csv") if folder.is_dir() else None
-        call.require(not folder.is_file(), "", "is a file; name a folder", folder)
+        call.check_folder(folder)
     call.finish()
     options: dict[str, Any] = {
         "kind": kind,

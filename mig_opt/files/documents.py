@@ -245,6 +245,30 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             temporary.replace(target)
 
 
+def check_folder(path: str | Path) -> None:
+    """Make sure that a folder can be made, or is there, before work is spent on what it is to hold."""
+    with writing_to(path):
+        there = next(one for one in (Path(path).absolute(), *Path(path).absolute().parents) if one.exists())
+        if not there.is_dir():
+            what = "is a file" if there == Path(path).absolute() else f"cannot be made: {there} is a file"
+            _refuse(path, f"{what}; name a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            _refuse(path, f"cannot be written: the folder {there} is write-protected")
+
+
+def write_folder(path: str | Path, files: Mapping[str, str]) -> None:
+    """Write files by their names into a folder, which is made with those that it is in; scripts can be called.
+
+    What else is there stays.
+    """
+    for name, text in files.items():
+        target = Path(path) / name
+        make_folder(target.parent)
+        write_text(target, text)
+        if target.suffix == ".sh":
+            target.chmod(0o755)
+
+
 def make_folder(path: str | Path) -> None:
     """Make a folder and those that it is in, unless they are there already.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -89,8 +89,7 @@ def defragment(
     call.require(costs is None or one, "--costs", "is for GPUs of one kind; name it with --gpu when the state is made")
     seconds = call.attempt(load_costs, costs, found.gpu) if costs and found and found.gpu else None
     if slurm is not None:
-        call.require(not slurm.is_file(), "", "is a file; --slurm names a folder", slurm)
-        call.require(slurm.absolute().parent.is_dir(), "", "its folder does not exist; make it first", slurm)
+        call.check_folder(slurm)
     call.begin(state=output, script=script)
     with call.progress("defragment"):
         result = plan(
@@ -168,19 +167,8 @@ def _files(
         File(
             *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {slurm}/controller.sh check"),
             absent=NO_PLAN if scripts is None else "Nothing changes for Slurm: nothing written to",
-            writer=_write_scripts,
         ),
     ]
-
-
-def _write_scripts(files: Mapping[str, str], folder: Path) -> None:
-    from mig_opt.files.documents import make_folder, write_text
-
-    make_folder(folder)
-    for name, text in files.items():
-        write_text(folder / name, text)
-        if name.endswith(".sh"):
-            (folder / name).chmod(0o755)
 
 
 def _why_not(result: DefragmentationResult) -> str:

@@ -79,8 +79,7 @@ class DayOptions:
         lacking = export is not None and folder is None
         call.require(not lacking, "--export", "writes a file for each change; give a folder with -o FOLDER")
         if folder is not None:
-            call.require(not folder.is_file(), "", "is a file; with --rates -o names a folder", folder)
-            call.require(folder.parent.is_dir(), "", "its folder does not exist; make it first", folder)
+            call.check_folder(folder)
 
 
 def _parsed_prices(text: str | None) -> tuple[float, float]:
@@ -106,17 +105,13 @@ def day_folder(
     plan: DayPlan | None, folder: Path | None, noun: str, suffix: str, text: Callable[[Deployment, Any], str]
 ) -> File:
     """Return the folder with a file for the first step and for each change; their texts come from a function."""
-    from mig_opt.files.documents import make_folder, write_text
-
-    def write(plan: DayPlan, folder: Path) -> None:
-        make_folder(folder)
+    files = {}
+    if plan is not None and folder is not None:
         for step in (0, *plan.changed):
             name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
-            change = plan.changes[step - 1] if step else None
-            write_text(folder / f"{name}{suffix}", text(plan.deployments[step], change))
-
-    files = "" if plan is None else plural(1 + len(plan.changed), noun)
-    return File(files, folder, plan, ", each named after the time when it begins.", absent=NO_PLAN, writer=write)
+            files[f"{name}{suffix}"] = text(plan.deployments[step], plan.changes[step - 1] if step else None)
+    said = ", each named after the time when it begins."
+    return File(plural(len(files), noun), folder, files or None, said, absent=NO_PLAN)
 
 
 def day_answer(

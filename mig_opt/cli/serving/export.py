@@ -73,6 +73,7 @@ def services_export(
     batching = call.attempt(Batching, 0.0 if patience is None else patience, delay=delay)
     names = call.attempt(parsed_devices, devices, None)
     old = None if running is None else call.attempt(read_running, running, problem.problem)
+    call.check_folder(folder)
     call.finish()
     if wrong := problem.validate():
         said = f"The deployment is not valid ({wrong}); see: mig-opt services validate"
@@ -88,7 +89,7 @@ def services_export(
         "kubernetes": f"kubectl apply -f {folder / 'kubernetes.yaml'}",
         "haproxy": f"cd {folder} && haproxy -f haproxy.cfg",
     }
-    return Product(files=[File("servers", folder, files, f" for {form}. Usage: {usage[form]}", writer=_write)])
+    return Product(files=[File("servers", folder, files, f" for {form}. Usage: {usage[form]}")])
 
 
 def _check_format(form: str, given: Mapping[str, Any]) -> None:
@@ -112,12 +113,3 @@ def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str,
     if form == "haproxy":
         return {"haproxy.cfg": haproxy_config(deployment, demand, **given)}
     return {"kubernetes.yaml": kubernetes_manifests(deployment, demand, **given)}
-
-
-def _write(files: Mapping[str, str], folder: Path) -> None:
-    """Write files into a folder and those in it, which are made; what else is there stays."""
-    from mig_opt.files.documents import make_folder, write_text
-
-    for name, text in files.items():
-        make_folder((folder / name).parent)
-        write_text(folder / name, text)

@@ -24,7 +24,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.files.documents import write_text, writing_to
+from mig_opt.files.documents import make_folder, write_text, writing_to
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
 
 JOURNAL = "run.journal"
@@ -183,10 +183,11 @@ def split(whole: Journal, folder: Path) -> list[str]:
     """Write a plan as one plain part for each node; return the names of the nodes.
 
     The folder ``nodes/NAME`` has the batch, the schedule and the commands of a node, and ``run.sh``, which carries them
-    out there by ``mig-opt run``. :func:`gather` reads the journals that these leave. A folder with something in it is
-    refused.
+    out there by ``mig-opt run``. :func:`gather` reads the journals that these leave. The folder is made with those
+    that it is in; one with something in it is refused.
     """
     plans, beside = cut(whole), folder.absolute().parent
+    make_folder(beside)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=beside, ignore_cleanup_errors=True) as name:
             made = Path(name)

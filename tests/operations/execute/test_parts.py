@@ -237,11 +237,11 @@ def test_the_journal_of_another_plan_is_refused(tmp_path: Path) -> None:
         schedule = solve(batch, "far").schedule
         assert schedule is not None
         plans.append(Journal(batch, schedule, words, ("n1/0", "n2/0")))
-        split(plans[-1], tmp_path / name)
-    nodes = tmp_path / "one" / "nodes"
-    shutil.copy(tmp_path / "two" / "plan.journal", nodes / "n1" / "run.journal")
+        split(plans[-1], tmp_path / "new" / name)
+    nodes = tmp_path / "new" / "one" / "nodes"
+    shutil.copy(tmp_path / "new" / "two" / "plan.journal", nodes / "n1" / "run.journal")
     with pytest.raises(InputError, match="n1: is the journal of another plan"):
-        gather(tmp_path / "one")
+        gather(tmp_path / "new" / "one")
 
 
 def test_a_second_process_waits_and_sigterm_is_ctrl_c(tmp_path: Path) -> None:
