@@ -11,6 +11,7 @@ from typer import Argument
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
+from mig_opt.cli.checks import refuse
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.report import Points, Report, Table, bad, good, spelled_gap, unclear
 from mig_opt.texts import plural, seconds
@@ -56,6 +57,8 @@ def instances(
 
     known = library_in(library)
     if name is not None:
+        if kind or difficulty:
+            refuse("NAME", "is one instance, of whatever kind and class; leave it out, or --kind and --class")
         return Answer(_instance(known.info(name)))
     infos = sorted(chosen(known, kind=kind, difficulty=difficulty), key=lambda info: list(_SIZES).index(info.kind))
     table = Table.of(

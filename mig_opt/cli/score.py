@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ from typer import Argument
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.library import Class, Kind, LibraryFolder, library_in
-from mig_opt.method.report import Points, Report, Table, Toned, bad, good, spelled_gap, unclear
+from mig_opt.method.report import Cell, Points, Report, Table, Toned, bad, good, spelled_gap, strong, unclear
+from mig_opt.method.result import relative_gap
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def score(
         if command is None and (methods or scheduler or output or instance or kind or difficulty):
             only = "--methods, --scheduler, --output, --instance, --kind and --class"
             refuse("--command", f"is missing: {only} are for a solver")
+        if instance and (kind or difficulty):
+            refuse("--instance", "is in place of --kind and --class; leave out one of them")
         if what is not None and plan is None and not Path(what).is_dir():
             refuse("PLAN", f"is missing: {what} is no folder, so a plan for the instance of that name is wanted")
     folder = output or _FOLDER
@@ -99,22 +103,36 @@ def _report(found: Scores) -> Report:
     if len(found.scores) == 1 and not found.scores[0].solver:
         (one,) = found.scores
         return Report(_facts(one), [Points([one.reason])] if one.reason else [], data=dataclasses.asdict(one))
-    rows = [
-        [one.instance, one.solver, _status(one), _figure(one.value), _figure(one.best_known), _gap(one)]
-        for one in found.scores
-    ]
     reasons = [f"{one.instance}, {one.solver}: {one.reason}" for one in found.scores if one.reason]
-    parts: list[Any] = [Table(["instance", "solver", "plan", ">value", ">best known", ">gap"], rows)]
-    parts += [Points(reasons, "Why there is no valid plan:")] if reasons else []
-    parts.append(_summary(found))
-    new = sum(one.new_best for one in found.scores)
-    told = f"{plural(new, 'new best', 'new bests')}: mig-opt instances submit NAME PLAN --by WHO writes it."
+    parts: list[Any] = [_table(found), _summary(found)] if found.scores else []
+    parts[1:1] = [Points(reasons, "Why there is no valid plan:")] if reasons else []
+    remarks = []
+    if new := sum(one.new_best for one in found.scores):
+        told = plural(new, "new best", "new bests")
+        remarks.append(f"{told}: mig-opt instances submit NAME PLAN --by WHO writes it.")
+    if found.interrupted:
+        done, runs = len(found.scores), len(found.scores) + found.missing
+        remarks.append(f"Interrupted after {done} of {runs} runs: all figures are of these alone.")
     data = {
         "scores": list(map(dataclasses.asdict, found.scores)),
         "solvers": list(map(dataclasses.asdict, found.lines)),
         "interrupted": found.interrupted,
+        "missing": found.missing,
     }
-    return Report(parts=parts, remarks=[told] if new else [], data=data)
+    return Report(parts=parts, remarks=remarks, data=data)
+
+
+def _table(found: Scores) -> Table:
+    """Return the table of the plans for each instance, below the best known one."""
+    from mig_opt.studies.summary import grouped
+
+    rows: list[list[Cell]] = []
+    for name, scores in grouped(found.scores, attrgetter("instance")).items():
+        best, bound = scores[0].best_known, scores[0].lower_bound
+        gap = None if best is None or bound is None else relative_gap(best, bound)
+        rows.append([strong(name), "best", _figure(best), _gap(gap)])
+        rows += [[f"  {one.solver}", _status(one), _figure(one.value), _gap(one.gap)] for one in scores]
+    return Table(["~instance, solver", "plan", ">value", ">gap"], rows, ["best: the best known plan."])
 
 
 def _summary(found: Scores) -> Table:
@@ -129,13 +147,17 @@ def _summary(found: Scores) -> Table:
             str(line.best),
             "-" if line.mean_ratio is None else f"{line.mean_ratio:.4f}",
             *(f"{line.profile[FACTORS.index(factor)]:.0%}" for factor in shown),
-            ", ".join(f"{count} {status}" for status, count in line.failed.items()) or "-",
         ]
         for line in found.lines
     ]
-    columns = ["solver", ">valid", ">best", ">mean ratio", *(f">{factor:g}" for factor in shown), "~not valid"]
+    columns = ["~solver", ">valid", ">best", ">ratio", *(f">{factor:g}" for factor in shown)]
     notes = [
-        "mean ratio: geometric mean of value / best known, where the plan is valid.",
+        *(
+            f"{line.solver}: {', '.join(f'{count} {status}' for status, count in line.failed.items())}."
+            for line in found.lines
+            if line.failed
+        ),
+        "ratio: geometric mean of value / best known, where the plan is valid.",
         "1, 1.01 ...: share of all instances within that factor of the best known.",
     ]
     return Table(columns, rows, notes)
@@ -163,8 +185,8 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
-def _gap(one: Score) -> str:
-    return "-" if one.gap is None else spelled_gap(one.gap)
+def _gap(gap: float | None) -> str:
+    return "-" if gap is None else spelled_gap(gap)
 
 
 def _csv(found: Scores) -> str:

@@ -114,10 +114,13 @@ class Scores:
         One for each run, in the order in which they ended.
     interrupted : bool
         True if Ctrl-C ended it early.
+    missing : int
+        Number of runs that were not done for that reason.
     """
 
     scores: tuple[Score, ...]
     interrupted: bool = False
+    missing: int = 0
 
     @property
     def lines(self) -> list[SolverLine]:
@@ -327,7 +330,7 @@ def _scored_runs(
     try:
         run_missing(runs, perform, jobs=jobs, scheduler=scheduler, told=add)
     except KeyboardInterrupt:
-        return Scores(tuple(found), interrupted=True)
+        return Scores(tuple(found), interrupted=True, missing=len(runs) - len(found))
     return Scores(tuple(found))
 
 

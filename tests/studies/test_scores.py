@@ -79,8 +79,8 @@ def command(tmp_path: Path) -> str:
         ("sloppy", "valid", ""),
         ("crash", "crashed", "exit code 3: out of ideas"),
         ("kill", "crashed", "signal 9"),
-        ("hang", "timeout", "had to be ended after 3 s"),
-        ("late", "late", "had to be ended after 3 s"),
+        ("hang", "timeout", "had to be ended after 8 s"),
+        ("late", "late", "had to be ended after 8 s"),
         ("garbage", "garbage", "not valid JSON"),
         ("other", "garbage", "this is a batch"),
         ("invalid", "invalid", "has no run (missing-task)"),
@@ -88,14 +88,15 @@ def command(tmp_path: Path) -> str:
     ],
 )
 def test_what_solvers_do(command: str, how: str, status: str, reason: str, tmp_path: Path) -> None:
-    found = score(f"{command} {how}", names=[EASY], time_limit=3, output=tmp_path / "plans")
+    limit = 8 if how in ("hang", "late") else 60  # a busy machine takes seconds to begin a program
+    found = score(f"{command} {how}", names=[EASY], time_limit=limit, output=tmp_path / "plans")
     (one,) = found.scores
     assert (one.status, one.valid, one.new_best) == (status, status == "valid", False)
     assert reason in one.reason
     assert (one.value is None) == (status != "valid")
     assert (tmp_path / "plans" / f"{EASY}.json").exists() == (status == "valid")
     assert one.seconds is not None
-    assert one.seconds < 10
+    assert one.seconds < limit + 7
 
 
 def test_arguments_that_make_no_sense(tmp_path: Path) -> None:

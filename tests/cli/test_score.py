@@ -1,0 +1,56 @@
+"""Scores on a terminal: tables that fit, and what there is after Ctrl-C."""
+
+from __future__ import annotations
+
+import pytest
+
+from mig_opt.instances.bundled import library
+from mig_opt.studies import scores
+from mig_opt.studies.execution import run_missing
+
+EASY = "far-1xa30-006-mixed-2"
+LONGEST = max(library().infos, key=len)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_tables_fit(run, monkeypatch, tmp_path, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    for name in (EASY, "services-005-1"):
+        (plans / f"{name}.json").write_text(library().text("plans", name) or "")
+    (plans / f"{LONGEST}.json").write_text("{}")
+    lines = run("score", plans).out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[2].split() == [LONGEST, "best", "49.614", "0.000%"]
+    assert lines[3].split()[-3:] == ["garbage", "-", "-"]
+    assert [line.split()[-3:] for line in lines[4:6]] == [["best", "79.974", "0.000%"], ["valid", "79.974", "0.000%"]]
+    (solver,) = (line.split() for line in lines if "2/3" in line)
+    assert solver[-7:] == ["2/3", "2", "1.0000", "67%", "67%", "67%", "67%"]
+    assert "plans: 1 garbage." in lines
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_what_is_known_at_ctrl_c_is_shown_and_said_to_be_partial(run, monkeypatch, tmp_path, done):
+    def interrupted(runs, *arguments, **options):
+        run_missing(runs[:done], *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scores, "run_missing", interrupted)
+    command = ["score", "--command", "true {instance} {plan}", "--instance", EASY, "--instance", LONGEST]
+    outcome = run(*command, "-o", tmp_path)
+    assert (outcome.code, outcome.err) == (130, "")
+    assert (EASY in outcome.out, LONGEST in outcome.out) == (bool(done), False)
+    assert f"Interrupted after {done} of 2 runs: all figures are of these alone.\nTable written to" in outcome.out
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + done
+    found = run(*command, "-o", tmp_path, "--json").json
+    assert (found["interrupted"], found["missing"], len(found["scores"])) == (True, 2 - done, done)
+
+
+@pytest.mark.parametrize("option", [("--kind", "trace"), ("--class", "open")])
+def test_a_name_and_a_choice_exclude_each_other(run, option):
+    listed = run("instances", EASY, *option)
+    scored = run("score", "--command", "true {instance} {plan}", "--instance", EASY, *option)
+    assert (listed.code, scored.code) == (2, 2)
+    assert "leave it out, or --kind and --class" in listed.err
+    assert "is in place of --kind and --class" in scored.err
