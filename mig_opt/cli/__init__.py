@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mig_opt.cli.streams import interrupted, open_streams
+from mig_opt.cli.streams import drain_errors, interrupted, open_streams
 
 __all__ = ["main"]
 
@@ -45,3 +45,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from mig_opt.cli.errors import report
 
         sys.exit(report(error))
+    finally:
+        drain_errors()

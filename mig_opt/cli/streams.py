@@ -47,6 +47,14 @@ def silence(stream: IO[str]) -> None:
         os.close(nowhere)
 
 
+def drain_errors() -> None:
+    """Give up what standard error does not take: Python 3.14 would end with exit code 120 for it."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        silence(sys.stderr)
+
+
 def refusal(error: OSError) -> str:
     """Return why a stream cannot be used."""
     return "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
