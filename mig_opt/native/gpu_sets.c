@@ -161,7 +161,7 @@ static Table table_in(char **memory, int64_t count)
 /* The steps are the sets and the pairs of sets that were looked at. Returns -1 if they, or the sets, are too many. */
 EXPORT int64_t gpu_sets(
     const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[5], Integers *sets,
-    Integers *values, Integers *steps)
+    Integers *values, Integers *lengths, Integers *steps)
 {
     int64_t count = nodes->rows, tasks = ticks->columns, profiles = ticks->rows, found = -1;
     if (limits[0] < 1 || limits[1] < 0 || tasks > MOST_TASKS || !count)
@@ -202,8 +202,10 @@ EXPORT int64_t gpu_sets(
         const TaskSets *root = &listed[count - 1];
         if (goes_on) {
             found = root->count;
-            for (int64_t at = 0; at < found; at++)
+            for (int64_t at = 0; at < found; at++) {
                 sets->at[at] = root->at[at].set, values->at[at] = root->at[at].value;
+                lengths->at[at] = root->at[at].length;
+            }
         }
     }
     steps->at[0] = limits[4] - most(0, listing.steps_left) - listing.pairs;

@@ -57,7 +57,8 @@ EXPORT void combine_in_orders(
     OF(branches, grains) const TableRows *tables, OF(orders, places) const IntegerRows *orders, int64_t wait,
     OF(grains) Table *best, OF(grains) Table *work);
 
-/* Layouts: mig_opt/batch/loads/layout_values.py, layout_bounds.py, task_sets.py and gpu_sets.py. */
+/* Layouts: mig_opt/batch/loads/layout_values.py, layout_bounds.py, task_sets.py, gpu_sets.py and
+ * partitions.py. */
 
 typedef struct { double highest, above, shrinking; } Descent;
 typedef struct {
@@ -83,7 +84,11 @@ EXPORT int64_t extend_sets(
     const int64_t limits[4], OF(room) Integers *new_sets, OF(room) Table *new_lengths, OF(room) Table *new_values);
 EXPORT int64_t gpu_sets(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, OF(tasks) const Table *prices,
-    const int64_t limits[5], OF(room) Integers *sets, OF(room) Integers *values, OF(2) Integers *steps);
+    const int64_t limits[5], OF(room) Integers *sets, OF(room) Integers *values,
+    OF(room) Integers *lengths, OF(2) Integers *steps);
+EXPORT int64_t partition_of_sets(
+    OF(sets) const Integers *sets, OF(sets) const Integers *values, OF(sets) const Integers *rising,
+    OF(firsts) const Integers *firsts, const int64_t limits[2], OF(1) Integers *steps, OF(parts) Integers *parts);
 EXPORT int64_t join_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *needed, OF(sets) const Integers *first,
     OF(sets) const Integers *end, OF(others) const Integers *others, OF(others) const Table *values,

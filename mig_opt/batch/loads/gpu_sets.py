@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +36,18 @@ _LAYOUTS_AT_A_TIME = 16
 _gpu_sets = loop("gpu_sets")
 
 
-class GpuSets(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GpuSets:
     """Sets of tasks that a GPU can run, each once."""
 
     sets: Integers  # as bits, in rising order
     values: Integers  # sums of the dual prices
-    layouts: Integers  # one of the layouts with which it can run the set, by index
+    lengths: Integers  # ticks of the longest path, at least
+    layouts: Integers  # a layout with which it can run the set as long as that, by index
+
+    def at(self, rows: Integers | npt.NDArray[np.bool_]) -> GpuSets:
+        """Return some of the sets."""
+        return GpuSets(self.sets[rows], self.values[rows], self.lengths[rows], self.layouts[rows])
 
     def __len__(self) -> int:
         """Return the number of sets."""
@@ -75,7 +81,7 @@ class GpuSetListing:
             if found is None or expired():
                 return None
             self.layouts = [entry.layout for entry in found]
-        parts: list[tuple[Integers, Integers, Integers]] = []
+        parts: list[tuple[Integers, ...]] = []
         count = 0
         work = functools.partial(self._some, needed=needed, expired=expired)
         starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
@@ -86,36 +92,37 @@ class GpuSetListing:
                     if some is None:
                         return None
                     parts += some
-                    count += sum(len(sets) for sets, _, _ in some)
+                    count += sum(len(each[0]) for each in some)
         if starts or expired():
             return None
-        sets, values, layouts = (
-            np.concatenate([part[at] for part in parts]) if parts else np.zeros(0, np.int64) for at in range(3)
-        )
-        sets, first = np.unique(sets, return_index=True)
-        return GpuSets(sets, values[first], layouts[first])
+        none = np.zeros(0, np.int64)
+        listed = GpuSets(*(np.concatenate([none, *each]) for each in (zip(*parts, strict=True) if parts else [()] * 4)))
+        listed = listed.at(np.lexsort([listed.lengths, listed.sets]))
+        return listed.at(np.unique(listed.sets, return_index=True)[1])
 
     @property
     def steps(self) -> int:
         """Number of sets and pairs of sets that were looked at for the last listing."""
         return self._most_steps - self._steps_left
 
-    def _some(
-        self, start: int, needed: int, expired: Callable[[], bool]
-    ) -> list[tuple[Integers, Integers, Integers]] | None:
+    def _some(self, start: int, needed: int, expired: Callable[[], bool]) -> list[tuple[Integers, ...]] | None:
         """List the sets of some of the layouts; None if they are too many or the time is up."""
         found, tasks = [], self._tasks
-        sets, values = np.empty(self._most, np.int64), np.empty(self._most, np.int64)
+        sets, values, lengths = (np.empty(self._most, np.int64) for _ in range(3))
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
             limits = (tasks.grain, tasks.at_most, needed, empty, min(self._steps_left, _MAX_STEPS))
             left = self._steps_left > 0 and not expired()
-            count = _gpu_sets(self._rows(at), tasks.ticks, tasks.prices, limits, sets, values, steps) if left else -1
+            count = -1
+            if left:
+                rows = self._rows(at)
+                count = _gpu_sets(rows, tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
             self._steps_left -= int(steps.sum())
             if count < 0:
                 return None
             if count:
-                found.append((sets[:count].copy(), values[:count].copy(), np.full(count, at)))
+                some = [each[:count].copy() for each in (sets, values, lengths)]
+                found.append((*some, np.full(count, at)))
         return found
 
     def _rows(self, at: int) -> npt.NDArray[np.int64]:

@@ -33,12 +33,18 @@ from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
 from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
-from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
+from mig_opt.models.batch.dual_price_bound import (
+    DualPriceBound,
+    DualPrices,
+    has_dual_price_bound,
+    raise_bound_by_dual_prices,
+)
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.priced_search import PricedSearch
-from mig_opt.models.batch.set_partition import prove_by_set_partition
+from mig_opt.models.batch.set_partition import SetPartition
+from mig_opt.models.batch.set_prices import SetBound, has_sets
 from mig_opt.models.batch.subset_proof import MAX_TASKS_OF_TABLES, prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
@@ -105,7 +111,9 @@ class Portfolio:
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None
         self.bounded: BoundedLayouts | None = None  # the layouts that the dual prices leave to one GPU
-        self._polishing, self._effort = 0.0, 1
+        self._polishing = 0.0
+        self._sets: SetPartition[BlockModel] | None = None
+        self._effort = 1  # of the next partition into sets
 
     @property
     def can_improve(self) -> bool:
@@ -143,7 +151,8 @@ class Portfolio:
     @property
     def has_sets(self) -> bool:
         """True if the tasks can be partitioned into sets of GPUs that are alike."""
-        return self.dual_prices is not None and self.gpus > 1 and self.search.problem.alike
+        found = self.dual_prices
+        return found is not None and self.gpus > 1 and self.search.problem.alike and has_sets(found, self.tasks)
 
     @property
     def has_few_sets(self) -> bool:
@@ -166,11 +175,18 @@ class Portfolio:
     def side_by_side(self) -> None:
         """Bound and schedule side by side."""
         assert self.local_search is not None
-        # Few sets of tasks prove more than finer prices do.
-        finer = (lambda _: False) if self.has_few_sets else self.finer_prices_tell
-        priced = PricedSearch(self.search, self.local_search, finer)
+        # Few sets of tasks prove more than finer prices do, and the sooner with all threads.
+        stages = () if self.has_few_sets else (self._finer_bound, self._set_bound)
+        priced = PricedSearch(self.search, self.local_search, stages)
         priced.run()
         self.dual_prices = priced.dual_prices
+
+    def _finer_bound(self, prices: DualPrices, _: Callable[[], bool]) -> DualPriceBound[BlockModel] | None:
+        return DualPriceBound(self.search, prices) if self.tasks <= _MAX_TASKS_FINE else None
+
+    def _set_bound(self, prices: DualPrices, over: Callable[[], bool]) -> SetBound[BlockModel] | None:
+        listed = self.search.problem.alike and has_sets(prices, self.tasks)
+        return SetBound(self.search, prices, 1, expired=over) if listed else None
 
     def price(self, share: float) -> None:
         """Raise the bound by dual prices; where there are some already, with times that are rounded less."""
@@ -184,7 +200,9 @@ class Portfolio:
         assert self.dual_prices is not None
         search = self.search
         before = search.lower, search.upper
-        prove_by_set_partition(search, self.dual_prices, cp, share, self._effort)
+        if self._sets is None:
+            self._sets = SetPartition(search, self.dual_prices, cp)
+        self._sets.prove(share, self._effort)
         # More sets than that are too many with any effort.
         self._effort *= 4 if self.has_few_sets or (search.lower, search.upper) != before else _MOST_EFFORT
 

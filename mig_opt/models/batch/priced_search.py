@@ -8,8 +8,8 @@ by the work that they have done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Generic
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol
 
 from mig_opt.batch.loads.local_search import TimedSearch
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
@@ -23,22 +23,34 @@ _ROUNDS_OF_PATTERNS = 25
 """Rounds of dual prices after which the patterns are taken for starts; each next time after twice as many."""
 
 
+class RisingBound(Protocol):
+    """Bound of dual prices that rises round by round."""
+
+    def round(self) -> bool:
+        """Try some dual prices; return False once there are no better ones."""
+
+    def found(self) -> DualPrices:
+        """Return the best dual prices so far."""
+
+
+Stage = Callable[[DualPrices, Callable[[], bool]], RisingBound | None]
+"""Builds the next bound from the best dual prices of the last one, and from what tells that the time is up; None if it
+is of no use."""
+
+
 class PricedSearch(Generic[M]):
-    """Dual prices and local search on several GPUs, until there are no better dual prices.
+    """Dual prices and local search on several GPUs, until there are no better dual prices at any of the ``stages``."""
 
-    In the end ``finer`` tells, given the dual prices, whether better ones are sought with times that are rounded less.
-    """
-
-    def __init__(self, search: BlockSearch[M], local: TimedSearch, finer: Callable[[DualPrices], bool]) -> None:
+    def __init__(self, search: BlockSearch[M], local: TimedSearch, stages: Sequence[Stage]) -> None:
         self._search, self._local = search, local
         self.dual_prices: DualPrices | None = None
-        self._bound = DualPriceBound(search)
+        self._bound: RisingBound = DualPriceBound(search)
+        self._stages = list(stages)
         self._rounds, self._next_patterns = 0, _ROUNDS_OF_PATTERNS
         self._ended, self._stopped = False, False
         problem = search.problem
         # True if starts fill one GPU after the other.
         self._fills = len(problem.batch.tasks) > _MAX_TASKS_BY_PATTERNS * len(problem.gpus)
-        self._finer: Callable[[DualPrices], bool] | None = finer  # None once they are
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -61,6 +73,9 @@ class PricedSearch(Generic[M]):
 
     def _goes_on(self) -> bool:
         return not self._ended
+
+    def _over(self) -> bool:
+        return self._stopped or self._search.control.expired
 
     def _raise_bound(self) -> None:
         try:
@@ -90,10 +105,10 @@ class PricedSearch(Generic[M]):
         if at_once or not goes_on or self._rounds == self._next_patterns:
             self._next_patterns = 2 * self._rounds
             self._take_starts()
-        if not goes_on and self._finer is not None and self.dual_prices is not None:
-            goes_on = self._finer(self.dual_prices)
-            if goes_on:
-                self._bound, self._finer = DualPriceBound(search, self.dual_prices), None
+        while not goes_on and self._stages and self.dual_prices is not None:
+            bound = self._stages.pop(0)(self.dual_prices, self._over)
+            if bound is not None:
+                self._bound, goes_on = bound, True
         self._ended = not goes_on
 
     def _take_starts(self) -> None:

@@ -32,6 +32,7 @@ class CoveringProgram:
             self._model.addRow(1.0, self._infinity, 0, [], [])
         for row in range(rows):
             self._model.addCol(1.0, 0.0, 1.0, 1, [row], [1.0])
+        self._surplus: npt.NDArray[np.int32] | None = None  # columns that take away from a row
         self._shared = len(members) > 1
         if self._shared:
             groups, total = range(rows, rows + len(members)), sum(members)
@@ -60,6 +61,17 @@ class CoveringProgram:
             if on == (column in self._off):
                 self._model.changeColBounds(column, 0.0, self._infinity if on else 0.0)
                 self._off ^= {column}
+
+    def price_within(self, lowest: npt.NDArray[np.float64], highest: npt.NDArray[np.float64]) -> None:
+        """Keep the dual price of each row between two limits: what it costs to leave it, and what more than 1 earns."""
+        rows = np.arange(len(self.dual_prices), dtype=np.int32)
+        if self._surplus is None:
+            self._surplus = self._model.getNumCol() + rows
+            for row in rows.tolist():
+                self._model.changeColBounds(row, 0.0, self._infinity)
+                self._model.addCol(0.0, 0.0, self._infinity, 1, [row], [-1.0])
+        self._model.changeColsCost(len(rows), rows, np.asarray(highest, np.float64))
+        self._model.changeColsCost(len(rows), self._surplus, -np.asarray(lowest, np.float64))
 
     def solve(self) -> float | None:
         """Find the least number of columns, and the dual prices of the rows; return None if the solver fails."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from block_models import search_from
@@ -17,34 +15,69 @@ from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing
 from mig_opt.batch.loads.layout_values import priced_tasks
-from mig_opt.models.batch import set_partition
-from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound
+from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch, cp
-from mig_opt.models.batch.set_partition import SetProgram, prove_by_set_partition
+from mig_opt.models.batch.set_partition import SetPartition
+from mig_opt.models.batch.set_prices import SetBound, SetProgram, has_sets
 
 
-def proven(batch: Batch, prices: list[float] | None = None) -> CpSearch | None:
+def proven(batch: Batch, prices: list[float] | None = None, *, priced_only: bool = False) -> CpSearch | None:
     """Return a search after a proof that begins with some dual prices; None where there is none."""
-    search = search_from(batch)
+    search = search_from(batch, workers=1, time_limit=3)
     count, problem = len(batch.tasks), search.problem
     if not (problem.alike and has_dual_price_bound(problem)):
         return None
     given = np.ones(count) if prices is None else np.array(prices[:count])
     found = DualPrices((branches_of(problem),), given / given.sum(), [], np.zeros(0, np.int64), [], 0)
-    prove_by_set_partition(search, found, cp)
+    if not has_sets(found, count):
+        return None
+    if priced_only:
+        bound = SetBound(search, found, 1, expired=lambda: search.control.expired)
+        while bound.round():
+            pass
+    else:
+        SetPartition(search, found, cp).prove()
     assert not validate(batch, search.control.plan).violations  # type: ignore[arg-type]
     return search
 
 
-@given(tiny_batches, st.lists(st.floats(0.1, 1.0), min_size=8, max_size=8))
-@settings(max_examples=60, deadline=None)
-def test_never_above_the_optimum_of_brute_force(batch: Batch, prices: list[float]) -> None:
-    search = proven(batch, prices)
+@given(tiny_batches, st.lists(st.floats(0.1, 1.0), min_size=8, max_size=8), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_never_above_the_optimum_of_brute_force(batch: Batch, prices: list[float], priced_only: bool) -> None:
+    search = proven(batch, prices, priced_only=priced_only)
     if search is not None:
         optimum = solve(batch, "brute-force").makespan
         assert optimum is not None
         assert search.control.lower_bound <= optimum * (1 + 1e-9)
         assert optimum <= search.control.plan.makespan * (1 + 1e-9)  # type: ignore[union-attr]
+
+
+@given(
+    realistic_batches(max_tasks=10, max_gpus=3),
+    st.lists(st.floats(0.5, 1.0), min_size=10, max_size=10),
+    st.booleans(),
+)
+@settings(max_examples=20, deadline=None)
+def test_never_above_the_optimum_of_the_whole_method(batch: Batch, prices: list[float], priced_only: bool) -> None:
+    search = proven(batch, prices, priced_only=priced_only)
+    best = solve(batch, "cp", time_limit=10)
+    if search is not None and best.status is Status.OPTIMAL:
+        assert search.control.lower_bound <= best.makespan * (1 + 1e-9)  # type: ignore[operator]
+        assert best.makespan <= search.control.plan.makespan * (1 + 1e-9)  # type: ignore[operator, union-attr]
+
+
+def test_sets_prove_more_than_patterns() -> None:
+    """A pattern may have a task twice."""
+    batch = generate_batch(12, gpu="A30", gpus=3, scaling="MixedScaling", seed=1)
+    search, optimum = search_from(batch), solve(batch, "cp").makespan
+    found = raise_bound_by_dual_prices(search, 1.0)
+    assert found is not None
+    assert optimum is not None
+    before, bound = search.control.lower_bound, SetBound(search, found, 1, expired=lambda: False)
+    while bound.round():
+        pass
+    assert 1.05 * before < search.control.lower_bound <= optimum
+    assert bound.found().prices.shape == (12,)
 
 
 @pytest.mark.deep
@@ -88,25 +121,29 @@ def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
 def test_dual_prices_of_a_partition() -> None:
     """Three pairs of three tasks ask for one and a half GPUs each."""
     program = SetProgram(3, 2)
-    program.add(np.array([0b011, 0b101, 0b110]))
+    program.add(np.array([0b011, 0b101, 0b110]), 1)
     prices, asked = program.prices(np.full(3, 1 / 3))
     assert asked == pytest.approx(1.5)
     assert prices == pytest.approx(np.full(3, 0.5))
 
 
-@given(st.lists(st.integers(1, 2**9 - 1), min_size=1, max_size=40), st.integers(2, 4))
-@settings(max_examples=100)
-def test_a_partition_is_found_if_there_is_one(sets: list[int], count: int) -> None:
-    known = np.unique(np.array(sets, np.int64))
-    found = set_partition._partition(known, count, 2**9 - 1)
-    exists = any(
-        sum(some) == 2**9 - 1 and all(not one & other for one, other in itertools.combinations(some, 2))
-        for some in itertools.combinations(known.tolist(), count)
-    )
-    assert bool(found) == exists
-    if found:
-        assert sum(found) == 2**9 - 1
-        assert set(found) <= set(known.tolist())
+def test_dual_prices_in_a_region() -> None:
+    """They leave the start by some share at most, apart from a common factor."""
+    program = SetProgram(3, 2)
+    program.add(np.array([0b011, 0b101, 0b110]), 1)
+    start = np.array([0.2, 0.3, 0.5])
+    prices, asked = program.prices(start, 0.1)
+    ratios = prices / start
+    assert 1 < ratios.max() / ratios.min() <= 1.1 / 0.9 + 1e-6
+    assert start.sum() / 0.8 < asked < 1.5
+
+
+def test_sets_of_a_longer_limit_are_forgotten() -> None:
+    program = SetProgram(3, 2)
+    program.add(np.array([0b011, 0b101]), 5)
+    program.add(np.array([0b110, 0b101]), 8)
+    assert program.within(8) is program
+    assert len(program.within(5)) == 2
 
 
 @pytest.mark.deep
