@@ -137,7 +137,9 @@ def _job_trouble(job: Mapping[str, str], nodes: Sequence[str]) -> str:
         return f"{name} is of {job['UserId']}"
     if not set(nodes) & set(_scontrol("show", "hostnames", job["NodeList"]).split()):
         return f"{name} is on {job['NodeList']}"
-    return "" if job["OverSubscribe"] == "NO" else f"{name} shares its node with others"
+    # Newer versions of Slurm say it for itself; until 24.11 a job that does not share has its node alone.
+    alone = job["Exclusive"] == "NODE" if "Exclusive" in job else job["OverSubscribe"] == "NO"
+    return "" if alone else f"{name} shares its node with others"
 
 
 def _slurm(*words: str) -> list[dict[str, str]]:

@@ -27,6 +27,8 @@ _POLL_S = 0.2
 _MOST_STARTS = 3
 """Starts of a job that dies before anything happens."""
 
+_UNHEARD = f"no answer for {SILENT_S:g} s; what runs there goes on, and is asked again"
+
 
 def engine_of(name: str) -> Engine:
     """Return the engine that a name stands for: ``dask://HOST:PORT`` or ``slurm``."""
@@ -54,11 +56,12 @@ def checked_engine(engine: str | Engine, parts: Mapping[str, Journal], *, begun:
 class _Node:
     """The job of a node as it is known here."""
 
-    heard: float
+    heard: float  # second of this process at which something was heard of it last
+    begun: float  # likewise, at which its job did not wait
     part: Journal | None = None  # its journal, as far as it is known
     seen: int = 0  # bytes of its journal
     started: int = 0  # how often it was started since something happened
-    silent: bool = False
+    silent: str = ""  # why nothing happens there, as it has been told
     done: bool = False
 
 
@@ -70,7 +73,7 @@ class Conductor:
         self._plans = cut(self._whole)
         self._gathering = Gathering(self._whole)
         now = time.monotonic()
-        self._nodes = {host: _Node(now) for host in self._plans}
+        self._nodes = {host: _Node(now, now) for host in self._plans}
 
     def _note(self, event: Event) -> None:
         self._file.append(event)
@@ -138,15 +141,17 @@ class Conductor:
     def _look(self, host: str, node: _Node, *, undo: bool, restart: bool) -> list[str]:
         """Take the news of a node; return what it has said if it has ended and not done all."""
         now, found = time.monotonic(), self._engine.progress(host, self._plans[host], node.seen, undo=undo)
+        why, since = (_UNHEARD, node.heard) if found is None else (found.waits, node.begun)
+        if why and why != node.silent and now - since > SILENT_S:
+            node.silent = why
+            self._say("silent", f"{host}: {why}")
         if found is None:
-            if now - node.heard > SILENT_S and not node.silent:
-                node.silent = True
-                what = "what runs there goes on, and is asked again"
-                self._say("silent", f"{host}: no answer for {SILENT_S:g} s; {what}")
             return []
-        if node.silent:
-            self._say("heard", f"{host}: answers again")
-        node.heard, node.silent = now, False
+        node.heard = now
+        if not why:
+            if node.silent:
+                self._say("heard", f"{host}: {'answers again' if node.silent == _UNHEARD else 'goes on'}")
+            node.begun, node.silent = now, ""
         node.part, taken = take_lines(node.part, found.journal, host)
         node.seen += taken
         for event in self._gathering.news(host, node.part) if node.part else ():

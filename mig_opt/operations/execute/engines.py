@@ -18,7 +18,7 @@ from mig_opt.errors import Problem
 T = TypeVar("T")
 
 SILENT_S = 8.0
-"""Seconds after which it is told that nothing has been heard of a node."""
+"""Seconds after which it is told that nothing has been heard of a node, or that its job waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,15 @@ class Progress:
         The exit code of a job that has ended; None if it died without one.
     text : str
         What it said last.
+    waits : str
+        Why it has not begun, if the engine has it wait.
     """
 
     journal: bytes = b""
     ended: bool = False
     code: int | None = None
     text: str = ""
+    waits: str = ""
 
 
 class Engine(Protocol):

@@ -15,6 +15,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from shlex import quote
@@ -37,6 +38,9 @@ _BEAT_S = 1.5
 
 _UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|^$", re.IGNORECASE)
 """Words with which Slurm's programs refuse for a while; other refusals are for good."""
+
+_INTERRUPTED = 130
+"""Exit code of a part that has been told to stop, by this process or by Slurm."""
 
 _FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
@@ -87,6 +91,7 @@ class SlurmEngine:
         self._orders: defaultdict[str, deque[list[str]]] = defaultdict(deque)  # that have not been taken yet
         self._names: dict[str, str] = {}  # of the job that each host has last
         self._hearts: dict[str, tuple[float, float]] = {}  # time of the file, and when that was seen first
+        self._stopped = set[str]()  # hosts whose jobs have been told to stop
         self.close()
 
     def close(self) -> None:
@@ -115,6 +120,7 @@ class SlurmEngine:
         """Submit the job of a node, unless it is there."""
         folder, kind = self._folder(host, part), "undo" if undo else "run"
         name = self._names[host] = _name(host, part, kind)
+        self._stopped.discard(host)
         program = " ".join(map(quote, program_of(part, folder, undo=undo)))
         places = {"folder": quote(str(folder)), "working": quote(part.folder or "."), "words": program}
         version = metadata.version("mig-opt")
@@ -128,6 +134,7 @@ class SlurmEngine:
 
     def cancel(self, host: str, part: Journal) -> None:
         """Cancel the job of a node if it waits, and send SIGTERM to its script: the program ends its tasks itself."""
+        self._stopped.add(host)
         for kind in ("run", "undo"):
             who = [f"--user={getpass.getuser()}", f"--name={_name(host, part, kind)}"]
             self._orders[host].append(["scancel", "--quiet", "--state=PENDING", *who])
@@ -165,7 +172,12 @@ class SlurmEngine:
         with contextlib.suppress(FileNotFoundError, ValueError):
             code = int(str((folder / f"{kind}.code").readlink()))
         gone = jobs is not None and name not in jobs
-        found = progress_in(folder, kind, seen, ended=code is not None or gone, code=code)
+        # Whoever else ends a job wants that: it is not begun again. Slurm says so when it has done with it.
+        unclear = code in (None, _INTERRUPTED) and host not in self._stopped
+        cancelled = gone and unclear and _is_cancelled(name)
+        found = progress_in(folder, kind, seen, ended=gone or (code is not None and not unclear), code=code)
+        if cancelled:
+            return replace(found, code=2, text="its job has been cancelled in Slurm; --resume goes on")
         heard = found.ended or bool(found.journal)
         if jobs is not None and not found.ended:
             number, state, reason, restarts = jobs[name]
@@ -174,6 +186,10 @@ class SlurmEngine:
                 # once it would be killed by them, or leave its node allocated to nobody. Another job is not hit.
                 self._orders[host].append(["scancel", "--quiet", "--state=PENDING", number])
                 self.submit(host, part, undo=undo)
+            elif state in _WAITING:
+                mend = f"; see: scontrol show node {host}; then: scontrol release {number}"
+                waits = f"job {number} waits in Slurm: {reason}{mend if 'held' in reason.lower() else ''}"
+                found = replace(found, waits=waits)
             alive = state not in _LIVE or self._beats(host, folder / f"{kind}.alive")
             heard = heard or alive
         return found if heard else None
@@ -203,6 +219,12 @@ class SlurmEngine:
 
 def _name(host: str, part: Journal, kind: str) -> str:
     return f"mig-opt-{part.run}-{host}-{kind}"
+
+
+def _is_cancelled(name: str) -> bool:
+    """Return True if the last job of a name has been cancelled, as far as Slurm still knows it."""
+    words = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
+    return _call(words)[1].startswith("CANCELLED")
 
 
 def _call(words: list[str]) -> tuple[bool, str]:

@@ -103,7 +103,7 @@ plan() {
     return 1
   fi
   if [[ $style == detected && -n ${EMPTY[$node]} ]]; then
-    say "error: $node: GPU ${EMPTY[$node]} would have no instance, where slurmd with AutoDetect does not start; keep one on it"
+    say "error: $node: GPU ${EMPTY[$node]} would have no instance, and AutoDetect takes it for a whole GPU then; keep one on it"
     return 1
   fi
   if grep -iE '^[^#]*MultipleFiles=' "$GRES_CONF" | grep -ivq NodeName=; then

@@ -23,6 +23,17 @@ def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) ->
     assert ran(tmp_path, "end") == []
 
 
+def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client = Client(nodes, tmp_path, 3.0)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    nodes.slurm.run("scancel", nodes.slurm.run("squeue", "-h", "-w", "n1", "-o", "%i").strip())
+    assert "n1: its job has been cancelled in Slurm; --resume goes on" in client.ends(process, 1)
+    assert [line[0] for line in ran(tmp_path, "end")] == ["c"]
+    client.ends(client.start("--resume", str(client.journal)))
+    client.check(again="a")
+
+
 # What is refused
 
 

@@ -62,7 +62,7 @@ def controller(slurm: Cluster, *words: str, **more: str) -> subprocess.Completed
     path = slurm.root.parent / "scripts" / "controller.sh"
     return subprocess.run(
         ["bash", path, *words],
-        env=slurm.environment | {"POLL_SECONDS": "0.2", "START_SECONDS": "15"} | more,
+        env=slurm.environment | {"POLL_SECONDS": "0.2", "START_SECONDS": "60"} | more,
         capture_output=True,
         text=True,
         timeout=120,
@@ -91,8 +91,9 @@ def test_a_change_is_carried_out_node_by_node(slurm: Cluster) -> None:
     assert checked.stdout.splitlines() == [f"n1: Gres={NEW['n1']}", f"n2: Gres={NEW['n2']}"]
     assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
     # The node with this job is drained until it has ended; the job on the other node goes on and is waited for later.
+    drained = "scontrol show node $SLURMD_NODENAME 2>&1 | grep -q DRAIN"
     jobs = [
-        slurm.submit("sleep 6; echo done", f"--gres={kind}", "-w", node)
+        slurm.submit(f"until {drained}; do sleep 0.3; done; sleep 4; echo done", f"--gres={kind}", "-w", node)
         for kind, node in (("gpu:a100:1", "n1"), ("gpu:a100_2g.10gb:1", "n2"))
     ]
     slurm.until(lambda: all(slurm.job(job) == "RUNNING" for job in jobs))
@@ -252,7 +253,7 @@ def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(
     own = {"GRES_CONF": str(etc / "auto.conf"), "SHARE_CONF": str(slurm.root / "bin" / "detect")}
     _write(slurm, slurm_scripts(STATE, [Migration(1, "2g.10gb", 0, 2, 2, "job 4")]))
     refused = controller(slurm, **own)
-    message = "error: n1: GPU 1 would have no instance, where slurmd with AutoDetect does not start; keep one on it"
+    message = "error: n1: GPU 1 would have no instance, and AutoDetect takes it for a whole GPU then; keep one on it"
     assert message in refused.stderr.splitlines()
     _write(slurm, slurm_scripts(STATE, MOVE, room=ROOM))
     ended = controller(slurm, **own)
