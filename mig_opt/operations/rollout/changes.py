@@ -42,8 +42,9 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     """Return a bash script that carries out a change plan.
 
     The steps come one after the other, in the order of the plan: a segment that takes over serves before the next step
-    begins. The script changes nothing unless the GPUs have exactly the instances from which the plan starts. The first
-    argument of the script is a file with the bash functions ``start_segment`` and ``stop_segment``.
+    begins. The script changes nothing unless the GPUs have exactly the instances from which the plan starts. After a
+    failure the same command goes on with what had failed. The first argument of the script is a file with the bash
+    functions ``start_segment`` and ``stop_segment``.
 
     Parameters
     ----------
@@ -81,11 +82,14 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
         wanted[step.gpu].append(first.model(step.gpu).placement(step.profile, step.start))
     body = required("start_segment", "stop_segment")
     body += [
-        check_line(gpu, must=layout, wanted=wanted[gpu]) for gpu, layout in enumerate(layouts) if layout or wanted[gpu]
+        check_line(gpu, must=layout, wanted=wanted[gpu], verb="check_now")
+        for gpu, layout in enumerate(layouts)
+        if layout or wanted[gpu]
     ]
     body += [*check_mps_lines(segment for _, _, segment in segments), "checked"]
     for step in change.steps:
         body += ["", *_commands(first, step, places[step.gpu].name)]
+    body += ["", 'rm -f "$DONE"']
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
     return script([title], _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
@@ -133,11 +137,11 @@ def _commands(deployment: Deployment, step: ChangeStep, gpu: str) -> Iterator[st
     parts = [f"{step.begin:.6g} s: GPU {gpu} {words[step.kind]} {step.profile} at {step.start}", *served]
     yield comment("; ".join(parts))
     if step.ends:
-        yield f"stop {step.gpu} {instance} {segment_words(step.ends)}"
+        yield f"act stop {step.gpu} {instance} {segment_words(step.ends)}"
     if step.kind != "switch":
-        yield f"{step.kind} {step.gpu} {instance}"
+        yield f"act {step.kind} {step.gpu} {instance}"
     if step.begins:
-        yield f"start {step.gpu} {instance} {segment_words(step.begins)}"
+        yield f"act start {step.gpu} {instance} {segment_words(step.begins)}"
 
 
 def migration_script(

@@ -1,3 +1,33 @@
+# What has been done is in a file beside this script, so that the same command goes on after a failure.
+DONE=$0.done
+did=()
+if [[ -e $DONE ]]; then mapfile -t did <"$DONE"; fi
+# The first line tells of which script it is.
+if [[ ${did[0]:-} != "$(cksum <"$0")" ]]; then did=("$(cksum <"$0")"); fi
+turn=0
+
+# check_now GPU 'MUST' 'MAY' 'WANTED': the same as check, of the instances after what has been done
+check_now() {
+  local line verb gpu place must=" $2 "
+  for line in "${did[@]:1}"; do
+    read -r verb gpu place _ <<<"$line"
+    if [[ $gpu == "$1" && $verb == create ]]; then must+="$place "; fi
+    if [[ $gpu == "$1" && $verb == destroy ]]; then must=${must/ $place / }; fi
+  done
+  check "$1" "$must" "$3" "$4"
+}
+
+# act COMMAND...: does it, unless it has been done
+act() {
+  local line
+  turn=$((turn + 1))
+  if ((turn < ${#did[@]})); then return; fi
+  printf '%s\n' "${did[@]}" >"$DONE"
+  "$@"
+  printf -v line ' %q' "$@"
+  did+=("${line# }")
+}
+
 # start GPU PROFILE-ID:START PROFILE BATCH PROCESSES SERVICE: has a segment started
 start() {
   segments "$1"

@@ -129,7 +129,8 @@ def _config_map(name: str, server: InferenceServer, config: str) -> dict[str, An
 
 def _deployment(name: str, deployment: Deployment, servers: Sequence[InferenceServer], image: str) -> dict[str, Any]:
     segment, model = servers[0].segment, shlex.quote(servers[0].model)
-    labels = {**_labels(segment.service), "mig-opt/segments": name}
+    # A label has at most 63 characters.
+    labels = {**_labels(segment.service), "mig-opt/segments": name.removeprefix(f"{segment.service}-")}
     resource = resource_name(deployment.model(segment.gpu).profile(segment.profile))
     # The model is linked beside its configuration, which comes from the plan.
     command = (
@@ -166,7 +167,7 @@ def _deployment(name: str, deployment: Deployment, servers: Sequence[InferenceSe
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "replicas": len(servers),
-            "selector": {"matchLabels": {"mig-opt/segments": name}},
+            "selector": {"matchLabels": labels},
             # There is no instance for one more.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "template": {"metadata": {"labels": labels}, "spec": pod},

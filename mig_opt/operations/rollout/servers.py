@@ -13,6 +13,7 @@ from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import SERVERS
+from mig_opt.simulation.serving.continuous import is_continuous
 from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_at
 from mig_opt.validation.serving.instances import deployment_problems
 
@@ -49,6 +50,8 @@ class InferenceServer:
         Share of the requests that it gets, from 1 to 256: proportional to its throughput.
     delay : float
         Seconds that a request waits for its batch to fill.
+    continuous : bool
+        True if its model batches by itself, continuously.
     """
 
     name: str
@@ -58,6 +61,7 @@ class InferenceServer:
     port: int
     weight: int
     delay: float
+    continuous: bool
 
 
 def servers_of(
@@ -130,6 +134,7 @@ def servers_of(
             port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * segment.start,
             weight=max(weight, 1),
             delay=worker_at(point, service.slo, rule).wait,
+            continuous=is_continuous(demand, service),
         )
 
     return tuple(server_of(segment) for segment in deployment.segments if segment.service in services)

@@ -55,12 +55,17 @@ def place(placement: Placement) -> str:
 
 
 def check_line(
-    gpu: int, *, must: Iterable[Placement] = (), may: Iterable[Placement] = (), wanted: Iterable[Placement]
+    gpu: int,
+    *,
+    must: Iterable[Placement] = (),
+    may: Iterable[Placement] = (),
+    wanted: Iterable[Placement],
+    verb: str = "check",
 ) -> str:
     """Return the call that checks a GPU before anything is changed."""
     possible = [f"{place(placement)}:{placement.profile.memory_slices}" for placement in wanted]
     lists = (map(place, must), map(place, may), possible)
-    return " ".join([f"check {gpu}", *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
+    return " ".join([f"{verb} {gpu}", *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
 
 
 def check_mps_lines(segments: Iterable[Segment]) -> list[str]:

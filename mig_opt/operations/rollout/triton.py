@@ -49,7 +49,8 @@ def triton_files(
 
     Each has a model repository of its own, whose ``config.pbtxt`` is that of the user with the batch size, the number
     of processes (``instance_group``) and the delay (``dynamic_batching``) of the plan put over it; the other files of
-    the model are linked when the server starts.
+    the model are linked when the server starts. A model that batches continuously keeps its own batching: only the
+    number of processes is put over it.
 
     Parameters
     ----------
@@ -61,14 +62,15 @@ def triton_files(
         Model repository of the user. Without one, configurations have only what the plan says, and Triton has to
         complete them; the variable MODELS names the repository then.
     change : ChangePlan, optional
-        Steps from what is running: there is a script for them, in place of the one that makes all instances.
+        Steps from what is running: there is a script for them, too, and it is the first.
     batching, port, devices
         As for :func:`mig_opt.operations.rollout.servers.servers_of`.
 
     Returns
     -------
     dict of str to str
-        Text of each file by its path in the folder: ``deploy.sh`` or ``change.sh``, which are called with ``hooks.sh``.
+        Text of each file by its path in the folder: ``deploy.sh`` makes all instances and starts all servers,
+        ``change.sh`` does the steps of a change; both are called with ``hooks.sh``.
 
     Raises
     ------
@@ -95,10 +97,8 @@ def triton_files(
     servers = servers_of(demand, deployment, batching=batching, port=port, devices=devices)
     configs = model_configs(servers, None if models is None else Path(models))
     repository = "" if models is None else str(Path(models).resolve())
-    if change is None:
-        files = {"deploy.sh": deployment_script(deployment, devices=devices)}
-    else:
-        files = {"change.sh": change_script(change, devices=devices)}
+    files = {} if change is None else {"change.sh": change_script(change, devices=devices)}
+    files["deploy.sh"] = deployment_script(deployment, devices=devices)
     files |= {"hooks.sh": functions_of("triton_hooks.sh")[0], "triton.sh": functions_of("triton.sh")[0]}
     for server in servers:
         files[f"servers/{server.name}.sh"] = _script(server, repository)
@@ -185,18 +185,19 @@ def _config_over(own: Any, server: InferenceServer) -> str:
 
     segment, path = server.segment, f"{server.model}/{CONFIG}"
     scheduling = own.WhichOneof("scheduling_choice")
-    if scheduling not in (None, "dynamic_batching"):
+    if scheduling not in (None, "dynamic_batching") and not server.continuous:
         message = f"has {scheduling}, so that requests do not form batches by themselves; take a model without"
         raise InputError([Problem(path, message)])
     fixed = bool(own.input) or own.max_batch_size > 0
-    if fixed and own.max_batch_size < segment.batch > 1:
+    if fixed and own.max_batch_size < segment.batch > 1 and not server.continuous:
         message = f"has max_batch_size {own.max_batch_size}, but the plan has batches of {segment.batch}"
         raise InputError([Problem(path, f"{message} for {segment.service!r}; plan with a profile that ends there")])
     config = type(own)()
     config.CopyFrom(own)
     config.name = server.model
-    batches = segment.batch > 1 or own.max_batch_size > 0 or not fixed
-    config.max_batch_size = segment.batch if batches else 0
+    batches = (segment.batch > 1 or own.max_batch_size > 0 or not fixed) and not server.continuous
+    if not server.continuous:
+        config.max_batch_size = segment.batch if batches else 0
     groups = list(own.instance_group)
     del config.instance_group[:]
     group = config.instance_group.add()

@@ -45,7 +45,9 @@ stop_segment() {
 # A deployment that cannot be served as a whole is not served in part; a change stays at the step that failed.
 end_all() {
   local script host
-  if (($1)) && ! defined stop; then
+  if (($1)) && defined stop; then
+    if [[ -e $DONE ]]; then say 'The change has stopped there. The same command goes on with it.'; fi
+  elif (($1)); then
     while read -r host script <&3; do
       MIG_OPT_HOST=${host#-}
       bash "$script" drain || true

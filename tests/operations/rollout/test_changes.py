@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -134,6 +135,37 @@ def test_a_hook_that_fails_ends_the_change(tmp_path: Path) -> None:
     done = machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; true; }")
     assert done.returncode == 1
     assert machine.changes == ["mig -i 1 -cgi 5:2 -C"]
+
+
+@pytest.mark.deep
+def test_the_same_command_goes_on_after_a_failure(tmp_path: Path) -> None:
+    """Nothing is done twice, though the instances are others by then."""
+    machine = machine_before(tmp_path)
+    done = tmp_path / "done"
+    again = HOOKS.replace("start_segment()", "really_start()") + (
+        'start_segment() { if [[ $2 == 0 && ! -e "$FOLDER/failed" ]]; then touch "$FOLDER/failed"; return 3; fi; '
+        'really_start "$@"; }'
+    )
+    failed = machine.run(change_script(CHANGE), again)
+    assert failed.returncode == 3
+    assert [line.split()[0] for line in done.read_text().splitlines()] == ["start|it's", "stop|it's", "stop|a"]
+    ended = machine.run(change_script(CHANGE), again)
+    assert ended.returncode == 0, ended.stderr
+    services = [line.split("|")[1].split()[0] for line in done.read_text().splitlines()]
+    assert services == ["it's", "it's", "a", "it's", "a", "b", "new"]
+    orders = [re.split(" -(?=[a-z]{3} )", line)[1].split()[0] for line in machine.changes]
+    assert orders == ["cgi", *["dci", "dgi"] * 2, "cgi", "cgi"]
+    assert not (tmp_path / "plan.sh.done").exists()
+
+
+def test_what_another_script_has_done_does_not_count(tmp_path: Path) -> None:
+    machine = machine_before(tmp_path)
+    failed = machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; }")
+    assert failed.returncode == 1
+    assert (tmp_path / "plan.sh.done").read_text().splitlines()[1:] == ["create 1 5:2"]
+    other = machine.run(change_script(CHANGE, devices=["0", "1", "node/0"]), HOOKS)
+    assert other.returncode == 1
+    assert "error: GPU 1 (1): instance 5 (profile 5 at slice 2) is in the way" in other.stderr
 
 
 def test_steps_that_cannot_be_done_are_all_refused() -> None:

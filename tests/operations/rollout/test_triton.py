@@ -99,6 +99,17 @@ def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
     assert "count: 2" in config(files, one)
 
 
+def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    own = 'backend: "vllm" input { name: "text_input" dims: 1 } model_transaction_policy { decoupled: true }'
+    (tmp_path / "net" / "config.pbtxt").write_text(own)
+    table = dataclasses.replace(TABLE, continuous=True)
+    text = config(triton_files(DEPLOYMENT, DEMAND.replace(tables=(table,)), models=tmp_path), LARGE)
+    assert "batch" not in text
+    assert "decoupled: true" in text
+    assert "count: 2" in text
+
+
 def test_all_that_cannot_be_served_is_told_at_once() -> None:
     demand = DEMAND.replace(services=(Service("a b", 0.2, 50.0, "net"), *DEMAND.services))
     said = problems(lambda: triton_files(DEPLOYMENT, demand, port=80))
@@ -144,6 +155,18 @@ def test_manifests_are_what_kubernetes_takes(version: str) -> None:
     selector, labels = documents[4]["spec"]["selector"], documents[1]["spec"]["template"]["metadata"]["labels"]
     assert selector.items() <= labels.items()
     assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_labels_are_not_longer_than_kubernetes_allows() -> None:
+    gpu, name = get_gpu("RTX-PRO-6000"), "a" * 32
+    longest = max(gpu.profiles, key=lambda profile: len(profile.name))
+    point = Point(longest.compute_slices, 128, 8, 300.0, 0.05)
+    demand = Demand((Service(name, 2.0, 50.0),), (ProfileTable(name, gpu.name, (point,)),), (GpuPool(gpu),))
+    segment = Segment(name, 0, longest.name, 0, 128, 8, 300.0, 0.05)
+    documents = list(yaml.safe_load_all(kubernetes_manifests(Deployment((gpu.name,), (segment,)), demand)))
+    labels = documents[1]["spec"]["template"]["metadata"]["labels"]
+    assert max(map(len, labels.values())) <= 63
+    assert documents[1]["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
 def test_a_service_of_unequal_pods_is_told() -> None:
@@ -240,6 +263,11 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
 
         change = plan_change(DEPLOYMENT, new, demand=DEMAND).plan
         export(made, new, change=change)
+        models = made.models.rename(tmp_path / "gone")
+        failed = made.run(out / "change.sh", out / "hooks.sh")
+        assert failed.returncode == 1
+        assert "set MODELS to the model repository\nThe change has stopped there." in failed.stderr
+        models.rename(made.models)
         changed = made.run(out / "change.sh", out / "hooks.sh")
         assert changed.returncode == 0, changed.stderr
         assert set(made.numbers()) == {"chat-0-1g.6gb-0-4x1", "search-0-1g.6gb-2-4x2"}
@@ -253,3 +281,9 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
         ).stdout
         assert " search-0-1g.6gb-2-4x2 127.0.0.1 2 " in state
         assert name not in state
+
+        # Afterwards, too, what has died is started again.
+        subprocess.run(["kill", "-KILL", str(made.numbers()["search-0-1g.6gb-2-4x2"])], check=True)
+        again = made.run(out / "deploy.sh", out / "hooks.sh")
+        assert again.returncode == 0, again.stderr
+        assert "chat-0-1g.6gb-0-4x1 serves already\nsearch-0-1g.6gb-2-4x2 serves" in again.stderr
