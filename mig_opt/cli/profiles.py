@@ -87,7 +87,7 @@ def profiled_server(
     from mig_opt.serving.profile_table import joined
 
     known = {(table.model, table.gpu): table for table in (PROFILES.read(output) if output.exists() else ())}
-    with call.bar("ways") as bar, options_named({"sizes": "--sizes", "seconds": "--seconds"}):
+    with call.bar("ways") as bar, options_named({"sizes": "--sizes", "seconds": "--seconds", "shapes": "--shape"}):
         show = (lambda _: None) if bar is None else (lambda way: bar.show(way, advance=1))
         found = profile_triton(address, plan, models=models, shapes=shapes, seconds=seconds, observe=show)
     for table in found.tables:

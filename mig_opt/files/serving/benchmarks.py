@@ -26,6 +26,8 @@ _UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _PER_SECOND = ("requests/sec", "requests/s", "req/sec", "req/s")
 _APART = 30
 """Factor by which throughput x latency may differ from the requests in flight: latencies may be high quantiles."""
+_ANSWERED = 0.99
+"""Share of its requests with which a run counts: how fast errors come says nothing."""
 _DIGITS = 12
 """Decimals of a second that are kept: products of floats have more."""
 
@@ -103,8 +105,8 @@ class _Figures:
 def format_of(text: str, findings: Findings) -> Format | None:
     """Return the form of a text; None if it has none of them, which is noted."""
     first = text.lstrip().partition("\n")[0]
-    if first.startswith("{"):
-        return "genai-perf" if re.search(r'"request_throughput"\s*:\s*\{', text) else "vllm"
+    if first.startswith("{") and (found := re.search(r'"request_throughput"\s*:\s*(\{)?', text)):
+        return "genai-perf" if found[1] else "vllm"
     if "Inferences/Second" in first or "Model Config Path" in first:
         return "perf-analyzer" if "Inferences/Second" in first else "model-analyzer"
     known = "perf_analyzer and Model Analyzer (CSV), of vLLM's serving benchmark, genai-perf and aiperf (JSON)"
@@ -205,6 +207,9 @@ def _vllm(text: str, findings: Findings, quantile: float | None) -> Iterator[Run
         return round(run.seconds(f"{name}_ttft_ms") + further, _DIGITS)
 
     for run in _documents(text, findings):
+        sent, answered = run.get("num_prompts"), run.get("completed")
+        if isinstance(sent, int) and isinstance(answered, int) and answered < _ANSWERED * sent:
+            run.add("completed", f"only {answered} of {sent} requests were answered; measure again")
         throughput, latency = run.figure("request_throughput", "requests per second"), whole(run, name)
         if run.get("max_concurrency") is not None:
             flying = run.count("max_concurrency")

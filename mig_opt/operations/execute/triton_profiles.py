@@ -85,8 +85,11 @@ def profile_triton(
                     [Problem(name, f"no such model is ready; {nearest(name, ready)}") for name in unknown]
                     or [Problem("", f"{address} has no model that is ready")]
                 )
-            for name in names:
-                model = _Model(client, tritonclient, name, shapes or {}, found)
+            chosen = [_Model(client, tritonclient, name, shapes or {}, found) for name in names]
+            inputs = list(dict.fromkeys(name for model in chosen for name in model.shapes))
+            wrong = [name for name in shapes or () if name not in inputs]
+            raise_any(Problem("shapes", f"no model has an input {name!r}; {nearest(name, inputs)}") for name in wrong)
+            for name, model in zip(names, chosen, strict=True):
                 points = tuple(model.points(plan, seconds, observe))
                 if points:
                     tables.append(ProfileTable(name, plan.gpu.name, points))
@@ -104,14 +107,14 @@ class _Model:
     ) -> None:
         self._client, self._triton, self._name, self._found = client, triton, name, found
         self._config = client.get_model_config(name).config
-        self._shapes = {tensor.name: shapes.get(tensor.name, tensor.dims) for tensor in self._config.input}
+        self.shapes = {tensor.name: shapes.get(tensor.name, tensor.dims) for tensor in self._config.input}
         self._anew = False  # loaded with another configuration
         scheduling = self._config.WhichOneof("scheduling_choice")
         if scheduling not in (None, "dynamic_batching") or self._config.model_transaction_policy.decoupled:
             raise InputError(
                 [Problem(name, "has sequences, an ensemble or decoupled answers; it cannot be profiled so")]
             )
-        if open_ := [tensor for tensor, shape in self._shapes.items() if any(size < 1 for size in shape)]:
+        if open_ := [tensor for tensor, shape in self.shapes.items() if any(size < 1 for size in shape)]:
             message = f"leaves dimensions open; give them, for example --shape {open_[0]}:3,224,224"
             raise InputError([Problem(f"{name}, input {tensor}", message) for tensor in open_])
 
@@ -214,7 +217,7 @@ class _Model:
         for tensor in self._config.input:
             kind = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values_by_number[tensor.data_type].name[5:]
             kind = "BYTES" if kind == "STRING" else kind
-            shape = [*([batch] if self._config.max_batch_size else []), *self._shapes[tensor.name]]
+            shape = [*([batch] if self._config.max_batch_size else []), *self.shapes[tensor.name]]
             numbers = kind != "BYTES"
             values = rng.random(shape) if numbers else np.full(shape, b"")
             entry = self._triton.grpc.InferInput(tensor.name, shape, kind)

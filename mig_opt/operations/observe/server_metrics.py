@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import math
 import re
 import time
@@ -73,7 +74,7 @@ def observe_services(demand: Demand, sources: Sequence[str], seconds: float | No
     """
     findings = Findings(sources[0] if len(sources) == 1 else "")
     totals: dict[str, _Sums] = defaultdict(lambda: defaultdict(float))
-    for source, readings in _read(sources, _MEANWHILE if seconds is None else seconds).items():
+    for source, readings in _read(sources, _MEANWHILE if seconds is None else seconds, findings).items():
         place = "" if findings.source else source
         counts = _counted(readings, place, findings)
         if not counts:
@@ -91,21 +92,32 @@ def observe_services(demand: Demand, sources: Sequence[str], seconds: float | No
     return {name: _observed(sums) for name, sums in totals.items()}
 
 
-def _read(sources: Sequence[str], seconds: float) -> dict[str, list[tuple[str, float | None]]]:
+def _read(sources: Sequence[str], seconds: float, findings: Findings) -> dict[str, list[tuple[str, float | None]]]:
     """Return the texts of sources: of a file one, of a URL two with the moments at which they were told."""
     urls = [source for source in sources if source.startswith(("http://", "https://"))]
-    readings: dict[str, list[tuple[str, float | None]]] = {
-        source: [] if source in urls else [(read_text(source), None)] for source in sources
-    }
-    for turn in range(2 if urls else 0):
+    readings: dict[str, list[tuple[str, float | None]]] = {source: [] for source in sources}
+    for turn, asked in enumerate([[*readings], urls] if urls else [[*readings]]):
         time.sleep(turn * seconds)
-        for url in urls:
+        for source in asked:
             try:
-                with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:  # noqa: S310  # http, by its beginning
-                    readings[url].append((decoded(answer.read(), url), time.monotonic()))
-            except (OSError, ValueError) as error:
-                raise InputError([Problem("", f"does not answer: {getattr(error, 'reason', error)}")], url) from None
+                text = _told_by(source) if source in urls else read_text(source)
+                readings[source].append((text, time.monotonic() if source in urls else None))
+            except InputError as error:
+                findings.extend(error.problems, "" if findings.source else source)
+        findings.check()
     return readings
+
+
+def _told_by(url: str) -> str:
+    """Return what a server tells at a URL."""
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:  # noqa: S310  # http, by its beginning
+            text: bytes = answer.read()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise InputError(
+            [Problem("", f"does not answer: {getattr(error, 'reason', None) or shown(str(error))}")]
+        ) from None
+    return decoded(text, url)
 
 
 def _counted(readings: list[tuple[str, float | None]], place: str, findings: Findings) -> dict[str, _Sums]:
@@ -145,7 +157,8 @@ def _service_of(demand: Demand, model: str, source: str, place: str, findings: F
     """Return the service that a model of a source is of; none if there are several, or none, which is noted."""
     names = [service.name for service in demand.services if model in (service.name, service.model)]
     if len(names) > 1:
-        names = [name for name in names if PurePath(source).name.startswith(name)] or names
+        # Of chat and chat-large, chat-large-0-1g.10gb-0-8x1 is a server of the second.
+        names = sorted(filter(PurePath(source).name.startswith, names), key=len)[-1:] or names
     if len(names) > 1:
         message = f"several services have the model {model!r} ({', '.join(names)}); call the file after its service"
         findings.add(place, message)

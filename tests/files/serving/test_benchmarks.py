@@ -208,6 +208,12 @@ def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() 
             ],
         ),
         ("profile_export_genai_perf.json", {"{\n": "[", "}\n}": "}]"}, ["in no form"]),
+        ("profile_export_genai_perf.json", {'"request_throughput"': '"experiments"'}, ["in no form"]),
+        (
+            "vllm.json",
+            {'"completed": 300': '"completed": 12'},
+            ["line 1, completed: only 12 of 300 requests were answered; measure again"],
+        ),
         (
             "vllm.json",
             {'"burstiness": 1.0,': '"burstiness" 1.0,'},

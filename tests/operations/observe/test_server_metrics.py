@@ -6,6 +6,7 @@ import dataclasses
 import http.server
 import itertools
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,8 +170,21 @@ def test_servers_are_asked_twice(url: str) -> None:
     seen = observe_services(DEMAND, [url], 0.3)["chat"]
     assert seen.requests == 27
     assert 0.3 <= seen.seconds < 5
-    (told,) = complaints(observe_services, DEMAND, [url.replace("http://127.0.0.1", "http://127.0.0.1:1")[:18]], 0)
-    assert told.startswith("does not answer")
+
+
+def test_all_that_do_not_answer_are_told(url: str, tmp_path: Path) -> None:
+    def speak(server: socket.socket) -> None:
+        with server.accept()[0] as asked:
+            asked.sendall(b"\0\0\x18\4")  # no HTTP
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        speaker = threading.Thread(target=speak, args=(other,))
+        speaker.start()
+        dead = ["http://127.0.0.1:1/m", "http://127.0.0.1:port/m", f"http://127.0.0.1:{other.getsockname()[1]}/m"]
+        told = complaints(observe_services, DEMAND, [*dead, url, str(tmp_path / "none")], 0)
+        speaker.join()
+    assert sorted(text.partition(": ")[0] for text in told) == sorted([*dead, str(tmp_path / "none")])
+    assert sum(": does not answer: " in text for text in told) == len(dead)
 
 
 def test_the_command(tmp_path: Path, deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
