@@ -12,8 +12,8 @@ from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import Placement
 from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, layouts_of, whole_gpu_problems
 from mig_opt.operations.rollout.shell import (
-    check_line,
     check_mps_lines,
+    check_words,
     comment,
     name_problems,
     place,
@@ -82,7 +82,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
         wanted[step.gpu].append(first.model(step.gpu).placement(step.profile, step.start))
     body = required("start_segment", "stop_segment")
     body += [
-        check_line(gpu, must=layout, wanted=wanted[gpu], verb="check_now")
+        f"check_now {check_words(gpu, must=layout, wanted=wanted[gpu])}"
         for gpu, layout in enumerate(layouts)
         if layout or wanted[gpu]
     ]

@@ -260,21 +260,12 @@ class KubernetesResources:
     @property
     def total(self) -> dict[str, int]:
         """The number of each resource on all machines together."""
-        total: Counter[str] = Counter()
-        for counts in self.hosts.values():
-            total.update(counts)
-        return dict(total)
+        return dict(sum(map(Counter, self.hosts.values()), Counter[str]()))
 
     def __str__(self) -> str:
         services = [
-            {
-                "service": request.service,
-                "replicas": request.replicas,
-                "batch": request.batch,
-                "processes": request.processes,
-                "gpu": request.gpu,
-                "resources": {"limits": {request.resource: 1}},
-            }
+            {name: getattr(request, name) for name in ("service", "replicas", "batch", "processes", "gpu")}
+            | {"resources": {"limits": {request.resource: 1}}}
             for request in self.requests
         ]
         nodes = [{"node": host, "resources": dict(counts)} for host, counts in self.hosts.items()]

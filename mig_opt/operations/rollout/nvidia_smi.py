@@ -16,8 +16,8 @@ from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_
 from mig_opt.errors import InputError, Problem
 from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (
-    check_line,
     check_mps_lines,
+    check_words,
     comment,
     name_problems,
     place,
@@ -88,7 +88,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         raise InputError(problems)
     used = [gpu for gpu, layout in enumerate(layouts) if layout]
     title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
-    body = [check_line(gpu, may=layouts[gpu], wanted=layouts[gpu]) for gpu in used]
+    body = [f"check {check_words(gpu, may=layouts[gpu], wanted=layouts[gpu])}" for gpu in used]
     body += [*check_mps_lines(deployment.segments), "checked"]
     for gpu in used:
         body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
@@ -171,7 +171,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     body = required("run_task")
     for gpu, there in lanes.items():
         wanted = [batch.placement(lifetime) for lifetime in there]
-        body.append(check_line(gpu, must=initial[gpu], wanted=wanted))
+        body.append(f"check {check_words(gpu, must=initial[gpu], wanted=wanted)}")
     body += ["checked", ""]
     for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]

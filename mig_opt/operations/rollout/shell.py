@@ -54,18 +54,13 @@ def place(placement: Placement) -> str:
     return f"{placement.profile.id}:{placement.start}"
 
 
-def check_line(
-    gpu: int,
-    *,
-    must: Iterable[Placement] = (),
-    may: Iterable[Placement] = (),
-    wanted: Iterable[Placement],
-    verb: str = "check",
+def check_words(
+    gpu: int, *, must: Iterable[Placement] = (), may: Iterable[Placement] = (), wanted: Iterable[Placement]
 ) -> str:
-    """Return the call that checks a GPU before anything is changed."""
+    """Return the words about a GPU for a function that checks it before anything is changed."""
     possible = [f"{place(placement)}:{placement.profile.memory_slices}" for placement in wanted]
     lists = (map(place, must), map(place, may), possible)
-    return " ".join([f"{verb} {gpu}", *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
+    return " ".join([str(gpu), *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
 
 
 def check_mps_lines(segments: Iterable[Segment]) -> list[str]:

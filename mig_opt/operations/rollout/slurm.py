@@ -15,7 +15,7 @@ from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
 from mig_opt.operations.rollout.layouts import Address, creation_order
-from mig_opt.operations.rollout.shell import check_line, comment, functions_of, head, place, script
+from mig_opt.operations.rollout.shell import check_words, comment, functions_of, head, place, script
 from mig_opt.serving.deployment import Deployment, Segment
 
 _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -148,7 +148,7 @@ def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts
         words = [f"'{' '.join(map(place, layouts[gpu]))}'" for gpu in gpus]
         body.append(f"{name}=({' '.join(words)})")
     body += ["checks() {"]
-    body += [f"  {check_line(at, must=old[gpu], wanted=new[gpu])}" for at, gpu in enumerate(gpus)]
+    body += [f"  check {check_words(at, must=old[gpu], wanted=new[gpu])}" for at, gpu in enumerate(gpus)]
     body += ["}", ""]
     for each, gpu in zip(devices, gpus, strict=True):
         for sign, there, other in (("-", old[gpu], new[gpu]), ("+", new[gpu], old[gpu])):

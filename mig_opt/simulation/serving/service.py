@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,7 @@ class Worker:
     def scaled(self, factor: float) -> Worker:
         """Return the same segment where every second is ``factor`` seconds."""
         busy, answer = (tuple(seconds * factor for seconds in of) for of in (self.busy, self.answer))
-        wait, look = self.wait * factor, self.look * factor
-        return Worker(self.batch, self.processes, busy, answer, wait, self.preferred, look)
+        return replace(self, busy=busy, answer=answer, wait=self.wait * factor, look=self.look * factor)
 
 
 class Assignment:
