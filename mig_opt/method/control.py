@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import math
 import operator
@@ -279,6 +280,11 @@ def run(
         work()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    except RuntimeError as error:
+        # Ctrl-C between two steps of a lock breaks it, which is an error of its own.
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        status = Status.INTERRUPTED
     plan, objective, lower_bound = control.plan, control.objective, control.lower_bound
     if plan is not None and objective is not None:
         kind = type(plan).__name__.lower()
@@ -321,30 +327,33 @@ def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None
     That way Ctrl-C does not strike inside of ``work``, which may be foreign code that cannot cope with it: it is told
     to stop and waited for, and then KeyboardInterrupt goes on to the caller.
     """
-    results: list[T] = []
-    failures: list[BaseException] = []
-    begun, finished, cancelled = threading.Event(), threading.Event(), threading.Event()
+    results, failures = list[T](), list[BaseException]()
+    begun, over, cancelled = list[bool](), list[bool](), list[bool]()
+    ended = _thread.allocate_lock()
+    ended.acquire()
 
     def run_work() -> None:
-        begun.set()
+        begun.append(True)
         try:
-            if not cancelled.is_set():
+            if not cancelled:
                 results.append(work())
         except BaseException as error:  # handed to the waiting thread
             failures.append(error)
         finally:
-            finished.set()
+            over.append(True)
+            ended.release()
 
-    # After Ctrl-C neither Thread.is_alive() nor Thread.join() can be trusted (in Python 3.11): hence the events.
+    # Ctrl-C between two steps of an Event, or of the methods of a Thread, breaks the locks that these hold, and the
+    # error that follows takes its place: hence flags, and a lock that is waited for in one step.
     try:
-        threading.Thread(target=run_work, name="mig-opt", daemon=True).start()
-        while not finished.wait(0.05):
-            pass
+        _thread.start_new_thread(run_work, ())
+        while not over:
+            ended.acquire(timeout=0.05)
     except KeyboardInterrupt:
-        cancelled.set()
-        while begun.is_set() and not finished.is_set():
+        cancelled.append(True)
+        while begun and not over:
             stop()  # again and again: a solver that is only just starting does not listen
-            finished.wait(0.05)
+            ended.acquire(timeout=0.05)
         raise
     if failures:
         raise failures[0]

@@ -329,9 +329,9 @@ static int64_t draw_stack(
     return drawn;
 }
 
-/* Draws an assignment of some of the free tasks to places of a GPU with no path longer than the limit, which is at least
- * the entry in the table of the root. Nothing of the free tasks runs anywhere in the state. */
-static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t limit, int64_t *choice)
+/* Draws an assignment of some of the free tasks to places of a GPU with no path longer than the limit; returns false if
+ * there is none. Nothing of the free tasks runs anywhere in the state. */
+static bool draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t limit, int64_t *choice)
 {
     const FlatTree *tree = search->tree;
     int64_t (*waiting)[3] = (int64_t (*)[3])search->waiting, depth = 0;
@@ -347,6 +347,8 @@ static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t 
             Table one = table_of(search, one_node), two = table_of(search, two_node);
             Siblings siblings = siblings_of(search, node);
             int64_t part = draw_split(search, &one, &two, &siblings, whole, at_most, limits);
+            if (part < 0)
+                return false;
             waiting[depth][0] = one_node;
             waiting[depth][1] = part;
             waiting[depth++][2] = limits[0];
@@ -360,6 +362,8 @@ static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t 
             StackTicks ticks = stack_ticks(search, node);
             Table unused = table_of(search, ticks.below), used = table_of(search, inside);
             int64_t part = draw_stack(search, &unused, &used, here, &ticks, whole, at_most, &taken);
+            if (part < 0)
+                return false;
             for (int64_t index = 0; index < search->count; index++)
                 if (part >> index & 1)
                     choice[index] = place;
@@ -368,6 +372,7 @@ static void draw_assignment(Search *search, int64_t gpu, int64_t tasks, int64_t 
             waiting[depth++][2] = at_most - taken;
         }
     }
+    return true;
 }
 
 /* Returns the makespan of a GPU; its longest path where it has too many places, which its state then has as well. */
@@ -405,18 +410,17 @@ static int64_t reassign(Search *search, const Round *round, int64_t *best)
     for (int draw = 0; draw < DRAWS; draw++) {
         int64_t here = everything;
         int64_t length = alone ? one.at[everything] : divide(search, &one, &two, &here);
-        if (length > limit)
+        int64_t room = most(length, round->others) + round->slack;
+        if (length > limit || !draw_assignment(search, round->longer, here, room, drawn)
+            || !(alone || draw_assignment(search, round->shorter, everything ^ here, room, drawn)))
             return INT64_MAX; /* there is none, which must not be: the tasks stay where they were */
-        length = most(length, round->others) + round->slack;
-        draw_assignment(search, round->longer, here, length, drawn);
-        if (!alone)
-            draw_assignment(search, round->shorter, everything ^ here, length, drawn);
         double cost = weighted_cost(search, drawn);
         place_free(search, drawn, 1);
         int64_t makespan = most(makespan_of(search, round->longer), makespan_of(search, round->shorter));
         place_free(search, drawn, -1);
-        for (int at = 0; at < (alone ? 1 : 2) && search->operations->places.at[gpus[at]] > MAX_PLACES; at++)
-            update_paths(search->costs, tree, &search->state, gpus[at]);
+        for (int at = 0; at < (alone ? 1 : 2); at++)
+            if (search->operations->places.at[gpus[at]] > MAX_PLACES)
+                update_paths(search->costs, tree, &search->state, gpus[at]);
         int64_t counts = most(makespan, round->others);
         if (counts < shortest || (counts == shortest && cost < cheapest)) {
             memcpy(best, drawn, (size_t)search->count * sizeof *best);

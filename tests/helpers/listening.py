@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable
 
 from mig_opt import Batch, Callbacks, Result, Schedule
@@ -38,3 +40,9 @@ class Listener(Callbacks):
 
 def presses_ctrl_c() -> None:
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def solver_threads() -> list[int]:
+    """The threads in which a solver or an import is at work while another one waits."""
+    stacks = {thread: traceback.extract_stack(frame) for thread, frame in sys._current_frames().items()}
+    return [thread for thread, stack in stacks.items() if any(frame.name == "run_work" for frame in stack)]

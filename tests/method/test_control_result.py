@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import threading
+import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mig_opt import Batch, Task, get_gpu, solve
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.method import control as control_module
-from mig_opt.method.control import Callbacks, Control
+from mig_opt.method.control import Callbacks, Control, interruptibly
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status, TrajectoryPoint, relative_gap
 
@@ -219,3 +223,60 @@ def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:
         assert twin == result
         assert hash(twin) == hash(result)
     assert ScheduleResult(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_at_any_step_is_itself_and_ends_the_work() -> None:
+    """Python takes it where a function begins, here also at each line: also inside of what the waiting is made of."""
+    steps = pressed_at = 0
+
+    def press(frame: Any, event: str, _: Any) -> Any:
+        nonlocal steps
+        steps += event in ("call", "line")
+        if steps == pressed_at:
+            steps += 1
+            raise KeyboardInterrupt
+        return press if frame.f_code is interruptibly.__code__ else None
+
+    def work() -> str:
+        running.append(True)
+        while not told and time.monotonic() < end:
+            time.sleep(0.001)
+        running.clear()
+        return "done"
+
+    found = "interrupted"
+    while found == "interrupted":
+        steps, pressed_at, end = 0, pressed_at + 1, time.monotonic() + 0.12
+        running, told = list[bool](), list[bool]()
+        before = sys.gettrace()
+        sys.settrace(press)
+        try:
+            found = interruptibly(work, lambda told=told: told.append(True))  # type: ignore[misc]
+        except KeyboardInterrupt:
+            found = "interrupted"
+        finally:
+            sys.settrace(before)
+        assert not running
+    assert (found, pressed_at > 10) == ("done", True)
+
+
+def test_ctrl_c_that_breaks_a_lock_keeps_the_best_schedule() -> None:
+    batch = Batch(tuple(Task(name, {2: 3.0}) for name in "abc"), get_gpu("A30"))
+
+    def method(batch: Batch) -> Schedule | None:
+        lock = threading.Lock()
+        with lock:
+            lock.release()
+            raise KeyboardInterrupt
+
+    result = solve(batch, method, initial=solve(batch, "lpt").schedule)
+    assert (result.status, result.makespan) == (Status.INTERRUPTED, 6.12)
+
+    def fails(batch: Batch) -> Schedule | None:
+        raise RuntimeError("of its own")
+
+    with pytest.raises(RuntimeError, match="of its own"):
+        solve(batch, fails)

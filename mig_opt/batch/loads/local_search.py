@@ -11,9 +11,10 @@ about as good, and no perturbation leads from one to the other.
 from __future__ import annotations
 
 import math
+import queue
 import threading
-from collections.abc import Callable, Collection, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -123,6 +124,7 @@ class LoadSearch:
         self.active = workers  # number of threads that search
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         self._running: dict[Future[Found], _Thread] = {}
+        self._done: queue.SimpleQueue[Future[Found]] = queue.SimpleQueue()  # of these; Ctrl-C cannot break it
         self._kept: Found = []  # found, and not told yet
         self._pausing = False
         # A perturbation should cost about as much as a few tasks in the wrong place.
@@ -204,9 +206,7 @@ class LoadSearch:
             try:
                 while True:
                     self._begin(pool, target, stopped)
-                    done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-                    found = self._kept + self._taken(done)
-                    self._kept = []
+                    found, self._kept = self._kept + self._taken(1), []
                     if len(self._threads) > 1:
                         self._begin(pool, target, stopped)
                     yield found
@@ -215,14 +215,13 @@ class LoadSearch:
 
     def collected(self) -> Found:
         """Wait for the threads that search, and return what they have found and not told yet."""
-        wait(self._running)
-        found, self._kept = self._kept + self._taken(list(self._running)), []
+        found, self._kept = self._kept + self._taken(len(self._running)), []
         return found
 
-    def _taken(self, done: Collection[Future[Found]]) -> Found:
-        """Return what threads have found that are done; what one raised is raised here."""
-        for each in done:
-            del self._running[each]
+    def _taken(self, least: int) -> Found:
+        """Return what threads have found that are done, of ``least`` at least; what one raised is raised here."""
+        done = [self._done.get() for _ in range(max(least, self._done.qsize()))]
+        self._running = {each: thread for each, thread in self._running.items() if each not in done}
         found = [result for each in done for result in each.result()]
         self.best = min([self.best, *found], key=lambda result: result[0])
         return found
@@ -234,6 +233,7 @@ class LoadSearch:
                 share = min(_REPORT, _REPORT_SHARE * thread.work) if len(self._threads) > 1 else 0.0
                 begun = pool.submit(thread.cycles, target, share, stopped, lambda: self._pausing or stopped())
                 self._running[begun] = thread
+                begun.add_done_callback(self._done.put)
 
     def cheap_assignment(self) -> Integers:
         """Return an assignment with short paths of each task to one of its cheapest places."""

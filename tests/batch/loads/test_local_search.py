@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 from whole_problems import first_places
 
-from mig_opt import Batch, GpuModel, LiveInstance, OperationCosts, Profile, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, GpuModel, LiveInstance, OperationCosts, Pool, Profile, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch, Start
+from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.models.batch.subset_proof import SubsetTables
 
 
@@ -222,14 +224,25 @@ def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
     assert not run.profile.startswith("1g")
 
 
+SIZES = (1, 2, 4, 8, 16, 32)
+WIDE = add_gpu(
+    GpuModel(
+        "wide",
+        "wide",
+        32.0,
+        32,
+        32,
+        tuple(Profile(f"{n}g.{n}gb", n, n, n, float(n), 32 // n, tuple(range(0, 32, n))) for n in SIZES),
+        OperationCosts(dict.fromkeys(SIZES, 0.1), {n: 0.5 * n for n in SIZES}),
+    )
+)
+"""A GPU with more places than are timed: there the longest path counts."""
+
+
 def test_a_gpu_with_more_places_than_are_timed() -> None:
-    """There the longest path counts, and nothing is read or written beside the arrays."""
-    sizes = (1, 2, 4, 8, 16, 32)
-    profiles = tuple(Profile(f"{n}g.{n}gb", n, n, n, float(n), 32 // n, tuple(range(0, 32, n))) for n in sizes)
-    operations = OperationCosts(dict.fromkeys(sizes, 0.1), dict.fromkeys(sizes, 0.1))
-    gpu = GpuModel("wide", "wide", 32.0, 32, 32, profiles, operations)
-    tasks = tuple(Task(f"t{at}", {n: round((5.0 + at) / n**0.3, 1) for n in sizes}) for at in range(40))
-    problem = IntegerBatch(Batch(tasks, gpu, 2))
+    """Nothing is read or written beside the arrays."""
+    tasks = tuple(Task(f"t{at}", {n: round((5.0 + at) / n**0.3, 1) for n in SIZES}) for at in range(40))
+    problem = IntegerBatch(Batch(tasks, WIDE, 2))
     assert len(problem.places) > 2 * 62
     search = LoadSearch(problem, first_places(problem), 0, 1)
     before = search.length
@@ -237,3 +250,24 @@ def test_a_gpu_with_more_places_than_are_timed() -> None:
         for length, places in results:
             assert length <= makespan(problem, places)
     assert search.length <= before
+
+
+def test_a_gpu_with_more_places_than_are_timed_beside_one_with_fewer() -> None:
+    """It had been left as the last draw had it, so that the next one found no place for some tasks."""
+    rng, small = Random(1), get_gpu("A30")
+    scales = [(rng.uniform(5, 40), rng.uniform(0.6, 1.1)) for _ in range(20)]
+    times = [
+        {
+            "A30": {n: round(work / n**0.9, 2) for n in small.sizes},
+            "wide": {n: round(4 * work / n**how, 2) for n in SIZES},
+        }
+        for work, how in scales
+    ]
+    batch = Batch(tuple(Task(f"t{at}", own) for at, own in enumerate(times)), pools=(Pool(small, 1), Pool(WIDE, 1)))
+    problem = IntegerBatch(batch)
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    places, before = np.array(search.places), search.length
+    for seed in range(5):
+        length = search.run(places, 9, 60, seed, 0, 0)
+        assert length <= min(before, makespan(problem, places.tolist()))
+        before = length

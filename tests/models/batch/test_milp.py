@@ -16,7 +16,7 @@ import tiny
 from block_models import FREE_DESTRUCTIONS, LATE_INSTANCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listening import Listener
+from listening import Listener, solver_threads
 from strategies import batches, scaled, tiny_batches
 
 from mig_opt import Batch, InputError, LiveInstance, Result, SolverError, Status, Task, generate_batch, get_gpu, solve
@@ -165,7 +165,7 @@ def test_ctrl_c_keeps_the_best_schedule(method: str, monkeypatch: pytest.MonkeyP
     assert result.makespan == [makespan for kind, makespan, _ in listener.calls if kind == "incumbent"][-1]
     assert result.schedule is not None
     assert validate(batch, result.schedule).valid
-    assert not [thread for thread in threading.enumerate() if thread.name == "mig-opt"]
+    assert not solver_threads()
 
 
 # Which solver runs

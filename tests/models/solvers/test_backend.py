@@ -13,7 +13,7 @@ from typing import Any
 
 import pulp
 import pytest
-from listening import presses_ctrl_c
+from listening import presses_ctrl_c, solver_threads
 
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import SolverError
@@ -191,7 +191,7 @@ def test_ctrl_c_reports_the_best_and_goes_on(backend: Backend) -> None:
     with pytest.raises(KeyboardInterrupt):
         solved(linear, backend, start=start, on_solution=seen.append, on_bound=interrupt)
     assert seen[-1]["end"] <= start["end"] + 1e-6
-    assert not [thread for thread in threading.enumerate() if thread.name == "mig-opt"]
+    assert not solver_threads()
 
 
 def test_ctrl_c_before_it_begins(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
