@@ -125,7 +125,8 @@ def check(
         *wrong_method(certificate.method),
         *_wrong_claim(batch, certificate, question, bound),
     ]
-    needs_solver = certificate.claim is not Claim.REFUTED and not question.met(bound)
+    undecided = certificate.claim is not Claim.REFUTED and not question.met(bound)
+    needs_solver = undecided or certificate.lower_bound > bound
     again: Certificate | None = None
     if rerun and needs_solver and not mismatches:
         asked = certificate.method if method is None else method

@@ -27,6 +27,9 @@ _LOG = logging.getLogger(__name__)
 NODES_PER_SECOND = 10
 """Nodes of a search tree that take about a second: from some hundred for five tasks to a few for twenty."""
 
+_MOST_NODES = 2**31 - 1
+"""Nodes that solvers can count."""
+
 Values = Mapping[str, float]
 """Value of every variable, by name."""
 
@@ -217,4 +220,4 @@ def _limits(control: Limits, share: float) -> tuple[float | None, int | None]:
     if control.remaining is None:
         return None, None
     seconds = max(control.remaining * share, 0.01)
-    return (None, math.ceil(seconds * NODES_PER_SECOND)) if control.deterministic else (seconds, None)
+    return (None, min(math.ceil(seconds * NODES_PER_SECOND), _MOST_NODES)) if control.deterministic else (seconds, None)

@@ -322,6 +322,14 @@ def test_a_forged_refutation(refutation: Certificate, far: Schedule) -> None:
     assert any("so it refutes nothing" in problem.message for problem in found.mismatches)
 
 
+def test_a_bound_beside_a_refutation_is_not_passed_over(refutation: Certificate, far: Schedule) -> None:
+    """The shorter schedule says nothing of it."""
+    assert refutation.better is not None
+    forged = sealed(refutation, lower_bound=refutation.better.makespan)
+    checked = check(tiny.BATCH, far, forged)
+    assert (checked.holds, checked.needs_solver, len(checked.trusted)) == (True, True, 2)
+
+
 def test_what_only_a_solver_can_find(proof: Certificate, refutation: Certificate, far: Schedule) -> None:
     """A made-up bound passes until a method is asked again."""
     forged = sealed(refutation, claim=Claim.PROVED, better=None, lower_bound=far.makespan)

@@ -168,6 +168,12 @@ def test_ctrl_c_keeps_the_best_schedule(method: str, monkeypatch: pytest.MonkeyP
     assert not solver_threads()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_limit_beyond_what_solvers_can_count(method: str) -> None:
+    result = solve(generate_batch(5, gpu="A30", seed=3), method, time_limit=1e300, deterministic=True)
+    assert result.status is Status.OPTIMAL
+
+
 # Which solver runs
 
 
