@@ -148,10 +148,15 @@ def prove(
     check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
     raise_any(violation.problem("schedule") for violation in validate(batch, schedule).violations)
     seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
-    certificate = certify(batch, schedule, method=get_method(method).name, within=within, seconds=seconds)
+    known: Any = {"method": get_method(method).name, "within": within}
+    interrupted = False
+    try:
+        certificate = certify(batch, schedule, **known, seconds=seconds)
+    except KeyboardInterrupt:
+        certificate, interrupted = certify(batch, schedule, **known, seconds=0.0), True
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
-    if question.met(certificate.lower_bound):
-        return certificate if certificate.seed == seed else _sealed(certificate, seed=int(seed))
+    if interrupted or question.met(certificate.lower_bound):
+        return _sealed(certificate, seed=int(seed), interrupted=interrupted)
     result: ScheduleResult = solve(batch, method, stop=question.decided, **options)
     lower_bound = max(certificate.lower_bound, result.lower_bound)
     better = result.schedule if question.shorter(result.makespan) else None
@@ -181,7 +186,7 @@ def certify(
 ) -> Certificate:
     """Return the certificate of the bounds that need no solver to be checked, before any method is asked.
 
-    ``seconds`` are for the prices of the tasks, if they are not given.
+    ``seconds`` are for the prices of the tasks, if they are not given; with 0 none are sought.
     """
     from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value  # loads numpy
 
@@ -191,7 +196,7 @@ def certify(
     priced_work: PricedWork | None = None
     if prices is not None:
         priced_work = PricedWork(tuple(prices), str(priced_work_value(batch, prices, schedule.makespan)))
-    elif not question.met(lower_bound):
+    elif seconds and not question.met(lower_bound):
         priced_work = priced_work_of(batch, schedule, seconds)
     if priced_work is not None:
         lower_bound = max(lower_bound, question.seconds_below(Fraction(priced_work.value)))

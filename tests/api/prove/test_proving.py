@@ -28,6 +28,7 @@ from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
+from mig_opt.models.batch.dual_price_bound import DualPriceBound
 
 ONE = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
 ONE_BEST = Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),))
@@ -124,6 +125,18 @@ def test_ticks_that_are_not_exact() -> None:
         assert found.claim is claim
         assert not found.exact
         assert check(batch, later, found).holds
+
+
+def test_ctrl_c_while_prices_are_sought(far: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(bound: Any) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DualPriceBound, "round", pressed)
+    monkeypatch.setattr(prover_module, "solve", lambda *rest, **options: pytest.fail("a solver was asked"))
+    found = prove(tiny.BATCH, far, seed=3)
+    assert (found.claim, found.interrupted, found.seed, found.priced_work) == (Claim.OPEN, True, 3, None)
+    assert 0 < found.lower_bound < far.makespan
+    assert check(tiny.BATCH, far, found).holds
 
 
 def test_ctrl_c_keeps_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
