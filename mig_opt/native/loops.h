@@ -88,7 +88,7 @@ EXPORT int64_t gpu_sets(
     OF(room) Integers *lengths, OF(2) Integers *steps);
 EXPORT int64_t partition_of_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *values, OF(sets) const Integers *rising,
-    OF(firsts) const Integers *firsts, const int64_t limits[2], OF(1) Integers *steps, OF(parts) Integers *parts);
+    OF(firsts) const Integers *firsts, const int64_t limits[2], OF(2) Integers *steps, OF(parts) Integers *parts);
 EXPORT int64_t join_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *needed, OF(sets) const Integers *first,
     OF(sets) const Integers *end, OF(others) const Integers *others, OF(others) const Table *values,

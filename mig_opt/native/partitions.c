@@ -6,6 +6,7 @@
 typedef struct {
     const Integers *sets, *values, *rising;
     Integers *parts;
+    const volatile int64_t *over; /* not 0 once the search is to end */
     int64_t steps_left;
 } Search;
 
@@ -34,7 +35,7 @@ static int64_t divide(Search *search, int64_t left, int64_t value, const int64_t
     int64_t found = others > 1 && count && !next ? -1 : 0;
     for (int64_t at = 0; at < count && !found; at++) {
         int64_t set = sets[list[at]], rest = value - values[list[at]], some = 0;
-        if (search->steps_left-- <= 0)
+        if (search->steps_left-- <= 0 || *search->over)
             found = -1;
         /* The others are worth no more than the best one each. */
         if (rest > others * values[list[0]])
@@ -55,13 +56,14 @@ static int64_t divide(Search *search, int64_t left, int64_t value, const int64_t
     return found;
 }
 
-/* Looks for a partition that has one of the first sets, and counts the steps: there are as many at most. */
+/* Looks for a partition that has one of the first sets, and counts the steps: there are as many at most. Another thread
+ * ends it by writing to the second of the steps. */
 EXPORT int64_t partition_of_sets(
     const Integers *sets, const Integers *values, const Integers *rising, const Integers *firsts,
     const int64_t limits[2], Integers *steps, Integers *parts)
 {
     int64_t most_steps = steps->at[0];
-    Search search = {sets, values, rising, parts, most_steps};
+    Search search = {sets, values, rising, parts, steps->at + 1, most_steps};
     int64_t found = 0, *list = malloc((size_t)most(1, sets->count) * sizeof *list);
     if (!list)
         return -1;

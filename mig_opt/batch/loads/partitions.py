@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from mig_opt.batch.loads.subsets import Integers
 from mig_opt.native import loop
 
 _FIRSTS_AT_A_TIME = 64
-"""Sets with the first task that a thread looks at between two looks at the time."""
+"""Sets with the first task that a thread gets at a time."""
+
+_SECONDS_PER_LOOK = 0.05
+"""Seconds between two looks at the time."""
 
 _partition_of_sets = loop("partition_of_sets")
 
@@ -55,23 +58,35 @@ def partition_of_sets(
         whole = (1 << len(tasks.prices)) - 1
         return ((whole,) if whole in found.sets else ()), len(found)
     everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
+    begun: list[Integers] = []  # by search: its steps, and what is not 0 once it is to end
     firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values[:1].sum()))[0]
 
     def search(chunk: Integers) -> tuple[int, Integers]:
         nonlocal left
-        parts, steps = np.zeros(count, np.int64), np.array([left])
+        parts, steps = np.zeros(count, np.int64), np.array([left, 0])
+        begun.append(steps)
         if over or left <= 0 or expired():
             return -1, parts
         found = _partition_of_sets(sets, values, rising, chunk, (everything, tasks.value), steps, parts)
         left -= most_steps if found < 0 else int(steps[0])
         return found, parts
 
+    def end() -> None:
+        nonlocal over
+        over = True
+        for steps in begun:
+            steps[1] = 1
+
     chunks = [np.ascontiguousarray(some) for some in np.array_split(firsts, 1 + len(firsts) // _FIRSTS_AT_A_TIME)]
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for ended, parts in pool.map(search, chunks):
+            for each in [pool.submit(search, chunk) for chunk in chunks]:
+                while not wait([each], _SECONDS_PER_LOOK).done:
+                    if expired():
+                        end()
+                ended, parts = each.result()
                 if ended:
                     return tuple(parts.tolist()) if ended > 0 else None, most_steps - left
         finally:
-            over = True
+            end()
     return (), most_steps - left

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from random import Random
 
 import numpy as np
 import pytest
@@ -59,3 +61,17 @@ def test_many_sets_with_the_first_task() -> None:
     """The partition is found in whichever part of the sets its first one is."""
     sets = [one for one in range(1, EVERYTHING) if one & 1 and one.bit_count() == 5] + [0b111100000]
     assert found_in(sets, [1] * 9, 2)[0] == (0b000011111, 0b111100000)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_search_ends_with_the_time(workers: int) -> None:
+    """Five tasks in each set, and none with the last task: all has to be looked at."""
+    rng, end = Random(1), time.monotonic() + 0.3
+    known = np.unique([sum(1 << at for at in rng.sample(range(39), 5)) for _ in range(20_000)])
+    figures = np.full(len(known), 5, np.int64)
+    tasks = PricedTasks(np.ones((1, 40), np.int32), np.ones(40, np.int32), 40, 10, 1, 2**20)
+    found, _ = partition_of_sets(
+        GpuSets(known, figures, figures, figures), tasks, 8, 2**60, workers, lambda: time.monotonic() > end
+    )
+    assert found is None
+    assert time.monotonic() < end + 2.0
