@@ -47,7 +47,7 @@ class QueueScheduler(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job, and serve the queue."""
-        self.enqueue(cluster, job, 0.0)
+        self.enqueue(cluster, job, cluster.known_need(job))
         self.serve(cluster)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:

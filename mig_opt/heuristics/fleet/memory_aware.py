@@ -79,7 +79,7 @@ class MemoryAware(QueueScheduler):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job. Those that arrive in the same moment are served together."""
-        self.enqueue(cluster, job, 0.0)
+        self.enqueue(cluster, job, cluster.known_need(job))
         if not cluster.more_to_come:
             self.serve(cluster)
 
@@ -101,7 +101,7 @@ class MemoryAware(QueueScheduler):
             self._observe_later(cluster, tag)
             return
         self._observed.discard(tag)
-        cluster.stop(tag)
+        cluster.stop(tag, needed)
         self.failed(cluster, tag, *place, needed)
 
     def start(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:

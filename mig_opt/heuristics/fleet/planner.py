@@ -138,6 +138,7 @@ class Planner(ConfigurablePolicy):
         """Start without a plan."""
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
+        cluster.planned_end = lambda job: self._plan.runs[job].end if job in self._plan.runs else None
         self._list = PriorityList()
         self._rollouts = Rollouts(cluster)
         self._followed: int | None = None
@@ -167,13 +168,16 @@ class Planner(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
-        if cluster.trace.jobs[job].arrival > self._first_arrival:
+        arrival, needed_gb = cluster.trace.jobs[job].arrival, cluster.known_need(job)
+        if needed_gb:  # it waited for GPUs of another kind
+            self._chooser.needs(job, needed_gb)
+        if arrival > self._first_arrival and arrival == cluster.now:
             self._later_arrivals += 1
             self._arrived_area += self._chooser.area(cluster, job)
         if self._backfilling is not None:
             self._backfilling.arrived(cluster, job)
-        self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
-        self._last_arrival = cluster.now
+        self._longest_gap = max(self._longest_gap, arrival - self._last_arrival)
+        self._last_arrival = max(arrival, self._last_arrival)
         self._fits |= any(
             self._with_room.best(cluster.geometry.profile_index(profile)) is not None
             for profile in cluster.trace.profiles(cluster.trace.jobs[job])
@@ -246,6 +250,11 @@ class Planner(ConfigurablePolicy):
     def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
         """Plan anew."""
         self._plan_anew(cluster)
+
+    def withdrawn(self, cluster: Cluster, job: int) -> None:
+        """Take a job that waits no more out of the plan."""
+        self._plan.drop(job)
+        self._stale = True
 
     def _plan_anew(self, cluster: Cluster, current: Plan | None = None, gpu: int | None = None) -> None:
         """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mig_opt.errors import PolicyError
@@ -25,7 +25,10 @@ class Policy(Protocol):
     """A scheduler. Jobs are indices in ``cluster.trace.jobs``, placements those of ``cluster.geometry.placements``.
 
     It knows of a job what it reads in the trace; one that models a scheduler with less knowledge must not look. All
-    that it remembers belongs to one simulation and is made in :meth:`begin`.
+    that it remembers belongs to one simulation and is made in :meth:`begin`. On fleets of several kinds of GPUs there
+    is one for each kind. If it has a method ``withdrawn(cluster, job)``, or else ``rejected``, jobs that wait are
+    offered to other kinds, where they arrive. Of one that begins there its old policy learns by this method that it
+    waits no more; so does the new one of a job that does not begin at once.
     """
 
     def begin(self, cluster: Cluster) -> None:
@@ -91,6 +94,9 @@ class Cluster(FleetInstances):
         True if other jobs arrive in this moment, after the one of which the scheduler learns now.
     possible : int
         Mask of the placements that there may ever be; all, unless a policy whose partitions never change says which.
+    planned_end : callable
+        Gives the second at which a job that waits is planned to end, None if it is not planned; a policy that plans may
+        set it.
     states : list of GpuState
         The state of each GPU, to be read only.
     log : Log
@@ -104,6 +110,7 @@ class Cluster(FleetInstances):
         self.coming = 0
         self.more_to_come = False
         self.possible = -1
+        self.planned_end: Callable[[int], float | None] = lambda _: None
         self._jobs = trace.jobs
         self.events = EventQueue(trace)
         self._runs: dict[int, ActiveRun] = {}
@@ -175,7 +182,7 @@ class Cluster(FleetInstances):
         return self._seconds(job, placement)
 
     def known_need(self, job: int) -> float:
-        """Return the most GB that a job needed when it ran out of memory, 0 if it never did."""
+        """Return the most GB that a job needed when it ran out of memory or was stopped, 0 if it never did."""
         return self._needed_gb.get(job, 0.0)
 
     def jobs_on(self, gpu: int) -> list[int]:
@@ -228,12 +235,13 @@ class Cluster(FleetInstances):
         else:
             self.events.push(ready, MOVE, run)
 
-    def stop(self, job: int) -> None:
-        """Take its place from a job; it waits again and will start from zero."""
+    def stop(self, job: int, needed_gb: float = 0.0) -> None:
+        """Take its place from a job; it waits again and will start from zero, and may be known to need some memory."""
         run = self._runs.get(job)
         if run is None:
             raise PolicyError(f"{self._job_name(job)} was stopped, but has no place")
         self.actions += 1
+        self._needed_gb[job] = max(self.known_need(job), needed_gb)
         self.close(run, RunOutcome.STOPPED)
         self.waiting[job] = None
 
@@ -255,17 +263,26 @@ class Cluster(FleetInstances):
         del self.waiting[job]
         self.log.rejected[job] = self.now
 
-    def hand_over(self, job: int, other: Cluster, number: int) -> None:
-        """Let a waiting job wait for GPUs of another kind, where it has another number."""
-        del self.waiting[job]
+    def offer(self, job: int, other: Cluster, number: int) -> None:
+        """Let a waiting job wait for GPUs of another kind, too, where it has another number."""
         other.now, other.waiting[number] = self.now, None
         other._crashes[number] = self._crashes[job]
         other._needed_gb[number] = self.known_need(job)
+
+    def work_left(self) -> float:
+        """Return the compute slices x seconds that jobs with a place are expected to have them yet."""
+        runs = self._runs.values()
+        return sum((self.expected_end(run.job) - self.now) * self._sizes[run.place[1]] for run in runs)
 
     @property
     def running(self) -> int:
         """Number of jobs that have a place."""
         return len(self._runs)
+
+    @property
+    def changes(self) -> tuple[int, int, int]:
+        """Numbers that are others once jobs begin, move or end, instances come or go, or GPUs leave or return."""
+        return self.actions, len(self._runs), len(self._outages)
 
     @property
     def awaits_others(self) -> bool:

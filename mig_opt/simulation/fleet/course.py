@@ -27,7 +27,18 @@ class Decision(NamedTuple):
     cluster. Where there are several kinds of GPUs, ``part`` is the index of that which it is about.
     """
 
-    event: Literal["begin", "arrived", "finished", "failed", "gave_up", "gpu_left", "gpu_returned", "woken", "rejected"]
+    event: Literal[
+        "begin",
+        "arrived",
+        "finished",
+        "failed",
+        "gave_up",
+        "gpu_left",
+        "gpu_returned",
+        "woken",
+        "rejected",
+        "withdrawn",
+    ]
     arguments: tuple[Any, ...] = ()
     part: int = 0
 
@@ -36,7 +47,8 @@ class Decision(NamedTuple):
 
         One that has never heard of GPUs that leave does what :class:`~mig_opt.simulation.Policy` does.
         """
-        method = getattr(policy, self.event, None) or partial(getattr(Policy, self.event), policy)
+        event = "rejected" if self.event == "withdrawn" and not hasattr(policy, "withdrawn") else self.event
+        method = getattr(policy, event, None) or partial(getattr(Policy, event), policy)
         method(cluster, *self.arguments)
 
 
@@ -114,8 +126,7 @@ class Course:
                 yield decision
                 if decision.event == "woken":
                     self._woken(cluster, acted=cluster.actions > actions)
-            if self.reject:
-                yield from self._turn_away(cluster.now)
+            yield from (self._turn_away if self.reject else self._offer)(cluster.now)
             if observer is not None:
                 observer(cluster)
             if router.arrival == math.inf and not any(each.running or each.waiting for each in clusters):
@@ -165,12 +176,37 @@ class Course:
             if other is None:
                 cluster.turn_away(job)
             else:
-                cluster.hand_over(job, clusters[other[0]], other[1])
+                cluster.offer(job, clusters[other[0]], other[1])
+                del cluster.waiting[job]
                 self._failures[other] = self._failures[part, job]
                 clusters[other[0]].more_to_come = router.more_to_come(other[0], now)
             yield Decision("rejected", (job,), part)
             if other is not None:
                 yield Decision("arrived", other[1:], other[0])
+
+    def _offer(self, now: float) -> Iterator[Decision]:
+        """Let jobs that wait begin on other kinds if the schedulers there start them; the others wait where they are.
+
+        That is done when all else has happened in a moment.
+        """
+        router, clusters = self.router, self.router.clusters
+        event = _next_event(clusters)[1] if len(clusters) > 1 else None
+        if len(clusters) == 1 or router.arrival == now or (event is not None and event.time == now):
+            return
+        for cluster in clusters:
+            cluster.now = now
+        for part, job, other, number in router.offers():
+            target = clusters[other]
+            clusters[part].offer(job, target, number)
+            target.more_to_come = False
+            yield Decision("arrived", (number,), other)
+            if number in target.waiting:
+                del target.waiting[number]
+                yield Decision("withdrawn", (number,), other)
+            else:
+                del clusters[part].waiting[job]
+                self._failures[other, number] = self._failures[part, job]
+                yield Decision("withdrawn", (job,), part)
 
     def _process(self, part: int, event: Event) -> Decision | None:
         """Let an event happen, and return the decision that it leads to, if any."""

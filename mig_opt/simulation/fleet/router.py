@@ -47,6 +47,13 @@ class Arrivals:
         """Give a job that finds no place on its kind the next one: return kind and number, None if there is none."""
         return None
 
+    def offers(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield jobs that wait, each with another kind on which it may begin at once: kind and number here and there.
+
+        One that waits no more after that has begun there.
+        """
+        return iter(())
+
     def gone(self, part: int, number: int) -> None:
         """Note that a job is done, or left its kind."""
 
@@ -58,17 +65,23 @@ class _Place(NamedTuple):
     job: int  # its number in the whole trace
     part: int  # index of the kind
     number: int  # the job's number there
+    # the smallest instance that it may have there from begin to end: profile, seconds, compute slices x seconds
+    profile: int
+    seconds: float
+    area: float
 
 
 class Router(Arrivals):
-    """Gives each job the kind of GPU on which it is expected to end first, and keeps it there.
+    """Gives each job the kind of GPU on which it is expected to end first, and jobs that wait to kinds with room.
 
     On a kind with room for it where no other job waits, it begins at once; else it begins when all work that was given
     to this kind and is not done is divided evenly among the compute slices. Then it takes the seconds that schedulers
     know for the smallest instance that it may have. Of equal kinds the first one is taken. Nothing is known of jobs
     that have not arrived; those that arrive in one moment are given kinds one after the other, each with the work of
     those before it. Kinds whose partitions never change and have no instance for the job come last. Without a queue,
-    one that finds no place on a kind is offered to the others in this order.
+    one that finds no place on a kind is offered to the others in this order. With one, jobs that wait are offered to
+    each kind with room where they are expected to end earlier: on their own kind they end as planned, else they begin
+    when what is left of the runs there and the work of what waits before them is divided evenly.
 
     Parameters
     ----------
@@ -76,21 +89,25 @@ class Router(Arrivals):
         The GPUs of each kind, with the jobs that it can run.
     jobs : sequence of sequence of int
         For each kind the numbers of its jobs in the whole trace, rising.
+    offering : bool
+        Jobs that wait are offered to other kinds. If not, each job keeps its kind.
     """
 
-    def __init__(self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]]) -> None:
+    def __init__(self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]], *, offering: bool = True) -> None:
         self.clusters = clusters
+        self._offering = offering
         self._places = heapq.merge(*(_places(*part) for part in zip(clusters, range(len(jobs)), jobs, strict=True)))
         self._next = next(self._places, None)
         self.arrival = math.inf if self._next is None else self._next.arrival
         # The jobs of the moment that have not been told yet: the place that each was given, then its other ones.
         self._routed: deque[list[_Place]] = deque()
         self._coming = [0] * len(clusters)  # how many of them each kind is given
-        # For jobs that were given a place: the others, where they have not been yet; and compute slices x seconds.
-        self._others: dict[tuple[int, int], list[_Place]] = {}
-        self._area: dict[tuple[int, int], float] = {}
+        # For jobs that were given a place: this one, then the others.
+        self._given: dict[tuple[int, int], list[_Place]] = {}
         self._areas = [0.0] * len(clusters)
         self._rooms = [cluster.ranking(_room) for cluster in clusters]
+        # Offers that schedulers did not take: by kind, profile and use of PCIe the changes of their kind until then.
+        self._refused: dict[tuple[int, int, bool], tuple[int, int, int]] = {}
 
     def arrive(self) -> tuple[int, int]:
         """Let the next job arrive: return its kind, and its number there."""
@@ -99,7 +116,7 @@ class Router(Arrivals):
         found = self._routed.popleft()
         for place in found:
             self.clusters[place.part].coming = place.number + 1
-        _, _, part, number = found[0]
+        part, number = found[0].part, found[0].number
         self._coming[part] -= 1
         following = self._routed[0][0] if self._routed else self._next
         self.arrival = math.inf if following is None else following.arrival
@@ -111,17 +128,66 @@ class Router(Arrivals):
 
     def elsewhere(self, part: int, number: int) -> tuple[int, int] | None:
         """Give a job that finds no place on its kind the next one: return kind and number, None if there is none."""
-        others = self._others.get((part, number))
+        others = self._given.get((part, number), [])[1:]
         self.gone(part, number)
         if not others:
             return None
         self._give(others)
         return others[0].part, others[0].number
 
+    def offers(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield jobs that wait, each with another kind on which it may begin at once: kind and number here and there.
+
+        Where a scheduler does not start one, it is asked for jobs of this profile again once it has started or moved
+        others, or a run has ended.
+        """
+        for part, cluster in enumerate(self.clusters):
+            waiting = list(cluster.waiting) if self._offering else []
+            able = [other for other in range(len(self.clusters)) if waiting and other != part and self._has_room(other)]
+            ahead = cluster.work_left() if able else 0.0
+            for number in waiting if able else ():
+                if number not in cluster.waiting:  # it has begun meanwhile
+                    continue
+                own, *others = self._given[part, number]
+                for place in others:
+                    if place.part in able and self._is_better(place, own, ahead):
+                        yield part, number, place.part, place.number
+                        if number not in cluster.waiting:
+                            self.gone(part, number)
+                            self._give([place, own, *(third for third in others if third is not place)])
+                            break
+                        self._refused[self._like(place)] = self.clusters[place.part].changes
+                else:
+                    ahead += own.area
+
     def gone(self, part: int, number: int) -> None:
         """Note that a job is done, or left its kind."""
-        self._areas[part] -= self._area.pop((part, number), 0.0)
-        self._others.pop((part, number), None)
+        places = self._given.pop((part, number), None)
+        if places:
+            self._areas[part] -= places[0].area
+
+    def _has_room(self, part: int) -> bool:
+        """Return True if a kind has room for any instance."""
+        profiles = range(len(self.clusters[part].geometry.profiles))
+        return any(self._rooms[part].best(profile) is not None for profile in profiles)
+
+    def _is_better(self, place: _Place, own: _Place, ahead: float) -> bool:
+        """Return True if a job may begin at once on a kind, and end earlier than where it waits.
+
+        ``ahead`` has the compute slices x seconds that are still to do there before it.
+        """
+        if self._rooms[place.part].best(place.profile) is None:
+            return False
+        if self._refused.get(self._like(place)) == self.clusters[place.part].changes:
+            return False
+        cluster = self.clusters[own.part]
+        planned = cluster.planned_end(own.number)
+        wait = self._seconds_behind(own, ahead + own.area) if planned is None else planned - cluster.now
+        return place.seconds < wait
+
+    def _like(self, place: _Place) -> tuple[int, int, bool]:
+        """Return what offers to a kind are told apart by."""
+        return place.part, place.profile, self.clusters[place.part].trace.jobs[place.number].pcie_gbps > 0
 
     def _route(self) -> None:
         """Give a kind to each job that arrives in the next moment."""
@@ -137,39 +203,36 @@ class Router(Arrivals):
 
     def _give(self, places: list[_Place]) -> None:
         """Give a job the first of some places."""
-        place, *others = places
-        area, _, _ = self._work(place)
-        self._area[place.part, place.number] = area
-        self._areas[place.part] += area
-        self._others[place.part, place.number] = others
+        place = places[0]
+        self._areas[place.part] += place.area
+        self._given[place.part, place.number] = places
 
     def _possible(self, place: _Place) -> bool:
         """Return True if there may be an instance for a job on a kind, whose partitions may never change."""
-        cluster, (_, _, profile) = self.clusters[place.part], self._work(place)
-        return any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[profile])
+        cluster = self.clusters[place.part]
+        return any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[place.profile])
 
     def _expected_end(self, place: _Place) -> float:
         """Return the seconds until a job ends on a kind."""
         cluster, part = self.clusters[place.part], place.part
-        area, seconds, profile = self._work(place)
-        if not cluster.waiting and not self._coming[part] and self._rooms[part].best(profile) is not None:
-            return seconds
+        if not cluster.waiting and not self._coming[part] and self._rooms[part].best(place.profile) is not None:
+            return place.seconds
+        return self._seconds_behind(place, self._areas[part] + place.area)
+
+    def _seconds_behind(self, place: _Place, area: float) -> float:
+        """Return the seconds until a job ends on a kind if it begins when an area is divided evenly there."""
+        cluster = self.clusters[place.part]
         there = sum(map(cluster.present, range(len(cluster.states)))) if cluster.trace.outages else len(cluster.states)
         slices = cluster.geometry.gpu.compute_slices * there
-        return (self._areas[part] + area) / slices + seconds if slices else math.inf
-
-    def _work(self, place: _Place) -> tuple[float, float, int]:
-        """Return area and seconds of a job on the smallest instance that it may have on a kind, and its profile."""
-        cluster = self.clusters[place.part]
-        job = cluster.trace.jobs[place.number]
-        profile = cluster.trace.whole_run_profiles(job)[0]
-        seconds: float = job.times[profile.compute_slices]
-        return profile.compute_slices * seconds, seconds, cluster.geometry.profile_index(profile)
+        return area / slices + place.seconds if slices else math.inf
 
 
 def _places(cluster: Cluster, part: int, jobs: Sequence[int]) -> Iterator[_Place]:
     for number, (job, whole) in enumerate(zip(cluster.trace.jobs, jobs, strict=True)):
-        yield _Place(job.arrival, whole, part, number)
+        profile = cluster.trace.whole_run_profiles(job)[0]
+        seconds: float = job.times[profile.compute_slices]
+        area = profile.compute_slices * seconds
+        yield _Place(job.arrival, whole, part, number, cluster.geometry.profile_index(profile), seconds, area)
 
 
 def _room(state: GpuState, profile: int) -> int | None:

@@ -171,7 +171,9 @@ def simulate(
         check_jobs(trace)
     clusters = [_cluster(part.trace) for part in parts]
     deciders = _of_parts(decider, trace)
-    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, [part.jobs for part in parts])
+    offering = any(callable(getattr(decider, name, None)) for name in ("withdrawn", "rejected"))
+    jobs = [part.jobs for part in parts]
+    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, jobs, offering=offering)
     course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
         at = decision.part

@@ -141,13 +141,76 @@ def test_a_job_goes_where_it_is_expected_to_end_first() -> None:
     assert [where[job][:4].rstrip("-") for job in range(4)] == ["A100", "A30", "A100", "A30"]
 
 
+def _late_trace() -> Trace:
+    """Return a trace in which the large GPU has more to do than was declared, and the small one soon nothing."""
+    long = Job("long", 0.0, {"A100": {7: 300.0}}, declared={"A100": {7: 20.0}})
+    before = Job("before", 0.0, {"A30": {4: 40.0}})
+    either = (Job(name, at, {"A30": {4: 12.0}, "A100": {7: 10.0}}) for at, name in enumerate(("one", "two"), 1))
+    pools = (Pool(A100, 1, mig=False), Pool(A30, 1, mig=False))
+    return Trace((long, before, *either), pools=pools)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_that_wait_for_a_kind_begin_on_another_that_is_idle(policy: str) -> None:
+    done = simulate(_late_trace(), policy)
+    assert check_log(done.log) == []
+    assert list(done.log.finished) == [300.0, 40.0, 52.0, 64.0]
+
+
+def test_a_scheduler_that_does_not_start_a_job_leaves_it_its_turn() -> None:
+    """The small GPU takes no more jobs: what was offered to it waits on, before what came later."""
+
+    class Closing(FirstFit):
+        def serve(self, cluster: Cluster) -> None:
+            if cluster.geometry.gpu.name.startswith("A100") or cluster.now < 40.0:
+                super().serve(cluster)
+
+    trace = _late_trace()
+    third = dataclasses.replace(trace.jobs[-1], name="three", arrival=60.0, times={"A100": {7: 10.0}})
+    done = simulate(trace.replace(jobs=(*trace.jobs, third)), Closing())
+    assert list(done.log.finished) == [300.0, 40.0, 310.0, 320.0, 330.0]
+
+
+def test_jobs_of_a_scheduler_that_cannot_forget_them_keep_their_kind() -> None:
+    class Plain:
+        def begin(self, cluster: Cluster) -> None:
+            self.waiting: list[int] = []
+
+        def arrived(self, cluster: Cluster, job: int) -> None:
+            self.waiting.append(job)
+            self.serve(cluster)
+
+        def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+            self.serve(cluster)
+
+        def serve(self, cluster: Cluster) -> None:
+            if self.waiting and not cluster.states[0].busy:
+                cluster.start(self.waiting.pop(0), 0, 0)
+
+    done = simulate(_late_trace(), Plain())  # type: ignore[arg-type]  # what it lacks is not asked for
+    assert list(done.log.finished) == [300.0, 40.0, 310.0, 320.0]
+
+
+def test_what_is_known_of_the_memory_of_a_job_goes_with_it() -> None:
+    """It begins on 10 GB for want of more, runs out of them, and the only other GPU has 24 GB: not 6 GB of it."""
+    grows = Job("grows", 0.0, {"A100": dict.fromkeys(A100.sizes, 30.0), "A30": dict.fromkeys(A30.sizes, 99.0)}, None)
+    grows = dataclasses.replace(grows, memory_growth=((0.0, 4.0), (0.5, 20.0)))
+    jobs = [grows] + [Job(f"{at}", 0.5, {"A100": {1: 900.0}}) for at in range(5)]
+    trace = Trace(tuple(jobs), pools=(Pool(A100, 1), Pool(A30, 1)))
+    done = simulate(trace, "memory-aware-b")
+    runs = [str(run.placement.profile.name) for run in done.log.runs() if run.job == 0]
+    assert runs == ["1g.5gb", "4g.24gb"]
+
+
 def test_jobs_of_one_moment_are_divided_among_the_kinds() -> None:
     times = {"A30": {1: 10.0}, "A100": {1: 10.0}}
     trace = Trace(tuple(Job(f"{at}", 0.0, times) for at in range(11)), pools=(Pool(A30, 1), Pool(A100, 1)))
     for policy in POLICIES:
         done = simulate(trace, policy)
         places = {run.job: trace.kind(run.gpu).name for run in done.log.runs()}
-        assert Counter(places.values()) == {"A30-24GB": 4, "A100-40GB": 7}, policy
+        # One after the other on each whole GPU: jobs that still wait for the A100 go on when the A30 is idle.
+        counts = (6, 5) if policy == "whole-gpu" else (4, 7)
+        assert Counter(places.values()) == dict(zip(("A30-24GB", "A100-40GB"), counts, strict=True)), policy
 
 
 def test_a_job_goes_where_partitions_that_never_change_have_an_instance_for_it() -> None:

@@ -63,6 +63,14 @@ class Plan:
         """The GPUs that the plan uses."""
         return sorted({*self.operations, *self.instances})
 
+    def drop(self, job: int) -> None:
+        """Take a job out of the plan, if it is in it."""
+        if job in self.runs:
+            gpu = self.runs.pop(job).gpu
+            for instance in (*self.instances[gpu], *(step.instance for step in self.operations[gpu])):
+                if job in instance.jobs:
+                    instance.jobs.remove(job)
+
     def advance(self, gpus: Iterable[int]) -> None:
         """Take all steps on some GPUs that are possible now."""
         for gpu in gpus:
