@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Annotated
 
 from mig_opt.batch.batch import LiveInstance
+from mig_opt.batch.kinds import kind_name, own_table
 from mig_opt.batch.problems import instance_problems
-from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import Gpu
+from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
 from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import check_values
@@ -47,6 +48,9 @@ class HeldInstance:
         Weight of its migration, for goals that count weights.
     uuid : str
         UUID of the MIG device, where it is known.
+    elsewhere : mapping of str to str
+        Profile that the job may have on GPUs of other kinds, by the names of these; on others it may not run. After a
+        migration the kind that it left is among them.
     """
 
     gpu: Index
@@ -58,11 +62,12 @@ class HeldInstance:
     idle: bool = False
     weight: Annotated[int, Whole(1, MOST_WEIGHT)] = 1
     uuid: str = ""
+    elsewhere: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """Migration of a job from one instance to another one of the same profile.
+    """Migration of a job from one instance to another one, of the same profile unless it is on another kind of GPU.
 
     The new instance is created while the old one exists, and takes over before that is destroyed.
 
@@ -71,13 +76,15 @@ class Migration:
     gpu, start : int
         GPU and start slice of the old instance.
     profile : str
-        Profile name of both.
+        Profile name of the old instance.
     to_gpu, to_start : int
         GPU and start slice of the new instance.
     name : str
         Name of the job.
     owner : str
         To whom the job belongs.
+    to_profile : str
+        Profile name of the new instance; empty if it is the same.
     """
 
     gpu: int
@@ -87,9 +94,16 @@ class Migration:
     to_start: int
     name: str = ""
     owner: str = ""
+    to_profile: str = ""
 
     def __str__(self) -> str:
-        return f"{self.profile}@{self.start} of GPU {self.gpu} to {self.to_start} of GPU {self.to_gpu}"
+        new = f"{self.to_profile}@" if self.to_profile else ""
+        return f"{self.profile}@{self.start} of GPU {self.gpu} to {new}{self.to_start} of GPU {self.to_gpu}"
+
+    @property
+    def new_profile(self) -> str:
+        """Profile name of the new instance."""
+        return self.to_profile or self.profile
 
 
 @dataclass(frozen=True)
@@ -176,6 +190,8 @@ class FleetState:
                     held if held and self._kind_or_first(held.gpu) == kind else None for held in self.instances or ()
                 ]
                 yield from instance_problems({kind: range(len(self.kinds))}, "instances", own)
+        for index, held in enumerate(self.instances or ()):
+            yield from _elsewhere_problems(f"instances[{index}].elsewhere", (held and held.elsewhere) or {})
 
     def _kind_or_first(self, gpu: int | None) -> GpuModel:
         return self.kinds[gpu if gpu is not None and 0 <= gpu < len(self.kinds) else 0]
@@ -255,7 +271,7 @@ class FleetState:
             If there is no such placement.
         """
         needed: dict[int, list[Placement]] = {}
-        for gpu, profile, start in (*((m.to_gpu, m.profile, m.to_start) for m in migrations), *room):
+        for gpu, profile, start in (*((m.to_gpu, m.new_profile, m.to_start) for m in migrations), *room):
             needed.setdefault(gpu, []).append(self.kind(gpu).placement(profile, start))
 
         def stays(held: HeldInstance) -> bool:
@@ -324,6 +340,38 @@ class FleetState:
             if index is None:
                 message = f"there is no {migration.profile}@{migration.start} on GPU {migration.gpu} then"
                 raise InputError([Problem(f"migrations[{number}]", message)])
-            instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
-            where[migration.to_gpu, migration.profile, migration.to_start] = index
+            instances[index] = moved(self, instances[index], migration)
+            where[migration.to_gpu, migration.new_profile, migration.to_start] = index
         return dataclasses.replace(self, instances=tuple(instances))
+
+
+def profile_on(state: FleetState, held: HeldInstance, gpu: int) -> str | None:
+    """Return the profile that the job of an instance may have on a GPU; None if it may not run there."""
+    kind = state.kind(gpu)
+    found: str | None = held.profile if kind == state.kind(held.gpu) else own_table(held.elsewhere, kind)
+    return found
+
+
+def moved(state: FleetState, held: HeldInstance, migration: Migration) -> HeldInstance:
+    """Return an instance after its migration."""
+    elsewhere = held.elsewhere
+    old, new = state.kind(held.gpu).name, state.kind(migration.to_gpu).name
+    if old != new:
+        others = {name: profile for name, profile in elsewhere.items() if kind_name(name) != new}
+        elsewhere = {**others, old: held.profile}
+    place = {"gpu": migration.to_gpu, "profile": migration.new_profile, "start": migration.to_start}
+    return dataclasses.replace(held, **place, elsewhere=elsewhere)  # type: ignore[arg-type]  # of their types
+
+
+def _elsewhere_problems(path: str, elsewhere: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield what is wrong with the profiles that a job may have on other kinds of GPUs."""
+    told = set()
+    for name, profile in elsewhere.items():
+        if not KnownName().fine(name):
+            yield Problem(f"{path}.{name}", KnownName().wrong(name))
+        elif kind_name(name) in told:
+            yield Problem(f"{path}.{name}", f"{kind_name(name)} has its profile already; keep one of the two")
+        elif profile is not None:
+            wrong = problems_of(get_gpu(name).profile, profile)
+            yield from (Problem(f"{path}.{name}", problem.message) for problem in wrong)
+        told.add(kind_name(name))

@@ -171,8 +171,9 @@ def _read_migrations(*given: Any) -> tuple[Migration, ...]:
 
 
 def _migrations_text(migrations: tuple[Migration, ...]) -> str:
-    keys = ("gpu", "profile", "start", "to_gpu", "to_start")
-    return rendered({"steps": [{key: getattr(step, key) for key in keys} for step in migrations]})
+    keys = ("gpu", "profile", "start", "to_gpu", "to_start", "to_profile")
+    steps = [{key: getattr(step, key) for key in keys if getattr(step, key) != ""} for step in migrations]
+    return rendered({"steps": steps})
 
 
 def _judge_migrations(state: FleetState, migrations: tuple[Migration, ...], question: Mapping[str, Any]) -> Judgement:

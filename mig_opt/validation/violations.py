@@ -115,7 +115,7 @@ class MigrationViolationCode(RuleCode):
     UNKNOWN_PLACEMENT = "unknown-placement", "the GPU has no such profile, or it cannot start at that slice"
     INSTANCES_OVERLAP = "instances-overlap", "a replica is created in memory slices that are not free"
     TOO_MANY_INSTANCES = "too-many-instances", "more instances of a profile exist at once than the GPU allows"
-    OTHER_KIND = "other-kind", "a migration leads to a GPU of another kind"
+    OTHER_KIND = "other-kind", "a migration leads to another kind of GPU or profile, which its job may not have"
     OTHER_GPU = "other-gpu", "a migration leads to another GPU where instances have to stay on theirs"
     TOO_MANY_MIGRATIONS = "too-many-migrations", "there are more migrations than are allowed"
     TOO_MANY_OF_OWNER = "too-many-of-owner", "more instances of an owner migrate at a time than may"

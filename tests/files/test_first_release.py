@@ -25,7 +25,7 @@ LATER: dict[str, set[str]] = {
     "deployment-result": _DEVICES | {"cost"},
     "profiles": _LATENCIES,
     "services": _LATENCIES | {"cost", "mig", "slo_itl", "slo_ttft"},
-    "state": {"indices", "kinds"},
+    "state": {"elsewhere", "indices", "kinds"},
     "trace": {"declared", "crashes", "outages", "begin", "end", "pools", "count", "cost", "mig"},
 }
 """Keys that kinds of files have since then, all of them optional."""

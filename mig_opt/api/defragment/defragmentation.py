@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack
 
+from mig_opt.api.defragment.crossing import CrossingGoal, may_cross, with_crossings
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, joined_room, planned_apart
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.fleet.migration_plan import DefragmentationResult, MigrationPlan
-from mig_opt.fleet.state import FleetState
+from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
@@ -60,7 +61,9 @@ def defragment(
     instances stay on their GPUs.
 
     GPUs of several kinds are planned apart: an instance stays on GPUs of its kind. A goal that they have in common,
-    such as room for a profile that several kinds have, is shared among them in the best way.
+    such as room for a profile that several kinds have, is shared among them in the best way. Where the state says which
+    profiles jobs may have ``elsewhere``, these may move to other kinds: a small fleet is searched state by state, which
+    is exact; in a larger one plans may begin with such migrations, which proves nothing.
 
     Parameters
     ----------
@@ -185,7 +188,7 @@ def _of_kinds(
     settings: RunOptions,
 ) -> DefragmentationResult:
     """Return the outcome for GPUs of several kinds."""
-    parts, gpus = zip(*state.parts(), strict=True)
+    gpus = [own for _, own in state.parts()]
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     least = not room and limits["fragmentation"] is None
     goal = KindsGoal(room, limits["fragmentation"], limits["most_migrations"], state.gpus)
@@ -193,6 +196,7 @@ def _of_kinds(
         settings, judge=lambda plan: (units - len(plan.free) if free else plan.fragmentation * least, plan.weight)
     )
     found = KindsPlan((), exact=False)
+    crosses = not limits["within_gpus"] and may_cross(state, [own[0] for own in gpus])
     same = {key: limits[key] for key in ("within_gpus", "per_owner")}
 
     def plan_part(
@@ -202,41 +206,41 @@ def _of_kinds(
         one = {**same, "most_migrations": most_migrations, "free": None if names else free}
         return defragment(part, names, **one, **control.inner()).uninterrupted()
 
+    def offer(migrations: Sequence[Migration], places: Sequence[tuple[int, str, int]]) -> None:
+        control.report_plan(_mixed_plan(state, migrations, places, free, limits["per_owner"]))
+
+    def apart(begin: Sequence[Migration] = ()) -> KindsPlan:
+        """Plan each kind apart after some migrations."""
+        own = goal.after(len(begin))
+        plans = planned_apart(
+            [part for part, _ in state.after(begin).parts()], own, plan_part, freeing=free is not None
+        )
+        if plans.results:
+            offer([*begin, *joined_migrations(plans.results, gpus)], joined_room(plans.results, gpus))
+        return plans
+
     def work() -> None:
         nonlocal found
-        found = planned_apart(parts, goal, plan_part, freeing=free is not None)
+        found = apart()
+        if crosses:
+            wanted = CrossingGoal(room, goal.fragmentation, free, goal.most_migrations)
+            found = with_crossings(state, wanted, control, offer, apart)
         if found.infeasible:
             control.report_infeasible(found.infeasible)
-        if found.results:
-            migrations = tuple(joined_migrations(found.results, gpus))
-            after = state.after(migrations)
-            each = (result.plan.fragmentation * result.state.gpus for result in found.results if result.plan)
-            control.report_plan(
-                MigrationPlan(
-                    migrations,
-                    math.fsum(each) / state.gpus,
-                    joined_room(found.results, gpus),
-                    rounds_of(state, migrations, limits["per_owner"]),
-                    sum(result.objective or 0 for result in found.results),
-                    after.free(free) if free else (),
-                )
-            )
 
     def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
         exact = plan is not None and found.exact
         goals = (*["free" if free else "fragmentation"] * least, "migrations")
         known |= {"lower_bound": plan.weight if plan and exact else 0, "proven": goals if exact else ()}
-        before = (FleetMasks.of(part) for part in parts)
         return DefragmentationResult(
             plan=plan,
             reason="" if plan else reason,
             state=state,
-            fragmentation_before=math.fsum(one.mean(one.cost(one.masks)) * len(one.masks) for one in before)
-            / state.gpus,
+            fragmentation_before=_fragmentation(state),
             least_fragmentation=found.least_fragmentation if least and not free else 0.0,
             freeing=free or "",
             free_before=state.free(free) if free else (),
-            most_free=sum(result.most_free for result in found.results),
+            most_free=_most_free(found, units, crosses=crosses) if free else 0,
             **known,
         )
 
@@ -247,6 +251,36 @@ def _of_kinds(
     return run(
         control, state, _METHOD, work, violations=violations, optimal=lambda: found.exact, make_result=make_result
     )
+
+
+def _most_free(found: KindsPlan, units: int, *, crosses: bool) -> int:
+    """Return how many of the GPUs or nodes can be free at most."""
+    return units - int(found.least_fragmentation) if crosses else sum(result.most_free for result in found.results)
+
+
+def _mixed_plan(
+    state: FleetState,
+    migrations: Sequence[Migration],
+    places: Sequence[tuple[int, str, int]],
+    free: str | None,
+    per_owner: int | None,
+) -> MigrationPlan:
+    """Return migrations of several kinds as a plan."""
+    after, weight = state.after(migrations), 0
+    weights = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}
+    for step in migrations:
+        own = weights.pop((step.gpu, step.profile, step.start))
+        weights[step.to_gpu, step.new_profile, step.to_start] = own
+        weight += own
+    rounds = rounds_of(state, migrations, per_owner)
+    free_after = after.free(free) if free else ()
+    return MigrationPlan(tuple(migrations), _fragmentation(after), tuple(places), rounds, weight, free_after)
+
+
+def _fragmentation(state: FleetState) -> float:
+    """Return the mean fragmentation of GPUs of several kinds."""
+    parts = (FleetMasks.of(part) for part, _ in state.parts())
+    return math.fsum(part.mean(part.cost(part.masks)) * len(part.masks) for part in parts) / state.gpus
 
 
 def _worth(goal: DefragmentationGoal, units: int, plan: MigrationPlan) -> tuple[float, ...]:

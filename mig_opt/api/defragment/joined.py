@@ -1,8 +1,9 @@
 """Defragmentation of a fleet with several kinds of GPUs: each is planned apart, and the plans are joined.
 
-No migration leads from one kind to another, so kinds have nothing in common but the goal. Where that is the same
-anywhere - room for a profile that several kinds have, a number of migrations, a mean fragmentation - each kind is
-planned for every part of it that it may get, and the best parts that make up the whole are taken.
+Unless jobs may move to other kinds (:mod:`mig_opt.api.defragment.crossing`), kinds have nothing in common but the
+goal. Where that is the same anywhere - room for a profile that several kinds have, a number of migrations, a mean
+fragmentation - each kind is planned for every part of it that it may get, and the best parts that make up the whole are
+taken.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ class KindsGoal:
     fragmentation: float | None
     most_migrations: int | None
     gpus: int  # of all kinds
+
+    def after(self, begun: int) -> KindsGoal:
+        """Return what is left of the goals after a number of migrations."""
+        most = self.most_migrations
+        return self if most is None else dataclasses.replace(self, most_migrations=most - begun)
 
     def cost(self, result: DefragmentationResult, freed: bool) -> float:
         """Return what a plan of one kind adds to the cost of the whole."""

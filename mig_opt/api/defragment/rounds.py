@@ -30,7 +30,7 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
     made: dict[tuple[int, str, int], int] = {}  # the round in which an instance was created
     left: defaultdict[int, list[tuple[Placement, int]]] = defaultdict(list)  # the places that a GPU lost, with rounds
     for step in migrations:
-        place = state.kind(step.to_gpu).placement(step.profile, step.to_start)
+        place = state.kind(step.to_gpu).placement(step.new_profile, step.to_start)
         source = state.kind(step.gpu).placement(step.profile, step.start)
         waits = [number for other, number in left[step.to_gpu] if place.excludes(other)]
         number = 1 + max(waits, default=0)
@@ -42,7 +42,7 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
             number += 1
         taken[owner, number] += 1
         found.append(number)
-        made[step.to_gpu, step.profile, step.to_start] = number
+        made[step.to_gpu, step.new_profile, step.to_start] = number
         left[step.gpu].append((source, number))
     return tuple(found)
 
@@ -72,11 +72,11 @@ def seconds_of(
         free: dict[int, float] = {}
         made = []
         for step in migrations:
-            kind = state.kind(step.gpu)
-            costs, profile = operations or kind.operation_costs, kind.profile(step.profile)
-            create = costs.of("create", profile)
+            kind, to_kind = state.kind(step.gpu), state.kind(step.to_gpu)
+            create = (operations or to_kind.operation_costs).of("create", to_kind.profile(step.new_profile))
+            destroy = (operations or kind.operation_costs).of("destroy", kind.profile(step.profile))
             free[step.to_gpu] = free.get(step.to_gpu, now) + create
-            made.append((free[step.to_gpu], step.gpu, costs.of("destroy", profile)))
+            made.append((free[step.to_gpu], step.gpu, destroy))
         for ready, gpu, destroy in made:
             free[gpu] = max(free.get(gpu, now), ready) + destroy
         now = max(free.values(), default=now)

@@ -261,7 +261,7 @@ def _steps(result: DefragmentationResult) -> Table:
     columns: dict[str, Callable[[tuple[int, Migration]], str]] = {
         ">step": lambda step: str(step[0]),
         ">round": lambda step: str(result.plan.rounds[step[0] - 1]) if result.plan else "",
-        "instance": lambda step: step[1].profile,
+        "instance": lambda step: f"{step[1].profile} {step[1].to_profile and f'to {step[1].to_profile}'}".rstrip(),
         ">from GPU@slice": lambda step: place(step[1].gpu, step[1].start),
         ">to GPU@slice": lambda step: place(step[1].to_gpu, step[1].to_start),
         "owner": lambda step: step[1].owner,

@@ -68,7 +68,7 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
         "rounds": len(result.rounds),
         "steps": [
             {
-                **dataclasses.asdict(step),
+                **{key: value for key, value in dataclasses.asdict(step).items() if value or key != "to_profile"},
                 **_device(result.state, step.gpu),
                 **_device(result.state, step.to_gpu, "to_"),
                 "round": number,

@@ -206,14 +206,12 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
     steps, now, moved = list[ChangeStep](), 0.0, set[Segment]()
     for migration in wanted:
         old = there.pop((migration.gpu, migration.profile, migration.start))
-        new = there[migration.to_gpu, migration.profile, migration.to_start] = _segment(
-            old.service, migration.to_gpu, migration.profile, migration.to_start
-        )
+        new = _segment(old.service, migration.to_gpu, migration.new_profile, migration.to_start)
+        there[new.place] = new
         moved.add(new)
-        kind = state.kind(migration.gpu)
-        costs, profile = kind.operation_costs, kind.profile(migration.profile)
-        ready = now + costs.of("create", profile)
-        done = ready + costs.of("destroy", profile)
+        kind, to_kind = state.kind(migration.gpu), state.kind(migration.to_gpu)
+        ready = now + to_kind.operation_costs.of("create", to_kind.profile(new.profile))
+        done = ready + kind.operation_costs.of("destroy", kind.profile(old.profile))
         steps.append(ChangeStep("create", new.gpu, new.profile, new.start, now, ready, begins=new))
         steps.append(ChangeStep("destroy", old.gpu, old.profile, old.start, ready, done, ends=old))
         now = done

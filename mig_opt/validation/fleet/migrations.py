@@ -9,7 +9,7 @@ from fractions import Fraction
 from numbers import Integral
 
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.gpu.model import Placement
 from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
@@ -22,6 +22,7 @@ _ROUNDING = 1e-9
 MOST_MIGRATIONS = 1_000_000
 """Largest limit of migrations; more is taken for a slip of the pen."""
 
+_STAYS = "its job stays on GPUs of its kind, since the state does not say which profile it may have elsewhere"
 _PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
 
 
@@ -163,7 +164,7 @@ def _wrong_rounds(
         together = [index for index, at in enumerate(rounds) if at == number]
         for index in together:
             step = steps[index]
-            for violation in held.create(f"migrations[{index}]", step.to_gpu, step.profile, step.to_start):
+            for violation in held.create(f"migrations[{index}]", step.to_gpu, step.new_profile, step.to_start):
                 message = f"cannot be in round {number}: {violation.message}"
                 yield Violation(Code.NOT_TOGETHER, violation.path, message)
         for index in together:
@@ -199,13 +200,13 @@ def _is_place(value: tuple[object, ...]) -> bool:
 
 
 class _Held:
-    """The instances on the GPUs, each with True if it is pinned."""
+    """The instances on the GPUs; None stands for one for which there is room."""
 
     def __init__(self, state: FleetState) -> None:
         self._state = state
-        self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
+        self._there: list[dict[Placement, HeldInstance | None]] = [{} for _ in range(state.gpus)]
         for held in state.instances:
-            self._there[held.gpu][state.kind(held.gpu).placement(held.profile, held.start)] = state.stays(held)
+            self._there[held.gpu][state.kind(held.gpu).placement(held.profile, held.start)] = held
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
         """Apply a migration if that is possible; yield what prevents it."""
@@ -214,19 +215,23 @@ class _Held:
             message = f"there is no {step.profile}@{step.start} on GPU {step.gpu} then"
             yield Violation(Code.NOTHING_THERE, path, message)
             return
-        if self._there[step.gpu][source]:
+        held = self._there[step.gpu][source]
+        assert held is not None  # room comes after all migrations
+        if self._state.stays(held):
             yield Violation(Code.PINNED, path, f"{source} of GPU {step.gpu} must stay where it is")
             return
         # The replica is created while the old instance exists.
-        problems = list(self.create(path, step.to_gpu, step.profile, step.to_start))
-        if not problems and self._state.kind(step.gpu) != self._state.kind(step.to_gpu):
+        problems = list(self.create(path, step.to_gpu, step.new_profile, step.to_start))
+        if not problems and step.new_profile != (allowed := profile_on(self._state, held, step.to_gpu)):
             self._there[step.to_gpu].popitem()
             kinds = " to ".join(f"{self._state.kind(gpu).name} (GPU {gpu})" for gpu in (step.gpu, step.to_gpu))
-            message = f"leads from {kinds}; an instance stays on GPUs of its kind"
-            problems = [Violation(Code.OTHER_KIND, f"{path}.to_gpu", message)]
+            mend = f"its job may have {allowed} there, not {step.new_profile}" if allowed else _STAYS
+            problems = [Violation(Code.OTHER_KIND, f"{path}.to_gpu", f"leads from {kinds}; {mend}")]
         yield from problems
         if not problems:
             del self._there[step.gpu][source]
+            target = self._state.kind(step.to_gpu).placement(step.new_profile, step.to_start)
+            self._there[step.to_gpu][target] = moved(self._state, held, step)
 
     def remove(self, step: Migration) -> None:
         """Destroy the old instance of a migration, if it is there."""
@@ -248,7 +253,7 @@ class _Held:
         there = self._there[gpu]
         obstacles = placement.obstacles(sorted(there, key=lambda other: other.start))
         if not obstacles:
-            there[placement] = False
+            there[placement] = None
         elif placement.conflicts(obstacles[0]):
             message = f"{placement} of GPU {gpu} shares memory slices with {', '.join(map(str, obstacles))}"
             yield Violation(Code.INSTANCES_OVERLAP, path, message)

@@ -1,0 +1,399 @@
+"""Defragmentation in which jobs move to GPUs of other kinds, where the state says which profiles they may have there.
+
+A search over the states of the fleet, those that the least weight of migrations leads to first, is exact if it ends
+within its limit. Larger fleets begin with migrations to other kinds, and then each kind is planned apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, Literal, NamedTuple
+
+from mig_opt.api.defragment.joined import KindsPlan
+from mig_opt.api.defragment.problem import DefragmentationGoal, layouts_of
+from mig_opt.fleet.migration_plan import MigrationPlan
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
+from mig_opt.gpu.geometry import NumberedPlace, geometry_of
+from mig_opt.gpu.model import ProfileSet
+from mig_opt.method.control import Control, Limits
+
+_MOST_WORK = 1_000_000
+"""Most work of the search: migrations that are tried, times the GPUs of the fleet. A million takes some seconds."""
+_MOST_BEGINNINGS, _MOST_PLANS = 12, 60
+"""Ways to begin with migrations to other kinds of which plans are made at a time, and plans that are made in all."""
+
+
+class _Job(NamedTuple):
+    """All that tells a job from others, wherever it is."""
+
+    profiles: tuple[int | None, ...]  # by kind of GPU: the number of the profile that it may have there
+    weight: int
+    stays: bool
+
+
+_Content = frozenset[tuple[int, int]]
+"""Placements and jobs of a GPU, by their numbers."""
+_Contents = tuple[_Content, ...]
+
+
+class _Step(NamedTuple):
+    """A migration in numbers, and what was there before it."""
+
+    before: _Contents
+    source: NumberedPlace
+    target: NumberedPlace
+
+
+class CrossingGoal(NamedTuple):
+    """Room, or a mean fragmentation; without both the least of it is wanted, or the fewest GPUs or nodes in use."""
+
+    room: Counter[str]
+    fragmentation: float | None
+    free: Literal["gpus", "nodes"] | None
+    most_migrations: int | None
+
+
+class CrossingSearch:
+    """Search for migrations of least weight, from the state of a fleet without idle instances.
+
+    Attributes
+    ----------
+    complete : bool
+        True if no plan is better than that of :attr:`migrations`, or than the one that was known; without both there is
+        none.
+    bound : float
+        Least mean fragmentation, or number of GPUs or nodes in use, that is known for every plan.
+    migrations : list of Migration, optional
+        The best plan that was found.
+    room : list of (int, str, int)
+        Places of the room that is wanted, after these.
+    """
+
+    def __init__(self, state: FleetState, goal: CrossingGoal) -> None:
+        self._state, self._goal = state, goal
+        kinds = tuple(dict.fromkeys(map(state.kind, range(state.gpus))))
+        self._kind_of = [kinds.index(state.kind(gpu)) for gpu in range(state.gpus)]
+        used = {held.profile for held in state.instances} | {*goal.room}
+        used |= {profile for held in state.instances for profile in held.elsewhere.values()}
+        plain = {profile.name for kind in kinds for profile in kind.profiles_of("double-memory")}
+        self._profiles: ProfileSet = "double-memory" if used <= plain else "all"
+        self._geometries = [geometry_of(kind, self._profiles) for kind in kinds]
+        self._unit = math.lcm(*(geometry.unit for geometry in self._geometries))
+        first = [self._kind_of.index(kind) for kind in range(len(kinds))]  # a GPU of each kind
+        number = [{profile.name: at for at, profile in enumerate(own.profiles)} for own in self._geometries]
+        self._names = list(goal.room)
+        self._rooms = [
+            DefragmentationGoal(
+                geometry,
+                tuple(known[name] for name in self._names if name in known),
+                tuple(goal.room[name] for name in self._names if name in known),
+            )
+            for geometry, known in zip(self._geometries, number, strict=True)
+        ]
+        jobs: dict[_Job, int] = {}
+        contents: list[set[tuple[int, int]]] = [set() for _ in range(state.gpus)]
+        for held in state.instances:
+            names = (profile_on(state, held, gpu) for gpu in first)
+            own = tuple(known.get(name or "") for name, known in zip(names, number, strict=True))
+            job = jobs.setdefault(_Job(own, held.weight, state.stays(held)), len(jobs))
+            geometry = self._geometries[self._kind_of[held.gpu]]
+            contents[held.gpu].add((geometry.index(held.profile, held.start), job))
+        self._jobs = list(jobs)
+        self._start: _Contents = tuple(map(frozenset, contents))
+        nodes = state.nodes if goal.free == "nodes" else [""] * state.gpus
+        self._labels = list(zip(self._kind_of, nodes, strict=True))
+        self._alike: dict[object, list[int]] = defaultdict(list)
+        for gpu, label in enumerate(self._labels):
+            self._alike[label].append(gpu)
+        self._came_from: dict[_Contents, _Step | None] = {self._start: None}
+        self._best: _Contents | None = None
+        self._best_cost = math.inf
+        stay = [frozenset(one for one in own if self._jobs[one[1]].stays) for own in self._start]
+        self._least = self._used(stay) if goal.free else sum(map(self._least_cost, range(state.gpus), stay))
+        self.complete = False
+
+    def run(self, limits: Limits, known: MigrationPlan | None) -> None:
+        """Search until nothing is better, or the limits of time or work are reached.
+
+        With a plan that is ``known`` and reaches the goal, only those of less weight are looked for.
+        """
+        most = self._goal.most_migrations
+        below = math.inf if known is None or not self._reaches(known) else known.weight
+        exact = most is None or all(job.weight == 1 for job in self._jobs)
+        heap: list[tuple[int, int, int, _Contents]] = [(0, 0, 0, self._start)]
+        reached: dict[object, float] = {self._key(self._start): 0}
+        work = 0
+        while heap:
+            weight, steps, _, contents = heappop(heap)
+            if weight > reached[self._key(contents)]:
+                continue
+            if self._settles(contents):
+                self.complete = exact
+                return
+            for source, target, job in self._moves(contents) if steps != most else ():
+                work += len(contents)
+                if work > _MOST_WORK or limits.expired:
+                    return
+                after = self._after(contents, source, target, job)
+                key, total = self._key(after), weight + self._jobs[job].weight
+                if total < min(below, reached.get(key, math.inf)):
+                    reached[key] = total
+                    self._came_from[after] = _Step(contents, source, target)
+                    heappush(heap, (total, steps + 1, work, after))
+        self.complete = exact
+        if self._best is not None and below == math.inf:
+            self._least = int(self._best_cost)
+
+    def _settles(self, contents: _Contents) -> bool:
+        """Keep what a plan leads to if it is the best so far; return True if none can be better."""
+        goal, cost = self._goal, self._used(contents) if self._goal.free else self._cost(contents)
+        if goal.room or goal.fragmentation is not None:
+            found = self._enough(contents, cost)
+            self._best = contents if found else None
+            return found
+        if cost < self._best_cost:
+            self._best, self._best_cost = contents, cost
+        return self._best_cost <= self._least
+
+    def _reaches(self, known: MigrationPlan) -> bool:
+        """Return True if no plan can be better than one that is known, but for the weight of its migrations."""
+        goal = self._goal
+        if goal.room or goal.fragmentation is not None:
+            return True
+        if goal.free:
+            units = len(set(self._state.nodes)) if goal.free == "nodes" else self._state.gpus
+            return units - len(known.free) <= self._least
+        return known.fragmentation <= self.bound + 1e-9
+
+    @property
+    def bound(self) -> float:
+        """Least mean fragmentation, or number of GPUs or nodes in use, that is known for every plan."""
+        return self._least if self._goal.free else self._least / self._unit / self._state.gpus
+
+    @property
+    def migrations(self) -> list[Migration] | None:
+        """The best plan that was found."""
+        if self._best is None:
+            return None
+        path: list[_Step] = []
+        step = self._came_from[self._best]
+        while step is not None:
+            path.append(step)
+            step = self._came_from[step.before]
+        there = {(held.gpu, held.profile, held.start): held for held in self._state.instances}
+        found = []
+        for _, (gpu, place), (to_gpu, to_place) in reversed(path):
+            old = self._geometries[self._kind_of[gpu]].placements[place]
+            new = self._geometries[self._kind_of[to_gpu]].placements[to_place]
+            held = there.pop((gpu, old.profile.name, old.start))
+            found.append(_migration(held, to_gpu, new.profile.name, new.start))
+            there[to_gpu, new.profile.name, new.start] = moved(self._state, held, found[-1])
+        return found
+
+    @property
+    def room(self) -> list[tuple[int, str, int]]:
+        """Places of the room that is wanted, after the best plan."""
+        return (self._best and self._room_in(self._best)) or []
+
+    def _moves(self, contents: _Contents) -> Iterator[tuple[NumberedPlace, NumberedPlace, int]]:
+        """Yield the possible migrations and their jobs; of GPUs that are alike one stands for all."""
+        alike: dict[object, list[int]] = defaultdict(list)
+        for gpu, own in enumerate(zip(contents, self._labels, strict=True)):
+            alike[own].append(gpu)
+        for gpus in alike.values():
+            targets = {others[0] for others in alike.values()} | set(gpus[:2])
+            for place, job in contents[gpus[0]]:
+                for other in sorted(targets) if not self._jobs[job].stays else ():
+                    kind = self._kind_of[other]
+                    profile = self._jobs[job].profiles[kind]
+                    if profile is not None:
+                        for target in self._geometries[kind].usage(_mask(contents[other])).available[profile]:
+                            yield (gpus[0], place), (other, target), job
+
+    @staticmethod
+    def _after(contents: _Contents, source: NumberedPlace, target: NumberedPlace, job: int) -> _Contents:
+        after = list(contents)
+        after[source[0]] -= {(source[1], job)}
+        after[target[0]] |= {(target[1], job)}
+        return tuple(after)
+
+    def _key(self, contents: _Contents) -> tuple[Any, ...]:
+        """Return what is the same where GPUs that are alike change places."""
+        return tuple(frozenset(Counter(contents[gpu] for gpu in gpus).items()) for gpus in self._alike.values())
+
+    def _cost(self, contents: _Contents) -> int:
+        """Return the fragmentation of all GPUs together, in common units."""
+        return sum(self._gpu_cost(gpu, _mask(own)) for gpu, own in enumerate(contents))
+
+    def _gpu_cost(self, gpu: int, mask: int) -> int:
+        geometry = self._geometries[self._kind_of[gpu]]
+        return geometry.usage(mask).cost * (self._unit // geometry.unit)
+
+    def _least_cost(self, gpu: int, stay: _Content) -> int:
+        """Return the least fragmentation of a GPU with what stays there."""
+        geometry, mask = self._geometries[self._kind_of[gpu]], _mask(stay)
+        layouts = layouts_of(geometry.gpu, self._profiles)
+        return min(self._gpu_cost(gpu, one.mask) for one in layouts if one.mask & mask == mask)
+
+    def _used(self, contents: Sequence[_Content]) -> int:
+        used = [gpu for gpu, own in enumerate(contents) if own]
+        return len({self._state.nodes[gpu] for gpu in used}) if self._goal.free == "nodes" else len(used)
+
+    def _enough(self, contents: _Contents, cost: int) -> bool:
+        if self._goal.fragmentation is not None:
+            return cost <= (self._goal.fragmentation + 1e-9) * self._unit * self._state.gpus
+        return self._room_in(contents) is not None
+
+    def _room_in(self, contents: _Contents) -> list[tuple[int, str, int]] | None:
+        """Return places of the wanted instances, where all fit at once; None if they do not."""
+        wanted = tuple(self._goal.room.values())
+        reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {wanted: ()}
+        for gpu, content in enumerate(contents):
+            goal = self._rooms[self._kind_of[gpu]]
+            known = [goal.geometry.profiles[profile].name for profile in goal.profiles]
+            for left, taken in list(reached.items()) if known else ():
+                for room in goal.rooms(_mask(content)):
+                    there = dict(zip(known, room, strict=True))
+                    rest = tuple(max(0, n - there.get(name, 0)) for name, n in zip(self._names, left, strict=True))
+                    given = dict(zip(self._names, map(int.__sub__, left, rest), strict=True))
+                    if any(given.values()):
+                        reached.setdefault(rest, (*taken, (gpu, tuple(given[name] for name in known))))
+        if (found := reached.get((0,) * len(wanted))) is None:
+            return None
+        places = []
+        for gpu, take in found:
+            goal = self._rooms[self._kind_of[gpu]]
+            for _, place in (
+                DefragmentationGoal(goal.geometry, goal.profiles, take).places([_mask(contents[gpu])]) or ()
+            ):
+                placement = goal.geometry.placements[place]
+                places.append((gpu, placement.profile.name, placement.start))
+        return places
+
+
+def _mask(content: _Content) -> int:
+    return sum(1 << place for place, _ in content)
+
+
+def _migration(held: HeldInstance, gpu: int, profile: str, start: int) -> Migration:
+    new = "" if profile == held.profile else profile
+    return Migration(held.gpu, held.profile, held.start, gpu, start, held.name, held.owner, new)
+
+
+def may_cross(state: FleetState, gpus: Sequence[int]) -> bool:
+    """Return True if a job may move to another kind, given a GPU of each."""
+    return any(
+        profile_on(state, held, gpu) is not None
+        for held in state.instances
+        if held.elsewhere and not state.stays(held)
+        for gpu in gpus
+        if state.kind(gpu) != state.kind(held.gpu)
+    )
+
+
+def with_crossings(
+    state: FleetState,
+    goal: CrossingGoal,
+    control: Control[MigrationPlan],
+    offer: Callable[[Sequence[Migration], Sequence[tuple[int, str, int]]], object],
+    apart: Callable[[Sequence[Migration]], object],
+) -> KindsPlan:
+    """Look for plans that are better than that of kinds apart, which the control has; return what is proven.
+
+    ``offer`` gives the control a plan, and ``apart`` one that begins with some migrations and goes on kind by kind.
+    """
+    search = CrossingSearch(state, goal)
+    search.run(control, control.plan)
+    if search.migrations is not None:
+        offer(search.migrations, search.room)
+    if not search.complete:
+        _begin(state, goal, control, apart)
+    none = search.complete and control.plan is None
+    reason = "no arrangement of these instances reaches the goal, and can be reached by migrations" if none else ""
+    return KindsPlan((), search.complete, reason, search.bound)
+
+
+def _begin(
+    state: FleetState,
+    goal: CrossingGoal,
+    control: Control[MigrationPlan],
+    apart: Callable[[Sequence[Migration]], object],
+) -> None:
+    """Begin plans with more and more migrations to other kinds, as long as that helps, or there is no plan yet."""
+    begun: list[Migration] = []
+    plans = 0
+    most = math.inf if goal.most_migrations is None else goal.most_migrations
+    for _ in range(state.gpus):
+        best: list[Migration] = []
+        for more in _beginnings(state, begun, goal):
+            if control.expired or len(begun) + len(more) > most or plans == _MOST_PLANS:
+                continue
+            plans += 1
+            before = control.plan
+            apart([*begun, *more])
+            if control.plan is not before or not (best or before):
+                best = more
+            if control.plan is None:  # whatever the others do, more have to leave
+                break
+        begun += best
+        if not best:
+            return
+
+
+def _beginnings(state: FleetState, begun: Sequence[Migration], goal: CrossingGoal) -> Iterator[list[Migration]]:
+    """Yield ways to go on with migrations to other kinds: all that may leave a GPU or a node, then single instances.
+
+    What has migrated stays. GPUs that have the profiles that are wanted come first, then those that are empty
+    afterwards, then those with the fewest instances.
+    """
+    state, moved = state.after(begun), {(step.to_gpu, step.new_profile, step.to_start) for step in begun}
+    movable = [
+        held
+        for held in state.instances
+        if held.elsewhere and not state.stays(held) and (held.gpu, held.profile, held.start) not in moved
+    ]
+    unit: Sequence[object] = state.nodes if goal.free == "nodes" else range(state.gpus)
+    groups: dict[object, list[HeldInstance]] = defaultdict(list)
+    for held in movable:
+        groups[unit[held.gpu]].append(held)
+    there = Counter(unit[held.gpu] for held in state.instances)
+
+    def rank(at: object) -> tuple[bool, int, int]:
+        names = {profile.name for profile in state.kind(groups[at][0].gpu).profiles}
+        return names.isdisjoint(goal.room), there[at] - len(groups[at]), there[at]
+
+    several = [groups[at] for at in sorted(groups, key=rank)]
+    masks = [0] * state.gpus
+    for held in state.instances:
+        masks[held.gpu] |= 1 << geometry_of(state.kind(held.gpu), "all").index(held.profile, held.start)
+    told = set[object]()
+    for group in [*several, *([held] for held in movable)]:
+        look = tuple(sorted((state.kind(held.gpu).name, held.profile, held.start) for held in group))
+        if len(told) == _MOST_BEGINNINGS:
+            return
+        if look not in told and (found := _crossings(state, group, [*masks])):
+            told.add(look)
+            yield found
+
+
+def _crossings(state: FleetState, group: Sequence[HeldInstance], masks: list[int]) -> list[Migration]:
+    """Return migrations of instances to the free places of other kinds that cost the least fragmentation."""
+    found = []
+    for held in group:
+        options = []
+        for gpu, mask in enumerate(masks):
+            profile = profile_on(state, held, gpu) if state.kind(gpu) != state.kind(held.gpu) else None
+            geometry = geometry_of(state.kind(gpu), "all")
+            number = None if profile is None else geometry.profile_index(geometry.gpu.profile(profile))
+            for place in () if number is None else geometry.usage(mask).available[number]:
+                grown = geometry.usage(mask | 1 << place).cost - geometry.usage(mask).cost
+                options.append((grown / geometry.unit, mask == 0, gpu, place))
+        if options:
+            _, _, gpu, place = min(options)
+            masks[gpu] |= 1 << place
+            placement = geometry_of(state.kind(gpu), "all").placements[place]
+            found.append(_migration(held, gpu, placement.profile.name, placement.start))
+    return found

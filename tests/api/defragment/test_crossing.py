@@ -1,0 +1,229 @@
+"""Defragmentation with jobs that may move to GPUs of other kinds, compared with trying every migration."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from command_line import Command
+from migration_search import cost, fits
+
+from mig_opt import FleetState, InputError, defragment, get_gpu, read, write
+from mig_opt.api.defragment import crossing
+from mig_opt.fleet.state import HeldInstance, Migration
+from mig_opt.operations.rollout.changes import migrations_as_change
+from mig_opt.validation import validate_migrations
+
+A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
+SAME_SIZE = {
+    "A30-24GB": {1: "1g.6gb", 2: "2g.12gb", 4: "4g.24gb"},
+    "A100-40GB": {1: "1g.5gb", 2: "2g.10gb", 3: "3g.20gb", 4: "4g.20gb"},
+}
+SMALL = {"A30": "1g.6gb"}
+CHAT = tuple(HeldInstance(0, "1g.5gb", start, f"chat-{start}", elsewhere=SMALL) for start in (0, 3, 5))
+MIXED = FleetState(None, 2, CHAT, kinds=(A100, A30))
+
+Places = tuple[tuple[int, str, int], ...]
+"""The place of each job."""
+
+
+def looks(state: FleetState, places: Places) -> list[frozenset[tuple[str, int]]]:
+    return [frozenset((p, s) for gpu, p, s in places if gpu == own) for own in range(state.gpus)]
+
+
+def steps(state: FleetState, places: Places) -> list[tuple[int, Places]]:
+    """Each migration that is possible: the number of the job, and where all are then."""
+    found, there = [], looks(state, places)
+    for job, held in enumerate(state.instances):
+        names = {state.kind(held.gpu).name: held.profile, **held.elsewhere}
+        for gpu in range(state.gpus) if not held.pinned else ():
+            if profile := names.get(state.kind(gpu).name):
+                for start in fits(state.kind(gpu), there[gpu], profile):
+                    found.append((job, (*places[:job], (gpu, profile, start), *places[job + 1 :])))
+    return found
+
+
+def has_room(state: FleetState, there: list[frozenset[tuple[str, int]]], wanted: tuple[str, ...]) -> bool:
+    return not wanted or any(
+        has_room(state, [*there[:gpu], look | {(wanted[0], start)}, *there[gpu + 1 :]], wanted[1:])
+        for gpu, look in enumerate(there)
+        if any(profile.name == wanted[0] for profile in state.kind(gpu).profiles)
+        for start in fits(state.kind(gpu), look, wanted[0])
+    )
+
+
+def weights(state: FleetState) -> dict[Places, int]:
+    """The least weight of migrations that lead to each state that can be reached."""
+    first = tuple((held.gpu, held.profile, held.start) for held in state.instances)
+    heap, done = [(0, first)], dict[Places, int]()
+    while heap:
+        weight, places = heappop(heap)
+        if places not in done:
+            done[places] = weight
+            for job, after in steps(state, places):
+                if after not in done:
+                    heappush(heap, (weight + state.instances[job].weight, after))
+    return done
+
+
+def fragmentation(state: FleetState, places: Places) -> float:
+    return sum(cost(state.kind(gpu), look) for gpu, look in enumerate(looks(state, places))) / state.gpus
+
+
+def random_state(rng: Random) -> FleetState:
+    kinds = rng.choice([(A100, A30), (A30, A100), (A100, A30, A30)])
+    state = FleetState(None, len(kinds), (), kinds=kinds)
+    held: list[HeldInstance] = []
+    weighed = rng.random() < 0.3
+    for number in range(rng.randint(1, 4)):
+        gpu = rng.randrange(len(kinds))
+        sizes = SAME_SIZE[kinds[gpu].name]
+        there = frozenset((one.profile, one.start) for one in held if one.gpu == gpu)
+        profile = rng.choice([*sizes.values()])
+        if starts := fits(kinds[gpu], there, profile):
+            size = next(size for size, name in sizes.items() if name == profile)
+            other = A30 if kinds[gpu] == A100 else A100
+            elsewhere = {other.name: SAME_SIZE[other.name].get(size, "1g.6gb")} if rng.random() < 0.7 else {}
+            weight = rng.randint(1, 3) if weighed else 1
+            pinned = rng.random() < 0.15
+            place = (gpu, profile, rng.choice(starts), f"job-{number}", pinned)
+            held.append(HeldInstance(*place, weight=weight, elsewhere=elsewhere))
+    return dataclasses.replace(state, instances=tuple(held))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
+    _check_against_everything(seed)
+
+
+@pytest.mark.deep
+def test_plans_of_300_states_are_as_good_as_trying_everything() -> None:
+    for seed in range(25, 300):
+        _check_against_everything(seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_hold_where_the_search_ends_early(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossing, "_MOST_WORK", 20)
+    state = random_state(Random(seed))
+    reached = weights(state)
+    least = min((round(fragmentation(state, places), 9), weight) for places, weight in reached.items())
+    result = defragment(state)
+    assert result.least_fragmentation <= least[0] + 1e-9
+    assert result.lower_bound <= (result.objective or 0)
+    assert result.status.value == "feasible" or (round(result.fragmentation or 0.0, 9), result.objective) == least
+    used = min((len({gpu for gpu, _, _ in places}), weight) for places, weight in reached.items())
+    result = defragment(state, free="gpus")
+    assert state.gpus - result.most_free <= used[0] <= state.gpus - len(result.free)
+    assert result.status.value == "feasible" or (state.gpus - len(result.free), result.objective) == used
+    rooms = [weight for places, weight in reached.items() if has_room(state, looks(state, places), ("7g.40gb",))]
+    result = defragment(state, ["7g.40gb"])
+    assert result.status.value != "infeasible" or not rooms
+    assert result.status.value != "optimal" or result.objective == min(rooms)
+    assert result.lower_bound <= min(rooms, default=0)
+
+
+def _check_against_everything(seed: int) -> None:
+    rng = Random(seed)
+    state = random_state(rng)
+    reached = weights(state)
+    room = tuple(rng.choices(["1g.6gb", "2g.12gb", "4g.24gb", "3g.20gb", "4g.20gb", "7g.40gb"], k=rng.randint(1, 2)))
+    with_room = [weight for places, weight in reached.items() if has_room(state, looks(state, places), room)]
+    result = defragment(state, room)
+    assert (result.status.value, result.objective) == (
+        ("optimal", min(with_room)) if with_room else ("infeasible", None)
+    ), room
+    least = min((round(fragmentation(state, places), 9), weight) for places, weight in reached.items())
+    result = defragment(state)
+    assert result.status.value == "optimal"
+    assert (round(result.fragmentation or 0.0, 9), result.objective) == least
+    assert result.least_fragmentation == pytest.approx(least[0])
+    used = min((len({gpu for gpu, _, _ in places}), weight) for places, weight in reached.items())
+    result = defragment(state, free="gpus")
+    assert (result.status.value, state.gpus - len(result.free), result.objective) == ("optimal", *used)
+    assert result.most_free == len(result.free)
+
+
+def test_jobs_move_only_where_the_state_allows_it() -> None:
+    result = defragment(MIXED, ["7g.40gb"])
+    assert [(step.to_gpu, step.new_profile) for step in result.migrations or ()] == [(1, "1g.6gb")] * 3
+    assert result.after is not None
+    assert result.after.instances[0].elsewhere == {"A100-40GB": "1g.5gb"}
+    within = defragment(MIXED, ["7g.40gb"], within_gpus=True)
+    apart = dataclasses.replace(MIXED, instances=tuple(dataclasses.replace(held, elsewhere={}) for held in CHAT))
+    assert within.plan is None
+    assert defragment(apart, ["7g.40gb"]).status.value == "infeasible"
+    assert defragment(MIXED, ["7g.40gb"], most_migrations=2).status.value == "infeasible"
+
+
+def test_a_gpu_is_saved_where_jobs_may_cross() -> None:
+    held = (*CHAT, HeldInstance(1, "1g.6gb", 2, "other", pinned=True))
+    state = dataclasses.replace(MIXED, instances=held)
+    stay = dataclasses.replace(state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in held))
+    assert (defragment(stay, free="gpus").free, defragment(state, free="gpus").free) == ((), (0,))
+
+
+@pytest.mark.parametrize("elsewhere", [{"H100": "1g.10gb"}, {"A100": "2g.10gb"}])
+def test_kinds_that_the_fleet_lacks_change_nothing(elsewhere: Mapping[str, str]) -> None:
+    held = tuple(dataclasses.replace(one, elsewhere=elsewhere) for one in CHAT)
+    assert not crossing.may_cross(dataclasses.replace(MIXED, instances=held), [0, 1])
+
+
+@pytest.mark.parametrize("goal", [{"room": ["7g.40gb"] * 6}, {"free": "gpus"}, {"free": "nodes"}, {}])
+def test_a_large_fleet_has_a_plan_without_proof(goal: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossing, "_MOST_WORK", 1000)
+    kinds = (A100,) * 6 + (A30,) * 8
+    held = [HeldInstance(gpu, "1g.5gb", at, f"{gpu}-{at}", elsewhere=SMALL) for gpu in range(6) for at in (1, 4)]
+    nodes = tuple(f"n{gpu}" for gpu in range(14))
+    state = FleetState(None, 14, tuple(held), kinds=kinds, nodes=nodes)
+    alone = dataclasses.replace(state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in held))
+    result, apart = defragment(state, **goal), defragment(alone, **goal)
+    assert result.plan is not None
+    assert validate_migrations(state, result.migrations or (), room=result.room).valid
+    if "room" in goal:
+        assert apart.plan is None
+    else:
+        assert len(result.free) >= len(apart.free)
+        assert (result.fragmentation or 0.0) <= (apart.fragmentation or 0.0) + 1e-9 or "free" in goal
+
+
+def test_the_validator_knows_what_is_allowed() -> None:
+    def codes(step: Migration) -> list[str]:
+        return [str(violation.code) for violation in validate_migrations(MIXED, [step]).violations]
+
+    assert codes(Migration(0, "1g.5gb", 0, 1, 0, to_profile="1g.6gb")) == []
+    assert codes(Migration(0, "1g.5gb", 0, 1, 0, to_profile="2g.12gb")) == ["other-kind"]
+    assert codes(Migration(0, "1g.5gb", 0, 0, 6, to_profile="1g.10gb")) == ["other-kind"]
+    assert codes(Migration(0, "1g.5gb", 0, 1, 0)) == ["unknown-placement"]
+    back = [Migration(0, "1g.5gb", 0, 1, 0, to_profile="1g.6gb"), Migration(1, "1g.6gb", 0, 0, 1, to_profile="1g.5gb")]
+    assert validate_migrations(MIXED, back, rounds=(1, 2)).valid
+    change = migrations_as_change(MIXED, back[:1])
+    assert [(step.gpu, step.profile) for step in change.steps] == [(1, "1g.6gb"), (0, "1g.5gb")]
+    create, destroy = A30.operation_costs.create[1], A100.operation_costs.destroy[1]
+    assert change.duration == pytest.approx(create + destroy)
+
+
+def test_files_and_the_command_line_know_it(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    write(MIXED, path)
+    assert read(FleetState, path) == MIXED
+    outcome = run("defragment", path, "--for", "7g.40gb", "--json")
+    assert outcome.code == 0
+    assert {(step["profile"], step["to_profile"]) for step in outcome.json["steps"]} == {("1g.5gb", "1g.6gb")}
+    assert "1g.5gb to 1g.6gb" in run("defragment", path, "--for", "7g.40gb").out
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    raw["instances"][0]["elsewhere"] = {"A31": "1g.6gb", "A30": "3g.20gb", "a30-24gb": "1g.6gb"}
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read(FleetState, path)
+    told = {problem.path.removeprefix("instances[0].elsewhere."): problem.message for problem in error.value.problems}
+    assert told.keys() == {"A31", "A30", "a30-24gb"}
+    assert "did you mean" in told["A31"]
+    assert "3g.20gb" in told["A30"]
+    assert "has its profile already" in told["a30-24gb"]
