@@ -1,7 +1,8 @@
 """The planner beside the best of the simple schedulers: on saturated fleets, on every family, and on MIGBench.
 
 Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is missing and writes the tables; or with
---cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md).
+--cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md). With --only some of
+its parts are measured, and the others stay as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from bench.report import Kept, Page, parser_of, start, timed
+from bench.report import Kept, Page, describe, parser_of, some_of, start, timed
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.files.fleet.migbench import import_migbench, read_published
 from mig_opt.fleet.bounds import trace_bounds
@@ -90,6 +91,19 @@ def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Ca
         yield f"saturated {seed}, {sizes}", own
 
 
+SECTIONS = {
+    "MIGBench": ("MIGBench", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry."),
+    "saturated": ("Traces of that shape", "500 jobs on 8 H100s; the number is the seed."),
+    "families": ("Families", "Their usual sizes on A100s; the number is the seed."),
+}
+"""Heading and remark of each part of the page."""
+
+
+def part_of(name: str) -> str:
+    """Return the part of the page that a trace belongs to."""
+    return next((part for part in SECTIONS if name.startswith(part)), "families")
+
+
 def comparison(page: Page, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Add a table with the planner as a multiple of the best simple scheduler, for each measure."""
     table, worst = [], [0.0, 0.0]
@@ -122,34 +136,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
     parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
+    parser.add_argument("--only", type=some_of(SECTIONS), default=tuple(SECTIONS), help="some parts; others stay")
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_rivals.jsonl")
     for name, make in planned(options.cut, options.migbench):
-        kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
+        if part_of(name) in options.only:
+            kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
     published = kept.known.get("published", [])
     if options.migbench and not published:
         results = read_published(options.migbench[1])
         published = kept.get("published", lambda: [[r.scheduler, r.makespan, r.mean_wait, r.p95_wait] for r in results])
-    kinds = grouped(
-        (name for name in kept.known if name != "published"),
-        lambda name: next((kind for kind in ("MIGBench", "saturated") if name.startswith(kind)), "families"),
-    )
-    rows = {kind: {name: kept.known[name] for name in names} for kind, names in kinds.items()}
-    page = Page("online_rivals", "The planner beside the best simple scheduler", "mig-opt", folder=options.results)
+    parts = grouped((name for name in kept.known if name != "published"), part_of)
+    page = Page("online_rivals", "The planner beside the best simple scheduler", folder=options.results)
     page.add("""Makespan and mean flow time of `planner` as multiples of the best of seven simple schedulers, for each
         measure another one: `memory-aware-a`, `memory-aware-b`, `pcie-aware`, and with `backfill=True` and
         `patience=None` `first-fit`, `best-fit`, `load-balancing`, `fragmentation-aware`. Seconds of the processor are
         those of the whole simulation of `planner`.""")
-    if "MIGBench" in rows:
-        page.section("MIGBench", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry.")
-        published_table(page, rows["MIGBench"], published)
-        comparison(page, rows["MIGBench"])
-    if "saturated" in rows:
-        page.section("Traces of that shape", "500 jobs on 8 H100s; the number is the seed.")
-        comparison(page, rows["saturated"])
-    if "families" in rows:
-        page.section("Families", "Their usual sizes on A100s; the number is the seed.")
-        comparison(page, rows["families"])
+    for part, (heading, remark) in SECTIONS.items():
+        if part in parts and part in options.only:
+            rows = {name: kept.known[name] for name in parts[part]}
+            page.section(heading, remark, f"{describe('mig-opt')}.")
+            if part == "MIGBench":
+                published_table(page, rows, published)
+            comparison(page, rows)
+        elif earlier := page.earlier(heading):
+            page.section(heading)
+            page.lines += earlier
     page.save()
 
 

@@ -350,7 +350,7 @@ class Planner(ConfigurablePolicy):
         """Note when a job that has its place now is expected to end."""
         place = cluster.place(job)
         assert place is not None
-        self._expected_runs[job] = cluster.now, self._expected_end(cluster, job)
+        self._expected_runs[job] = cluster.now, cluster.expected_end(job, self._calibration.factor(job))
         if self._uncertain:
             self._watch(cluster, job)
         if self._large:
@@ -358,13 +358,10 @@ class Planner(ConfigurablePolicy):
 
     def _watch(self, cluster: Cluster, job: int) -> None:
         """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""
-        end = self._expected_end(cluster, job)
+        end = cluster.expected_end(job, self._calibration.factor(job))
         late = end + _UNEXPECTED_SHARE * (end - cluster.now)
         self._alarms[job] = max(late, cluster.now + _MIN_ALARM_S, math.nextafter(cluster.now, math.inf))
         cluster.wake(self._alarms[job], job)
-
-    def _expected_end(self, cluster: Cluster, job: int) -> float:
-        return cluster.expected_end(job, self._calibration.factor(job))
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Return True if jobs wait that are not planned, and half of those that are have begun."""

@@ -158,3 +158,19 @@ def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_al
         for goal in ("balanced", "flow")
     }
     assert found["balanced"] < 120 < found["flow"]
+
+
+def test_jobs_that_may_well_end_last_go_before_shorter_ones() -> None:
+    """All came in ten seconds. One of 60 s, told to be of 150 s, would be urgent when a minute of work is left."""
+    times = [((5.0, 15.0)[at % 2], (0.5, 2.0)[at // 2 % 2]) for at in range(100)]
+    jobs = [
+        job(f"j{at}", 0.1 * at, "1g.5gb", seconds, declared={1: seconds * error})
+        for at, (seconds, error) in enumerate(times)
+    ]
+    long = job("long", 5.0, "1g.5gb", 60.0, declared={1: 150.0})
+    wanted = trace(*sorted([*jobs, long], key=lambda own: own.arrival), costs=NO_COSTS)
+    found = {
+        goal: begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK))["long"]
+        for goal in ("balanced", "flow")
+    }
+    assert found["balanced"] < 90 < 120 < found["flow"]

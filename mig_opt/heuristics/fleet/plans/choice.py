@@ -15,7 +15,7 @@ import heapq
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mig_opt.gpu.geometry import NumberedPlace, members
@@ -32,6 +32,10 @@ _EXACT_LOG_ERROR = 0.02  # the same, up to which one time for all jobs is believ
 # Multiple of the speed that a larger instance has to have at least, and of the area that it may take, so that to choose
 # sizes is a gain even where times are hardly known.
 _GAINFUL_SPEEDUP, _GAINFUL_AREA = 2.0, 1.25
+# Standard deviations of the logarithm by which a job may be longer than expected: if it would then be the last to end,
+# it is urgent, or goes before shorter ones. Three jobs in twenty are longer than by one, one in forty than by two.
+_DEVIATIONS = (1, 2)
+_MAX_EXCESS = 4.0  # largest multiple of its expected time that a job is reckoned with for that
 _MIN_ALIKE_JOBS = 4  # jobs of which all sizes have one declared time, from which on that says nothing
 
 
@@ -107,11 +111,12 @@ class JobChooser:
             for profile, seconds in known.modes[1:]
         )
 
-    def choose(self, cluster: Cluster, most: int, further: float) -> Choice:
+    def choose(self, cluster: Cluster, most: int, further: float, *, long_first: bool = False) -> Choice:
         """Return the jobs that wait, ``most`` at most: urgent ones, the shortest, and some of the longest.
 
         ``further`` is for how many seconds jobs that are to come are expected to keep the whole fleet busy. Where times
-        are not known, jobs that may be the last ones to end if they wait longer are urgent, too.
+        are not known, jobs that may be the last ones to end if they wait longer are urgent, too; with ``long_first``
+        those of which that is less likely go before shorter ones, the longest first.
         """
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
         if self._learnt != self._calibration.changes:
@@ -142,12 +147,18 @@ class JobChooser:
             others.append((shortest / weight, job, weight))
         choice.work = max(areas, links)
         choice.waiting = len(urgent) + len(others)
-        if fairness.by_last_end and self._calibration.error is not None and others:
-            pressing = self._pressing_s(cluster, choice, further)
+        error = self._calibration.error
+        if fairness.by_last_end and error is not None and others:
+            ahead = self._ahead_s(cluster, choice.work + further)
             usual = statistics.median(self._known[job].shortest for _, job, _ in others)
-            late = {job for _, job, _ in others if self._known[job].shortest > max(pressing, usual)}
+            pressing, long = (max(usual, ahead / min(_MAX_EXCESS, math.exp(times * error))) for times in _DEVIATIONS)
+            late = {job for _, job, _ in others if self._known[job].shortest > pressing}
             urgent += [(now, job) for job in late]
-            others = [entry for entry in others if entry[1] not in late]
+            others = [
+                (-self._known[job].shortest if long_first and self._known[job].shortest > long else turn, job, weight)
+                for turn, job, weight in others
+                if job not in late
+            ]
         first = heapq.nsmallest(most, urgent)
         choice.jobs = [self._waiting(cluster, job, jobs[job].weight, urgent=True) for _, job in first]
         room = most - len(first)
@@ -157,17 +168,13 @@ class JobChooser:
         choice.jobs += [self._waiting(cluster, job, weight) for _, job, weight in sorted(others)]
         return choice
 
-    def _pressing_s(self, cluster: Cluster, choice: Choice, further: float) -> float:
-        """Return from how many seconds on a job may be longer than all known work takes the fleet.
-
-        Of three jobs in twenty the time is longer, in logarithms, by the standard deviation or more than is expected.
-        """
-        places = cluster.geometry.placements
-        work = choice.work + further
-        for gpu in range(cluster.trace.gpus):
-            for place, end in _expected_ends(cluster, self._calibration, gpu):
-                work += area(cluster.trace, places[place].profile, end - cluster.now)
-        return work / math.exp(self._calibration.error or 0.0)
+    def _ahead_s(self, cluster: Cluster, work: float) -> float:
+        """Return the seconds until what runs, and ``work`` more for the whole fleet, can be done."""
+        last = 0.0
+        for _, place, end in _expected_ends(cluster, self._calibration, range(cluster.trace.gpus)):
+            work += area(cluster.trace, cluster.geometry.placements[place].profile, end - cluster.now)
+            last = max(last, end - cluster.now)
+        return max(work, last)
 
     def _waiting(self, cluster: Cluster, job: int, weight: float, *, urgent: bool = False) -> WaitingJob:
         due = cluster.trace.jobs[job].due
@@ -240,12 +247,10 @@ class Backfilling:
         came at once (``draining``), those that take least of the fleet go before short ones; else the others might
         have no turn. Urgent ones go first; for one without room a place is kept, and what runs there is moved.
         """
-        choice = self._chooser.choose(cluster, len(cluster.waiting), further)
+        choice = self._chooser.choose(cluster, len(cluster.waiting), further, long_first=not draining)
         jobs, urgent = choice.jobs, {waiting.job for waiting in choice.jobs if waiting.urgent}
         if draining:
-            jobs = sorted(
-                jobs, key=lambda own: 0.0 if own.urgent else self._chooser.area(cluster, own.job) / own.weight
-            )
+            jobs.sort(key=lambda own: 0.0 if own.urgent else self._chooser.area(cluster, own.job) / own.weight)
         self._kept = {job: place for job, place in self._kept.items() if job in urgent and cluster.present(place[0])}
         refused: set[int] = set()
         closed = False  # true if there is an urgent job for which no place can be kept: nothing overtakes it
@@ -279,12 +284,8 @@ class Backfilling:
             size = geometry.placements[place].profile.compute_slices
             return jobs[job].times[size] * cluster.slowdown(job, gpu), -size
 
-        running = [
-            (-end, gpu, place)
-            for gpu in range(cluster.trace.gpus)
-            for place, end in _expected_ends(cluster, self._calibration, gpu)
-        ]
-        for _, *here in sorted(running):
+        running = _expected_ends(cluster, self._calibration, range(cluster.trace.gpus))
+        for _, *here in sorted((-end, gpu, place) for gpu, place, end in running):
             job = cluster.job_at(*here)
             if job is not None and cluster.movable(job):
                 rooms = [self._room(cluster, profile) for profile in self._chooser.profiles(cluster, job)]
@@ -327,8 +328,8 @@ class Backfilling:
         for gpu in filter(cluster.present, range(cluster.trace.gpus)):
             for place in cluster.geometry.placements_of[profile]:
                 if not any(gpu == other and conflicts[place] >> at & 1 for other, at in kept):
-                    there = _expected_ends(cluster, self._calibration, gpu, conflicts[place])
-                    ends[gpu, place] = max((end for _, end in there), default=cluster.now)
+                    there = _expected_ends(cluster, self._calibration, [gpu], conflicts[place])
+                    ends[gpu, place] = max((end for *_, end in there), default=cluster.now)
         return min(ends, key=ends.__getitem__, default=None)
 
     def _clear(self, cluster: Cluster, gpu: int, place: int) -> bool:
@@ -344,10 +345,11 @@ class Backfilling:
 
 
 def _expected_ends(
-    cluster: Cluster, calibration: Calibration, gpu: int, places: int = -1
-) -> Iterator[tuple[int, float]]:
-    """Yield the places of a GPU that jobs have, of a mask of them, with the seconds at which these end."""
-    for place in members(cluster.states[gpu].busy & places):
-        job = cluster.job_at(gpu, place)
-        assert job is not None
-        yield place, cluster.expected_end(job, calibration.factor(job))
+    cluster: Cluster, calibration: Calibration, gpus: Iterable[int], places: int = -1
+) -> Iterator[tuple[int, int, float]]:
+    """Yield GPU and place of the jobs on some GPUs, on a mask of places, with the seconds at which these end."""
+    for gpu in gpus:
+        for place in members(cluster.states[gpu].busy & places):
+            job = cluster.job_at(gpu, place)
+            assert job is not None
+            yield gpu, place, cluster.expected_end(job, calibration.factor(job))
