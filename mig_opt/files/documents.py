@@ -289,8 +289,10 @@ def _target(path: str | Path) -> Path:
             _refuse(path, "cannot be written: is a folder; name a file in it")
         if not target.parent.is_dir():
             _refuse(path, f"cannot be written: there is no folder {target.parent}; create it first")
-        if target.exists() and not os.access(target, os.W_OK):
-            _refuse(path, "cannot be written: the file is write-protected")
+        with contextlib.suppress(FileNotFoundError):
+            target.stat()  # unlike exists(), refuses names that are too long on every Python
+            if not os.access(target, os.W_OK):
+                _refuse(path, "cannot be written: the file is write-protected")
     return target
 
 

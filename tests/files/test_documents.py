@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -100,8 +99,7 @@ def test_unwritable_paths(tmp_path: Path) -> None:
         assert complaints(write, "a\0b")[0].startswith("cannot be written: ")
         (tmp_path / "loop").unlink(missing_ok=True)
         (tmp_path / "loop").symlink_to(tmp_path / "loop")
-        with contextlib.suppress(InputError):  # Python 3.13 replaces such a link, earlier ones refuse
-            write(tmp_path / "loop")
+        assert complaints(write, tmp_path / "loop")[0].startswith("cannot be written: ")
         (tmp_path / "loop").unlink(missing_ok=True)
     assert list(tmp_path.iterdir()) == []
 
