@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def test_a_capacity_is_that_of_the_simulation(file: Path) -> None:
     servers = (worker_at(POINT, 0.1, Batching()),)
     first = capacity_in_service(servers, 0.1, 300.0, promise, 0.0)
     assert first == capacity_in_service(servers, 0.1, 300.0, promise, 0.0)
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT count(*) FROM capacities").fetchone()[0] >= 1
     assert 0 < first < 400
 
