@@ -55,7 +55,7 @@ def _record(param: Any, context: Any) -> tuple[str, str, str] | None:
     found = param.get_help_record(context)
     if param.param_type_name == "argument":
         shown, text = found or (param.make_metavar(context), "")
-        return "argument", shown.partition(" <")[0].replace("|", r"\|"), _escaped(text)
+        return "argument", shown.replace("|", r"\|"), _escaped(text)
     return ("option", found[0].replace("|", r"\|"), _escaped(found[1])) if found else None
 
 

@@ -12,7 +12,7 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.problems import total_problems
-from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus
+from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus, wrong_types
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, raise_any
 from mig_opt.heuristics.batch.far import best_published, far_published, far_unrefined
@@ -20,7 +20,7 @@ from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, fa
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
-from mig_opt.rules import wrong_choice, wrong_flag
+from mig_opt.rules import entries_of, wrong_choice, wrong_flag
 from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
@@ -128,7 +128,12 @@ def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved"
     >>> [round(concatenate(plans, join=join).makespan, 1) for join in ("trivial", "reversed", "moved")]
     [128.1, 115.1, 104.8]
     """
-    plans = list(plans)
+    plans = entries_of("plans", plans, tuple, "a pair of a Batch and a Schedule")
+    raise_any(
+        problem.below(f"plans[{index}]")
+        for index, pair in enumerate(plans)
+        for problem in (wrong_types(*pair) if len(pair) == 2 else [Problem("", "must be a Batch and a Schedule")])
+    )
     batches = [batch for batch, _ in plans]
     problems = [*wrong_choice("join", join, JOINS), *_batch_problems(batches, "plans")]
     given: list[Schedule] = []
@@ -199,7 +204,7 @@ def plan_stream(
     >>> [round(end, 1) for end in plan.ends], len(plan.schedule.runs)
     ([76.2, 104.8, 194.8], 30)
     """
-    batches = list(batches)
+    batches = entries_of("batches", batches, Batch, "a Batch")
     settings = run_options(
         METHODS,
         method,

@@ -69,9 +69,9 @@ def joined_costs(costs: Mapping[GpuModel, OperationCosts]) -> OperationCosts:
     return OperationCosts(create, destroy, sources, assumed=any(own.assumed for own in costs.values()))
 
 
-def settled_costs(costs: OperationCosts, kinds: Sequence[GpuModel]) -> OperationCosts:
+def settled_costs(costs: OperationCosts | None, kinds: Sequence[GpuModel]) -> OperationCosts:
     """Return costs of operations by kind, of one kind by size alone; the usual ones in place of none."""
-    if not costs.create and not costs.destroy:
+    if costs is None or not (costs.create or costs.destroy):
         return joined_costs({kind: kind.operation_costs for kind in kinds})
     both: tuple[Mapping[Any, Any], Mapping[Any, Any]] = costs.create, costs.destroy
     if not isinstance(next(iter(both[0]), 0), str):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from mig_opt._version import __version__
@@ -43,10 +43,26 @@ _COMMON = {
 """The options that commands have without saying so."""
 
 _FILES = {
-    *("BATCH", "[BATCH]", "SCHEDULE", "[SCHEDULE]", "CERTIFICATE", "SERVICES", "DEPLOYMENT", "OLD", "TRACE", "STATE"),
+    *("BATCH", "SCHEDULE", "CERTIFICATE", "SERVICES", "DEPLOYMENT", "OLD", "TRACE", "STATE"),
     *("SOURCE", "STUDY", "JOURNAL", "FILE", "NAME|FILE"),
 }
 """Words of the help for what names a file that is read or written."""
+
+
+class Explained(TyperCommand):
+    """A command whose help has its arguments as plain words: typer may add braces and types of Python."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the arguments and options."""
+        found = super().get_params(ctx)
+        for param in found:
+            if param.param_type_name == "argument":
+                param.display_type_rich = lambda **_: ""  # type: ignore[attr-defined]
+        return found
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line that begins with Usage."""
+        return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 class Sections(TyperGroup):
@@ -98,8 +114,8 @@ def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
     app = typer.Typer(
         name="mig-opt",
         help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
-        "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for "
-        "standard input.",
+        "BATCH, SERVICES, TRACE and STATE are JSON or CSV files, names of bundled instances (see: mig-opt instances), "
+        "or - for standard input.",
         epilog=_help(command_line)["epilog"],
         cls=Sections,
         add_completion=False,
@@ -117,7 +133,7 @@ def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
             app.add_typer(groups[group], name=group)
         module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name]}")
         function = getattr(module, name.replace(" ", "_"))
-        groups[group].command(last, **_help(function))(_listed if listed else called(function))
+        groups[group].command(last, cls=Explained, **_help(function))(_listed if listed else called(function))
     return app
 
 
@@ -231,19 +247,30 @@ def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
     names = [text for text in texts if text.startswith("-")] or [long, *([short] if short else [])]
     is_file = any(part in (Path, list[Path]) for part in (kind, *get_args(kind)))
     metavar = next((text for text in texts if not text.startswith("-")), "FILE" if is_file else None)
-    return parameter.replace(annotation=Annotated[kind, typer.Option(*names, metavar=metavar, help=explanation)])
+    if isinstance(parameter.default, float):  # 20 s, where typer would say 20.0
+        explanation += f"  [default: {parameter.default:g}]"
+    option = typer.Option(
+        *names, metavar=metavar, help=explanation, show_default=not isinstance(parameter.default, float)
+    )
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 def _read_plainly(parameter: inspect.Parameter) -> None:
-    """Let a parameter that is a number take what is one in files, too, and nothing else."""
+    """Let a number be what is one in files, too, and nothing else; let no name of a file be empty."""
     value = get_args(parameter.annotation)[0]
-    kind = next((kind for kind in (int, float) if kind in (value, *get_args(value))), None)
-    if kind is None:
+    kinds = {value, *get_args(value), *(kind for part in get_args(value) for kind in get_args(part))}
+    is_file = Path in kinds or _info(parameter).metavar in _FILES
+    kind = next((kind for kind in (int, float) if kind in kinds), None)
+    if kind is None and not is_file:
         return
 
     def read(text: Any) -> Any:
         if not isinstance(text, str):  # the default
             return text
+        if kind is None:
+            if not text:
+                raise typer.BadParameter("is empty; give a name")
+            return Path(text) if Path in kinds else text
         found = number_in(text.strip())
         if isinstance(found, str) or (kind is int and isinstance(found, float)):
             raise typer.BadParameter(f"must be a {'whole ' if kind is int else ''}number, is {text!r:.60}")

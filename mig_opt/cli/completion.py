@@ -90,6 +90,7 @@ def _instances_and_files(kind: InstanceKind) -> Callable[[str], list[str]]:
 
 
 batches, demands = _instances_and_files("batch"), _instances_and_files("demand")
+traces, states = _instances_and_files("trace"), _instances_and_files("state")
 
 
 def methods_of_command(ctx: Context, incomplete: str) -> list[str]:

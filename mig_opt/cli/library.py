@@ -11,8 +11,7 @@ from typer import Argument
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
-from mig_opt.cli.checks import refuse
-from mig_opt.errors import InputError, Problem
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.method.report import Points, Report, Table, bad, good, spelled_gap, unclear
 from mig_opt.texts import plural, seconds
 
@@ -34,6 +33,16 @@ def library_in(folder: Path | None) -> Library:
     from mig_opt.instances.bundled import Library, library
 
     return library() if folder is None else Library(folder)
+
+
+def _named(call: Call, known: Library, names: list[str] | None) -> list[InstanceInfo]:
+    """Return the entries of instances, by default of all; refuse with all else that is wrong names that none has."""
+    infos = [] if names else list(known.infos.values())
+    for name in names or ():
+        with call.step(), options_named({"name": "NAME"}):
+            infos.append(known.info(name))
+    call.begin()
+    return infos
 
 
 def instances(
@@ -111,6 +120,11 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 60 else f"{len(value)} entries, see --json"
 
 
+def _author(finding: Finding) -> str:
+    """Return who found it, unless that is the program whose version is told anyway."""
+    return "" if finding.versions.startswith(finding.found_by) else f"{finding.found_by}, "
+
+
 def _instance(info: InstanceInfo) -> Report:
     from mig_opt.instances.goals import goal_of
 
@@ -120,7 +134,7 @@ def _instance(info: InstanceInfo) -> Report:
     found = [
         (
             label,
-            f"{_shown(info, finding)}{unit} ({finding.method}, {finding.found_by}, {finding.date}, "
+            f"{_shown(info, finding)}{unit} ({finding.method}, {_author(finding)}{finding.date}, "
             f"{finding.versions}): {finding.proof}",
         )
         for label, finding in ((best, info.best), ("lower bound", info.lower_bound))
@@ -139,7 +153,7 @@ def _instance(info: InstanceInfo) -> Report:
         ("GPU", info.fleet),
         ("best known", info.status.value.replace("_", " ") if info.best or info.lower_bound else "nothing on record"),
         *found,
-        ("no solver", without),
+        ("solver-free", without),
         ("class", info.difficulty or None),
         ("longest run", tried),
         ("source", info.source),
@@ -164,7 +178,7 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
     from mig_opt.instances.library import PROOFS, problems_of
 
     known = library_in(library)
-    infos = [known.info(name) for name in names] if names else list(known.infos.values())
+    infos = _named(call, known, names)
     with call.bar("verified", len(infos)) as bar:
         wrong: dict[str, list[str]] = {}
         for info in infos:
@@ -283,10 +297,8 @@ def instances_renew(
     from mig_opt.studies.renewal import missing_runs, renew
 
     known = library_in(library)
-    infos = [known.info(name) for name in names] if names else list(known.infos.values())
-    if time_limit < 1:
-        raise InputError([Problem("--time-limit", f"must be at least 1 s, is {time_limit:g}")])
-    call.begin()
+    call.require(time_limit >= 1, "--time-limit", f"must be at least 1 s, is {time_limit:g}")
+    infos = _named(call, known, names)
     done: list[InstanceInfo] = []
     with call.bar("runs", len(missing_runs(infos, time_limit))) as bar:
 

@@ -34,13 +34,13 @@ def in_place_of_gpus(subject: str) -> Any:
 
 
 BatchArgument = Annotated[str, needed("BATCH", "JSON or CSV file, bundled instance, or -.", completion.batches)]
-ScheduleArgument = Annotated[Path, needed("SCHEDULE", "JSON file.")]
+ScheduleArgument = Annotated[Path, needed("SCHEDULE", "JSON file, also that of a result.")]
 ServicesArgument = Annotated[str, needed("SERVICES", "JSON or CSV file, bundled demand, or -.", completion.demands)]
-DeploymentArgument = Annotated[Path, needed("DEPLOYMENT", "JSON or CSV file.")]
+DeploymentArgument = Annotated[Path, needed("DEPLOYMENT", "JSON or CSV file, also that of a result.")]
 PictureArgument = Annotated[Path, needed("OUT", ".png, .pdf, .svg or .html file.")]
 ScriptArgument = Annotated[Path, needed("OUT", "File for bash.")]
-TraceArgument = Annotated[str, needed("TRACE", "JSON or CSV file, or -.")]
-StateArgument = Annotated[str, needed("STATE", "JSON or CSV file, or -.")]
+TraceArgument = Annotated[str, needed("TRACE", "JSON or CSV file, bundled trace, or -.", completion.traces)]
+StateArgument = Annotated[str, needed("STATE", "JSON or CSV file, bundled state, or -.", completion.states)]
 ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
 
 Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
@@ -104,7 +104,7 @@ class TableOptions:
 class ServicesOptions(TableOptions):
     """Options that complete or override services; None where they were not given."""
 
-    slo_share: Annotated[float | None, "S", "Share of the SLO that latency may take.  [default: 0.5]"] = None
+    slo_share: Annotated[float | None, "SHARE", "Share of the SLO that latency may take.  [default: 0.5]"] = None
     whole_ms: Annotated[
         bool | None,
         "--whole-ms/--no-whole-ms",

@@ -87,7 +87,7 @@ def services_validate(
     deployment: options.DeploymentArgument,
     *,
     given: options.ServicesOptions,
-    tolerance: Annotated[float | None, "S", "Share by which figures may differ.  [default: 1e-9]"] = None,
+    tolerance: Annotated[float | None, "SHARE", "Share by which figures may differ.  [default: 1e-9]"] = None,
 ) -> Answer:
     """Check a deployment of services against every rule.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.errors import Problem
-from mig_opt.files.batch.batches import COSTS as EXAMPLE
+from mig_opt.files.kinds import COSTS as EXAMPLE
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import Gpu

@@ -105,6 +105,7 @@ class FileKind(Generic[T]):
     # Returns the header and the rows of a CSV table of what a file is to hold.
     cells: Callable[[T], tuple[Iterable[object], Iterable[Iterable[object]]]] | None = None
     named: bool = False  # True if what a file holds is called as the file is, without its ending
+    in_results: str = ""  # the kind of results that have one, under the name of this kind, and that stand for it
 
     def __post_init__(self) -> None:
         EXAMPLES.update(self.examples)
@@ -136,12 +137,18 @@ class FileKind(Generic[T]):
 
         ``given`` is what the reader of a file of this kind takes beside its path: for example ``gpu``, the name or
         alias of the GPU, in place of the one in the document. Batches, traces, fleet states and demands take ``name``,
-        too, for display.
+        too, for display. A result of a run, also as ``--json`` prints it, stands for the plan that it has.
         """
         findings = Findings(source)
         raw, repeated = parsed(document, source)
         findings.extend(repeated)
-        built = self.part(raw, "", findings, **given)
+        key, stated = self.name, raw.get("schema")
+        if not self.in_results or (key not in raw if stated is None else stated != f"mig-opt/{self.in_results}/1"):
+            built = self.part(raw, "", findings, **given)
+        elif isinstance(raw.get(key), dict):
+            built = self.part(raw[key], key, findings, **given)
+        else:
+            findings.add(key, f"must be an object {{...}}, is {shown(raw.get(key))}: the run has found no {key}")
         findings.check()
         return built
 
@@ -244,7 +251,9 @@ def check_schema(raw: Raw, kind: str, findings: Findings, path: str = "") -> Non
 
 def _a_file(kind: str) -> str:
     named = {"gpu": "a model of a GPU"}
-    return f"a file of {kind}" if kind in ("services", "profiles", "costs") else named.get(kind, f"a {kind}")
+    return (
+        f"a file of {kind}" if kind in ("services", "profiles", "costs", "commands") else named.get(kind, f"a {kind}")
+    )
 
 
 def check_stated(
@@ -397,6 +406,9 @@ class _GpuKind(FileKind[GpuModel]):
 
 _PROFILE = {"name": "1g.16gb", "id": 19, "compute_slices": 1, "memory_slices": 1, "memory_gb": 16}
 _PROFILE |= {"max_count": 2, "starts": [0, 1]}
+COSTS = {"create": {"1": 0.1, "2": 0.1, "4": 0.1}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.1}}
+"""Costs of operations as an example."""
+
 _MODEL = {"name": "RTX-PRO-4500-32GB", "label": "NVIDIA RTX PRO 4500 Blackwell", "memory_gb": 32}
 
 GPU = _GpuKind(
@@ -405,6 +417,7 @@ GPU = _GpuKind(
     {
         GpuModel: {**_MODEL, "memory_slices": 2, "compute_slices": 2, "profiles": [_PROFILE]},
         Profile: _PROFILE,
+        OperationCosts: COSTS,
     },
     hints={"operation_costs": OperationCosts | None},
     defaults={"operation_costs": None},

@@ -11,7 +11,7 @@ from statistics import fmean, median
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.fleet.job import Job, profiles_on, with_each_time, work_of
 from mig_opt.fleet.trace import Trace
-from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules import wrong_class, wrong_integer, wrong_number
 from mig_opt.rules.vocabulary import TimesByKind
 
 NAMED_KNOWLEDGE = ("classes", "one")
@@ -59,7 +59,8 @@ def declare_times(trace: Trace, knowledge: float | str, *, seed: int = 0) -> Tra
     >>> [job.declared for job in declare_times(trace, "one").jobs]
     [{1: 30.0}, {1: 30.0}, {1: 30.0, 2: 30.0}]
     """
-    raise_any([*_knowledge_problems(knowledge), *wrong_integer("seed", seed, 0, 2**63 - 1)])
+    problems = [*wrong_class("trace", trace, Trace), *_knowledge_problems(knowledge)]
+    raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
     if isinstance(knowledge, str):
         declared = _means(trace) if knowledge == "classes" else _one(trace)
     else:

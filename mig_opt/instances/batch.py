@@ -28,7 +28,8 @@ from mig_opt.gpu.catalogue import get_gpu, gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules.vocabulary import TimesByKind
+from mig_opt.rules import entries_of, is_listed, wrong_type
+from mig_opt.rules.vocabulary import TimesByKind, is_integer, is_real
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""
@@ -154,11 +155,11 @@ def generate_batch(
     t002 {1: 31.871, 2: 29.666, 4: 25.189}
     t003 {1: 55.41, 2: 22.816, 4: 20.375}
     """
-    if pools:
+    if pools := entries_of("pools", pools, Pool, "a Pool"):
         gpu, gpus = max((pool.gpu for pool in pools), key=lambda kind: kind.sizes[-1]), 1
     problems = _number_problems(n, p_sup, gpus, seed, decimals, memory_bound=memory_bound)
     problems += (
-        Problem(path, f"unknown {path} {value!r}; {nearest(value, known)}")
+        Problem(path, f"unknown {path} {value!r}; {nearest(str(value), known)}")
         for path, value, known in (("variant", variant, VARIANTS), ("decided_by", decided_by, DECISIONS))
         if value not in known
     )
@@ -326,15 +327,16 @@ def _exact(share: float) -> Fraction:
 def _number_problems(
     n: int, p_sup: float, gpus: int, seed: int, decimals: int | None, *, memory_bound: float
 ) -> list[Problem]:
+    digits = decimals is None or (is_integer(decimals) and decimals >= 0)
     checks = (
-        ("n", n, n >= 1, "at least 1 task"),
-        ("p_sup", p_sup, 0 <= p_sup <= 1, "a share from 0 to 1"),
-        ("gpus", gpus, gpus >= 1, "at least 1"),
-        ("seed", seed, seed >= 0, ">= 0"),
-        ("decimals", decimals, decimals is None or decimals >= 0, ">= 0 (or None: not rounded)"),
-        ("memory_bound", memory_bound, 0 <= memory_bound <= 1, "a share from 0 to 1"),
+        ("n", n, is_integer(n) and n >= 1, "at least 1 task"),
+        ("p_sup", p_sup, is_real(p_sup) and 0 <= p_sup <= 1, "a share from 0 to 1"),
+        ("gpus", gpus, is_integer(gpus) and gpus >= 1, "at least 1"),
+        ("seed", seed, is_integer(seed) and seed >= 0, ">= 0"),
+        ("decimals", decimals, digits, ">= 0 (or None: not rounded)"),
+        ("memory_bound", memory_bound, is_real(memory_bound) and 0 <= memory_bound <= 1, "a share from 0 to 1"),
     )
-    return [Problem(path, f"must be {wanted}, is {value}") for path, value, right, wanted in checks if not right]
+    return [Problem(path, f"must be {wanted}, is {value!r:.60}") for path, value, right, wanted in checks if not right]
 
 
 def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tuple[float, float]:
@@ -343,6 +345,9 @@ def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tu
             if name == times:
                 return known
         problems.append(Problem("times", f"unknown configuration {times!r}; {nearest(times, TIME_RANGES)}"))
+        return 1.0, 1.0
+    if not is_listed(times) or list(map(is_real, times)) != [True, True]:
+        problems.append(wrong_type("times", times, "the name of a configuration, or two numbers of seconds"))
         return 1.0, 1.0
     t_min, t_max = times
     for label, seconds in (("t_min", t_min), ("t_max", t_max)):
@@ -363,6 +368,9 @@ def _shares(
         except InputError as error:
             problems += error.problems
             return {}
+    if not isinstance(scaling, Mapping):
+        problems.append(wrong_type("scaling", scaling, "the name of a scaling, or shares by size"))
+        return {}
     problems += (problem.below("scaling") for problem in _share_problems(scaling))
     if gpu is not None:
         for size in scaling:

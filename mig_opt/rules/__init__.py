@@ -71,6 +71,12 @@ def wrong_type(path: str, value: object, wanted: str) -> Problem:
     return Problem(path, other_type(value, wanted))
 
 
+def wrong_class(path: str, value: object, kind: type, example: str = "") -> Iterator[Problem]:
+    """Yield a problem unless ``value`` is an object of a class; ``example`` says where one comes from."""
+    if not isinstance(value, kind):
+        yield wrong_type(path, value, f"a {kind.__name__}{example and f', for example {example}'}")
+
+
 def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tuple[_Entry, ...]:
     """Return an iterable of ``kind`` as a tuple; ``wanted`` describes one entry.
 

@@ -192,6 +192,8 @@ def operation_costs(
 ) -> dict[str, OperationCosts]:
     """Return the operation costs for each kind of GPU, those of the catalogue where nothing else is given."""
     problems = []
+    if not (operations is None or isinstance(operations, Mapping)):
+        raise InputError([wrong_type("operations", operations, "OperationCosts by the names of GPUs")])
     costs = {kind.name: kind.operation_costs for kind in map(get_gpu, gpus)}
     for name, given in (operations or {}).items():
         try:

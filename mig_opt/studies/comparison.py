@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from mig_opt.api.solve import partition_problems
@@ -187,14 +188,17 @@ def check_comparison(
     seed: object = 0,
     workers: object = None,
     partition: object = None,
-    batches: Mapping[str, Batch] | Mapping[str, Trace] | None = None,
+    batches: Mapping[str, Batch] | Mapping[str, Trace] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the methods by their names, each once; refuse arguments that :func:`compare` cannot work with.
 
     Without ``batches`` the partition is checked only as far as it does not depend on them.
     """
+    if not isinstance(batches, Mapping):
+        wanted = "batches or traces by their names, such as {'today': batch}"
+        raise InputError([wrong_type("batches", batches, wanted)])
     problems: list[Problem] = []
-    subjects = dict(batches or {})
+    subjects = dict(batches)
     traces = [isinstance(subject, Trace) for subject in subjects.values()]
     if any(traces) and not all(traces):
         problems.append(Problem("batches", "must be all batches, or all traces: no method is for both"))
@@ -211,7 +215,7 @@ def check_comparison(
         problems.append(Problem("methods", "needs at least one method"))
     known = {name: subject for name, subject in subjects.items() if isinstance(subject, Batch)}
     of_batches = [] if any(traces) else [*named.values()]
-    problems += _partition_problems(of_batches, partition, None if batches is None else known)
+    problems += _partition_problems(of_batches, partition, known if batches else None)
     try:
         run_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
     except UnknownMethodError as error:

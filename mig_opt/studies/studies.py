@@ -14,7 +14,7 @@ from mig_opt.files.documents import Document
 from mig_opt.files.studies import STUDY, Parts, study_document
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
-from mig_opt.rules import wrong_flag, wrong_integer
+from mig_opt.rules import wrong_class, wrong_flag, wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.studies import batch, fleet
 from mig_opt.studies.batch import BatchRun
@@ -255,6 +255,7 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
 
 def check_study(study: Study, folder: Path) -> None:
     """Refuse a study that cannot be run; relative paths of files begin in the folder."""
+    raise_any(wrong_class("study", study, Study, "read_study('study.toml')"))
     problems = list(_part_problems(Parts(study.batches, study.methods, study.traces, study.policies), folder))
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)

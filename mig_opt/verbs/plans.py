@@ -204,4 +204,9 @@ def optimum(trace: Trace, goal: str = "makespan", **options: Any) -> Any:
     InputError
         If an argument is wrong, or a job can run nowhere.
     """
+    from mig_opt.errors import raise_any
+    from mig_opt.fleet.trace import Trace
+    from mig_opt.rules import wrong_class
+
+    raise_any(wrong_class("trace", trace, Trace))
     return function_in(OPTIMA, goal, "goal")(trace, goal, **options)

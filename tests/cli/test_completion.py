@@ -43,6 +43,8 @@ def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert completed(run, monkeypatch, "solve", "rod/") == ["rod/in.json"]
     assert completed(run, monkeypatch, "solve", "no/such") == []
     assert completed(run, monkeypatch, "deploy", "parva") == [f"parvagpu-s{at}" for at in range(1, 7)]
+    assert completed(run, monkeypatch, "simulate", "normal-25-1") == ["normal-25-1xa100-030-4"]
+    assert completed(run, monkeypatch, "defragment", "fleet-004xa100-") == ["fleet-004xa100-1", "fleet-004xa100-2"]
     assert set(completed(run, monkeypatch, "solve", "x", "--gpu", "")) == {
         name for model in catalogue() for name in (model.name, *model.aliases)
     }

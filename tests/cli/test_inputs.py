@@ -48,6 +48,7 @@ def test_any_name_can_be_printed_with_any_encoding(tmp_path, arguments):
         ("solve rodinia-a30 --gpus ٢", "'--gpus': must be a whole number, is '٢'"),
         ("solve rodinia-a30 --gpus 1_0", "'--gpus': must be a whole number, is '1_0'"),
         ("solve rodinia-a30 --time-limit ٢", "'--time-limit': must be a number, is '٢'"),
+        ("serve x.json --services parvagpu-s1 --preferred 8 --preferred 1.5", "'--preferred': must be a whole number"),
         ("solve rodinia-a30 --gap ٢%", "--gap: must be a share"),
         ("deploy parvagpu-s1 --promise ٩٩%", "--promise: must be a share"),
         ("deploy parvagpu-s1 --headroom ٢", "--headroom: must be a share"),
@@ -60,3 +61,22 @@ def test_options_take_the_numbers_of_files(run, command, wrong):
 
 def test_a_name_of_thousands_of_letters_is_no_file(run):
     refuses(run("bound", "x" * 5000), "no such file")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("solve", ""), "BATCH"),
+        (("solve", "rodinia-a30", "-o", ""), "--output"),
+        (("validate", "rodinia-a30", ""), "SCHEDULE"),
+        (("compare", "rodinia-a30", ""), "BATCH"),
+        (("deploy", "parvagpu-s1", "--profiles", ""), "--profiles"),
+    ],
+)
+def test_no_name_of_a_file_is_empty(run, words, name):
+    refuses(run(*words), name, "is empty; give a name")
+
+
+def test_every_instance_that_there_is_not_is_named(run):
+    refuses(run("instances", "verify", "nix", "rodinia-a31"), "NAME: no bundled instance 'nix'", "'rodinia-a31'")
+    refuses(run("instances", "renew", "nix", "--time-limit", "0"), "NAME: no bundled", "--time-limit: must be at least")

@@ -37,6 +37,7 @@ def test_every_help_has_an_example(run, monkeypatch, command):
     name = " ".join(command)
     assert f"mig-opt {name}" in examples or name in GROUPS
     assert max(map(len, outcome.out.splitlines())) <= 80
+    assert not re.search(r"[{]\w+[}]\.*$|\[\[|<(str|path|Path|list)|default: [(]|\d\.0\]", outcome.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -145,3 +145,16 @@ def test_a_schedule_on_a_gpu_of_a_file_is_solved_and_valid(tmp_path: Path) -> No
     write(batch, tmp_path / "own.json")
     write(found.schedule, tmp_path / "plan.json")
     assert validate(read(Batch, tmp_path / "own.json"), read(Schedule, tmp_path / "plan.json")).valid
+
+
+def test_problems_are_the_same_where_nothing_else_has_been_read(tmp_path: Path) -> None:
+    document = GPU.document(OWN)
+    document["operation_costs"] = {"create": {"1": True, "2": 0.1, "4": 0.1}}
+    path = tmp_path / "f30.json"
+    path.write_text(json.dumps(document))
+    program = f"from mig_opt import GpuModel, read; read(GpuModel, {str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    for complaint in complaints(document):
+        assert complaint in done.stderr
+    assert "operation_costs.create.1: must be a number, is true" in done.stderr
+    assert 'operation_costs.destroy: is missing; add it, for example "destroy": {"1": ' in done.stderr

@@ -19,7 +19,7 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
-from mig_opt.rules import entries_of, wrong_type
+from mig_opt.rules import entries_of, wrong_class
 from mig_opt.validation.fleet.migrations import limit_problems, validate_migrations
 
 _ROUNDING = 1e-9
@@ -115,7 +115,8 @@ def defragment(
         "most_migrations": most_migrations,
         "per_owner": per_owner,
     }
-    problems = defragment_problems(state, room, free=free, **limits)
+    problems = [*_wrong_state(state)] if state is None else []
+    problems += defragment_problems(state, room, free=free, **limits)
     settings = run_options(also=problems, time_limit=time_limit, **options)
     state = state.busy()
     if state.gpu is None:
@@ -320,13 +321,15 @@ def _plan(state: FleetState, planner: Planner, free: str | None, per_owner: int 
     )
 
 
+def _wrong_state(state: object) -> Iterator[Problem]:
+    return wrong_class("state", state, FleetState, "read(FleetState, 'fleet.json')")
+
+
 def defragment_problems(
     state: object = None, room: object = None, *, free: object = None, **limits: object
 ) -> list[Problem]:
     """Return what is wrong with arguments of :func:`defragment`, whatever their type; None is not looked at."""
-    problems: list[Problem] = []
-    if state is not None and not isinstance(state, FleetState):
-        problems.append(wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')"))
+    problems = [] if state is None else [*_wrong_state(state)]
     if room is not None:
         problems += _room_problems(state, room)
     low_enough = limits.get("fragmentation") is not None

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 
 from mig_opt.api.defragment.problem import FleetMasks, Relocation, layouts_of
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, raise_any
 from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import members
@@ -16,7 +16,7 @@ from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.method.control import Limits
 from mig_opt.models.fleet.defragmentation import TargetColumn, TargetProblem, choose_targets
-from mig_opt.rules import wrong_type
+from mig_opt.rules import wrong_class, wrong_type
 from mig_opt.simulation.fleet.instances import GpuStates
 from mig_opt.simulation.fleet.metrics import fragmentation_series
 
@@ -107,8 +107,7 @@ def least_fragmentation(state: FleetState) -> float:
     >>> least_fragmentation(state)  # 2g@4 and 1g@6, so that 4g, 3g, 2g (two of them) and 1g (four) find room
     0.0
     """
-    if not isinstance(state, FleetState):
-        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
+    raise_any(wrong_class("state", state, FleetState, "read(FleetState, 'fleet.json')"))
     if state.gpu is None:
         return sum(least_fragmentation(part) * part.gpus for part, _ in state.parts()) / state.gpus
     fleet = FleetMasks.of(state)
@@ -132,6 +131,7 @@ def excess_fragmentation(log: Log) -> float:
     >>> [round(excess_fragmentation(log), 3) for log in logs]
     [0.244, 0.0]
     """
+    raise_any(wrong_class("log", log, Log, "simulate(trace, policy).log"))
     gpu, gpus, (geometry, *_) = log.trace.one_kind, log.trace.gpus, log.geometries
     changes: dict[float, Counter[int]] = defaultdict(Counter)
     for place, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True):

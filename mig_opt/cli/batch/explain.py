@@ -89,7 +89,8 @@ def _report(batch: Batch, found: Explanation, time_limit: float) -> Report:
         "conflicts": list(map(_conflict_data, found.conflicts)),
         **data_of(found, "remedies", "interrupted", "runtime_s"),
     }
-    return Report(facts, parts, data=data)
+    remarks = ["Interrupted: not everything was looked at."] if found.interrupted else []
+    return Report(facts, parts, remarks, data)
 
 
 def _conflict_data(conflict: Conflict) -> dict[str, Any]:

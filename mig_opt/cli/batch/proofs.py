@@ -76,7 +76,7 @@ def _proof_report(batch: Batch, certificate: Certificate, time_limit: float) -> 
         ("answer", _answer(certificate)),
         ("shorter", None if better is None else in_seconds(better.makespan)),
         ("lower bound", in_seconds(certificate.lower_bound)),
-        ("between", f"{_between(certificate)} s" if undecided else None),
+        ("left open", f"{_between(certificate)} s" if undecided else None),
         ("method", certificate.method if certificate.runtime_s else "not needed"),
         ("runtime", f"{certificate.runtime_s:.3f} s"),
     ]
@@ -164,7 +164,7 @@ def _check_report(batch: Batch, found: Check) -> Report:
         ("shorter by", _counting(certificate)),
         ("makespan", in_seconds(certificate.makespan)),
         ("lower bound", in_seconds(certificate.lower_bound)),
-        ("no solver", f"{in_seconds(found.bound)}{share}"),
+        ("solver-free", f"{in_seconds(found.bound)}{share}"),
         ("asked again", None if rerun is None else f"{rerun.method}: {rerun.claim}, {rerun.runtime_s:.3f} s"),
     ]
     parts = [Points(list(map(str, found.mismatches)))] if wrong else []

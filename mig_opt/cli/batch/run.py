@@ -32,10 +32,10 @@ _JOURNAL = "run.journal"
 def run(
     call: Call,
     batch: Annotated[
-        str | None, Argument(metavar="[BATCH]", help="The batch that was planned.", show_default=False)
+        str | None, Argument(metavar="BATCH", help="The batch that was planned.", show_default=False)
     ] = None,
     schedule: Annotated[
-        Path | None, Argument(metavar="[SCHEDULE]", help="A schedule of it, or a result.", show_default=False)
+        Path | None, Argument(metavar="SCHEDULE", help="A schedule of it, also that of a result.", show_default=False)
     ] = None,
     *,
     given: options.BatchOptions,

@@ -177,8 +177,8 @@ def queue_references(call: Call, done: Sequence[Simulation], time_limit: float |
     found, optima = trace_bounds(trace), {}
     if time_limit is not None:
         with call.progress("optimum"):
-            makespan = trace_optimum(trace, "makespan", time_limit=time_limit)
-            total = trace_optimum(trace, "completion", time_limit=time_limit)
+            makespan = trace_optimum(trace, "makespan", time_limit=time_limit).uninterrupted()
+            total = trace_optimum(trace, "completion", time_limit=time_limit).uninterrupted()
         value, bound = ((seconds - found.arrivals) / found.jobs for seconds in (total.value, total.lower_bound))
         for goal, best, least, proven in (
             ("makespan", makespan.value, makespan.lower_bound, makespan.proven),
@@ -202,7 +202,8 @@ def admission_references(call: Call, done: Sequence[Simulation], time_limit: flo
     if time_limit is not None:
         with call.progress("optimum"):
             best = {
-                name: admission_optimum(trace, goal, time_limit=time_limit) for name, goal in _ADMISSION_GOALS.items()
+                name: admission_optimum(trace, goal, time_limit=time_limit).uninterrupted()
+                for name, goal in _ADMISSION_GOALS.items()
             }
         optima = {
             name: {

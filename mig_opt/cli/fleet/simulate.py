@@ -84,7 +84,7 @@ def simulate(
     """Simulate schedulers on the jobs of a trace.
 
     They are compared with each other and with lower bounds; with --reject by their acceptance ratios, and with upper
-    bounds. Exits with 1 if a scheduler leaves jobs waiting for ever.
+    bounds. Exits with 1 if a scheduler leaves jobs waiting for ever, and 130 after Ctrl-C, which shows what is done.
 
     Examples
     --------
@@ -127,16 +127,25 @@ def simulate(
     state = None if start is None else call.attempt(load_state, start)
     call.finish()
     done: list[Simulation] = []
-    with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named({"state": "--from"}):
-        given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject}
-        for choice in chosen:
-            observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
-            done.append(choice.run(found, **given, observer=observer))
     find = admission_references if reject else queue_references
-    references = find(call, done, time_limit if optimum else None)
+    interrupted = False
+    try:
+        with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named({"state": "--from"}):
+            given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject}
+            for choice in chosen:
+                observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
+                done.append(choice.run(found, **given, observer=observer))
+        references = find(call, done, time_limit if optimum else None)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        references, interrupted = find(call, done, None), True
     files = [File("log", log, done, writer=write_log), chart_of("simulation", chart, done, bounds=references.drawn)]
-    code = code_of(good=not any(simulation.unfinished for simulation in done))
-    return Answer(_report(done, references), code, files)
+    code = code_of(good=not any(simulation.unfinished for simulation in done), interrupted=interrupted)
+    report = _report(done, references)
+    if interrupted:
+        report = dataclasses.replace(report, remarks=[*report.remarks, "Interrupted: this is what was done so far."])
+    return Answer(report, code, files)
 
 
 def _disturbances(text: str) -> Disturbances:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from typer import Argument, Option
+from typer import Argument
 
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named, refuse
@@ -28,13 +28,7 @@ def state_import(
     ] = None,
     *,
     form: Annotated[
-        str | None,
-        Option(
-            "--format",
-            metavar="NAME",
-            help="nvidia-smi, nvml, dra, device-plugin, hami or slurm.",
-            show_default="guessed",
-        ),
+        str | None, "NAME", "--format", "nvidia-smi, nvml, dra, device-plugin, hami or slurm.  [default: guessed]"
     ] = None,
     nvml: Annotated[bool, "Ask the GPUs of this machine: short for --format nvml."] = False,
     gpu: Annotated[str | None, "GPU", "Kind of GPU: the others are left out."] = None,

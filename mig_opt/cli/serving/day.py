@@ -126,7 +126,7 @@ def day_answer(
     said = []
     if plan is None and result.status is Status.INFEASIBLE:
         said = [infeasible([result.reason])]
-    elif plan is None:
+    elif plan is None and result.status is not Status.INTERRUPTED:
         known = f": {result.reason}" if more and result.reason else " in time; --time-limit S allows for more"
         said = [f"no plan was found{known}"]
     changes = [_changes(result, plan)] if plan is not None and plan.changed and tables else []

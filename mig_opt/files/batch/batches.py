@@ -20,12 +20,11 @@ from mig_opt.files.tables import (
 )
 from mig_opt.files.values import Findings, Raw
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
 
 TIMES = {"1": 4.0, "2": 2.5}
 INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
-COSTS = {"create": {"1": 0.1, "2": 0.1, "4": 0.1}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.1}}
 _TASK = {"name": "lu", "times": TIMES}
 _KEYS = "gpu gpus pools tasks operations initial devices parallel_operations source spread"
 
@@ -69,7 +68,6 @@ BATCH: FileKind[Batch] = FileKind(
         Task: _TASK,
         LiveInstance: INSTANCE,
         Device: {"index": 3},
-        OperationCosts: COSTS,
         Pool: POOL,
     },
     tuple(_KEYS.split()),

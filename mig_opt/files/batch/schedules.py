@@ -39,6 +39,7 @@ SCHEDULE = FileKind(
     defaults={"makespan": None},
     described_by={Operation: Run},
     build=_schedule,
+    in_results="result",
 )
 
 

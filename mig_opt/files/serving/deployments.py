@@ -12,7 +12,7 @@ from pydantic import Field
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import INSTANCE
-from mig_opt.files.documents import Document, file_path, parsed, read_text, shown
+from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import below_comments, check_columns, entries_of_rows, gpu_of_table, read_rows, told_by_row
 from mig_opt.files.values import Findings, Raw, made
@@ -229,37 +229,12 @@ def _shaped(deployment: Deployment) -> Deployment:
 
 
 class _DeploymentKind(FileKind[Deployment]):
-    """Deployments, which results of ``deploy`` have in them, and tables in two layouts."""
+    """Deployments, of which there are tables in two layouts.
 
-    def from_json(self, document: Document, *, source: str = "", **given: Any) -> Deployment:
-        """Return the deployment that a JSON document describes; a result of ``deploy`` stands for its deployment.
-
-        The profile tables of a ``demand`` have throughput and latency of segments that the document leaves without.
-        Where they are not known either, they are 0. Whether the deployment is right for a demand is the question of
-        the validator; here, segments may overlap, or be where no instance can be.
-
-        Examples
-        --------
-        >>> deployment = DEPLOYMENT.from_json(
-        ...     '{"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": [{"service": "chat", "gpu": 0,'
-        ...     ' "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, "throughput": 410, "latency": 0.04}]}'
-        ... )
-        >>> deployment.used_gpus, deployment.compute_slices
-        (1, 3)
-        """
-        findings = Findings(source)
-        raw, repeated = parsed(document, source)
-        findings.extend(repeated)
-        part: object = raw
-        path = ""
-        if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
-            part, path = raw.get("deployment"), "deployment"
-        if isinstance(part, dict):
-            deployment = self.part(part, path, findings, **given)
-        else:
-            findings.add(path, f"must be an object {{...}}, is {shown(part)}: the run has found no deployment")
-        findings.check()
-        return deployment
+    The profile tables of a ``demand`` have throughput and latency of segments that a document leaves without; where
+    they are not known either, they are 0. Whether a deployment is right for a demand is the question of the validator:
+    here, segments may overlap, or be where no instance can be.
+    """
 
     def read(self, path: str | Path, *, gpu: str | None = None, **given: Any) -> Deployment:
         """Return the deployment in a file: JSON, or a CSV table of our own layout or that of :func:`import_deployment`.
@@ -288,4 +263,5 @@ DEPLOYMENT = _DeploymentKind(
     build=_deployment,
     shaped=_shaped,
     cells=_cells,
+    in_results="deployment-result",
 )

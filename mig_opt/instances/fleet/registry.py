@@ -16,7 +16,7 @@ from mig_opt.gpu.pools import Pool
 from mig_opt.instances.batch import SPEEDS
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily, to_ms
-from mig_opt.rules import wrong_integer
+from mig_opt.rules import entries_of, wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.serving.profile_table import smallest_profile
 
@@ -91,6 +91,7 @@ def generate_trace(
     002-bloom-1b7 34.537 2g.10gb 160.923
     003-bloom-7b1 168.923 3g.20gb 120.777
     """
+    pools = entries_of("pools", pools, Pool, "a Pool")
     problems = [*problems_of(get_trace_family, family)]
     found = _FAMILIES.get(family)
     if pools and gpus is not None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
-from mig_opt.rules import check_values, wrong_integer, wrong_number, wrong_type
+from mig_opt.rules import check_values, wrong_class, wrong_integer, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Number, Share
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.change_plan import ChangePlan
@@ -157,6 +157,7 @@ def simulate_requests(
     """
     begun = time.perf_counter()
     problems = list(wrong_demand(demand))
+    problems += () if batching is None else wrong_class("batching", batching, Batching)
     change = deployment if isinstance(deployment, ChangePlan) else None
     plan = _all_segments(deployment) if isinstance(deployment, ChangePlan) else deployment
     if not isinstance(plan, Deployment):

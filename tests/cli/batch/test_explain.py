@@ -75,6 +75,7 @@ def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 130
     assert re.search("^answer +not known, interrupted$", out, re.MULTILINE)
+    assert "Interrupted: not everything was looked at." in out
     assert explainer_module.solve is solve
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import re
+import signal
+from pathlib import Path
 
 import pytest
-from command_line import Command
+from command_line import Command, Outcome
 
-from mig_opt import Job, Trace, get_gpu
+from mig_opt import Job, ScheduleResult, Trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.registry import get_policy
+from mig_opt.method.result import Status
 
 
 @pytest.fixture
@@ -60,3 +64,33 @@ def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt: Command, monkeyp
     assert "job 'a' was stopped, but has no place" in err
     assert "Traceback" not in err
     assert "report it" not in err
+
+
+def test_ctrl_c_keeps_the_simulations_that_are_done(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(get_policy("best-fit").load(), "arrived", lambda *_: signal.raise_signal(signal.SIGINT))
+    assert mig_opt("t.json", "--policy", "best-fit,first-fit") == Outcome(130, "", "interrupted\n")
+    code, out, err = mig_opt("t.json", "--policy", "first-fit,best-fit", "--save-log", "log.jsonl", "--plot", "c.svg")
+    assert (code, err) == (130, "")
+    assert re.search("^first-fit +2 ", out, re.MULTILINE)
+    assert "lower bound" in out
+    assert "best-fit" not in out
+    assert "Interrupted: this is what was done so far." in out
+    assert Path("log.jsonl").exists()
+    assert Path("c.svg").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--reject",)])
+def test_ctrl_c_during_the_optimum(mig_opt: Command, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]) -> None:
+    """No other goal is looked for then."""
+    goals = []
+
+    def interrupted(found: Trace, goal: str, **options: object) -> object:
+        goals.append(goal)
+        return ScheduleResult(Status.INTERRUPTED, "optimum", None, 0.0, 1.0)
+
+    for place in ("optimum.trace_optimum", "admission.admission_optimum"):
+        monkeypatch.setattr(f"mig_opt.models.fleet.{place}", interrupted)
+    code, out, _ = mig_opt("t.json", "--policy", "first-fit", "--optimum", *more)
+    assert (code, len(goals)) == (130, 1)
+    assert re.search("^first-fit ", out, re.MULTILINE)
+    assert "Interrupted: this is what was done so far." in out

@@ -40,6 +40,17 @@ def test_a_time_that_cannot_be_served_is_named(deploy: Command) -> None:
     assert "at 8:30: " in err
 
 
+def test_ctrl_c_is_not_called_a_lack_of_time(deploy: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(*rest: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mig_opt.api.deploy.days.serving_alone", press)
+    code, out, err = deploy("--rates", "rates.csv", "-o", "day")
+    assert (code, err) == (130, "")
+    assert "status    interrupted" in out
+    assert "There is no plan to write to day." in out
+
+
 def test_headroom_raises_the_rates_of_all_steps(deploy: Command) -> None:
     raised = deploy("--rates", "rates.csv", "--headroom", "20%", "--json").json
     assert [step["fewest_gpus"] for step in raised["steps"]] == [2, 2, 2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, flaws, seconds
+from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, complaints, flaws, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT as RESULT_FILE
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
+from mig_opt.files.batch.schedules import result_summary
 from mig_opt.files.schema import schema
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
@@ -109,8 +110,13 @@ def test_result_round_trip(result: ScheduleResult) -> None:
     assert RESULT_FILE.from_json(text) == result
     document = json.loads(text, parse_constant=pytest.fail)
     assert flaws(schema("result"), document) == []
-    if result.schedule is not None:
-        assert SCHEDULE_FILE.from_json(document["schedule"]) == result.schedule
+    for stands_for_it in (document, result_summary(result)):
+        if result.schedule is not None:
+            assert SCHEDULE_FILE.from_json(document["schedule"]) == result.schedule
+            assert SCHEDULE_FILE.from_json(stands_for_it) == result.schedule
+        else:
+            problem = "schedule: must be an object {...}, is null: the run has found no schedule"
+            assert complaints(SCHEDULE_FILE.from_json, stands_for_it) == [problem]
 
 
 def test_optional_keys_have_defaults() -> None:

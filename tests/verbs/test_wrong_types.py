@@ -1,0 +1,63 @@
+"""Each function names the arguments that are something else altogether."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mig_opt
+import mig_opt.studies
+from mig_opt import Deployment, InputError, Task, get_gpu, load
+
+face: Any = mig_opt  # of types that nobody checks
+studies: Any = mig_opt.studies
+TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: face.Batch(TASKS, GPU, operations=3), ["operations: must be OperationCosts, is 3 (int)"]),
+        (lambda: face.Schedule(None), ["runs: must be a tuple of runs"]),
+        (lambda: face.Schedule((), 3), ["operations: must be a tuple of operations"]),
+        (lambda: face.Job("a", 0.0, {1: 1.0}, profile=3), ["profile: must be the name of a profile"]),
+        (lambda: face.defragment(None, most_migrations=-1), ["state: must be a FleetState", "most_migrations: "]),
+        (lambda: face.optimum(None), ["trace: must be a Trace"]),
+        (lambda: face.declare_times(None, "x"), ["trace: must be a Trace", "knowledge: must be"]),
+        (lambda: face.excess_fragmentation(None), ["log: must be a Log, for example simulate(trace, policy).log"]),
+        (lambda: face.plan_stream(None), ["batches: must be a tuple, each entry a Batch"]),
+        (lambda: face.concatenate("nix"), ["plans: must be a tuple, each entry a pair"]),
+        (
+            lambda: face.concatenate([(1, 2), (3,)]),
+            ["plans[0].batch: ", "plans[0].schedule: ", "plans[1]: must"],
+        ),
+        (lambda: studies.compare(None), ["batches: must be batches or traces by their names"]),
+        (lambda: studies.compare([load("rodinia-a30")]), ["batches: must be batches or traces by their names"]),
+        (lambda: studies.run_study(None), ["study: must be a Study"]),
+        (
+            lambda: face.generate_batch(2.5, scaling=None, times=[]),
+            ["n: must be", "times: must be", "scaling: "],
+        ),
+        (lambda: face.generate_batch(4, variant=None, seed="x", decimals="x"), ["variant", "seed: ", "decimals: "]),
+        (lambda: face.generate_batch(4, pools="nix"), ["pools: must be a tuple, each entry a Pool"]),
+        (lambda: face.generate_trace("normal-25", pools=[3]), ["pools[0]: must be a Pool"]),
+        (
+            lambda: face.simulate_requests(load("parvagpu-s1"), Deployment(("A100-80GB",), ()), batching=3),
+            ["batching: must be a Batching"],
+        ),
+        (
+            lambda: face.plan_change(Deployment(("A30",), ()), Deployment(("A30",), ()), operations=3),
+            ["operations: must be OperationCosts by the names of GPUs"],
+        ),
+    ],
+)
+def test_each_argument_is_named(call: Callable[[], Any], named: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert [name for name in named if name not in str(caught.value)] == []
+
+
+def test_costs_that_are_none_are_those_of_the_gpu() -> None:
+    assert face.Batch(TASKS, GPU, operations=None).operations == GPU.operation_costs
