@@ -37,7 +37,8 @@ def measured(*, cut: bool) -> tuple[list[str], list[str]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return 1 if something is wrong."""
     options = parser_of(__doc__, "pythons.md", "every twentieth entry, in a second").parse_args(arguments)
-    page = Page("pythons", "The library of instances under several Pythons and numpys", folder=options.results)
+    title = "The library of instances under several Pythons and numpys"
+    page = Page("pythons", title, "mig-opt", folder=options.results)
     page.add("""Each row is a run in an environment of its own. Specs are drawn anew, and have the SHA-256 of the index;
         entries are right if digests, plans, values, bounds and certificates are, as in `mig-opt instances verify`.""")
     row, wrong = measured(cut=options.cut)

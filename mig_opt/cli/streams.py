@@ -51,6 +51,8 @@ def drain_errors() -> None:
     """Give up what standard error does not take: Python 3.14 would end with exit code 120 for it."""
     try:
         sys.stderr.flush()
+    except AttributeError:  # there is none
+        pass
     except (OSError, ValueError):
         silence(sys.stderr)
 

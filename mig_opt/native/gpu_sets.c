@@ -195,8 +195,9 @@ EXPORT int64_t gpu_sets(
         bool goes_on = true;
         for (int64_t at = 0; at < count && goes_on; at++) {
             goes_on = list_node(&listing, at);
-            keep_shortest(&listed[at]);
-            if (goes_on && !listed[at].count) /* nothing can run in this branch, so there are no sets */
+            if (goes_on)
+                keep_shortest(&listed[at]);
+            if (!listed[at].count) /* nothing can run in this branch, so there are no sets */
                 break;
         }
         const TaskSets *root = &listed[count - 1];

@@ -144,7 +144,7 @@ class CrossingSearch:
                     self._came_from[after] = _Step(contents, source, target)
                     heappush(heap, (total, steps + 1, work, after))
         self.complete = exact
-        if self._best is not None and below == math.inf:
+        if exact and self._best is not None and below == math.inf:
             self._least = int(self._best_cost)
 
     def _settles(self, contents: _Contents) -> bool:

@@ -69,7 +69,7 @@ class SetPartition(Generic[M]):
         # The others have to make up for a set that is worth less than the best one.
         found, at_most = self._bound.sets(tasks, tasks.value - (self._gpus - 1) * highest), tasks.at_most
         self._bound.program.add(found.sets, at_most)
-        while True:
+        while not self._expired():
             # Once there is a schedule, a shorter one has some of the same sets.
             at_most = min(at_most, self._search.upper - 1)
             late = [one for one, alone in self._alone.items() if alone.lower > at_most]
@@ -83,11 +83,14 @@ class SetPartition(Generic[M]):
             if not partition:
                 return True
             if not self._schedule(found, partition, at_most):
-                return False
+                break
+        return False
 
     def _partition(self, found: GpuSets, tasks: PricedTasks) -> tuple[int, ...]:
         """Return a partition of all tasks into some of the sets; an empty one if there is none."""
-        control, most = self._search.control, self._effort * _MAX_CHOICES
+        control = self._search.control
+        # In a deterministic run the clock stands still meanwhile.
+        most = int(min(self._effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
         partition, steps = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired)
         control.spend(steps / _CHOICES_PER_SECOND)
         if partition is None:

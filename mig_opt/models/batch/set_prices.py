@@ -67,6 +67,9 @@ _KNOWN = 3_000
 _NEW_SETS = 60
 """Sets that are added to the linear program at a time."""
 
+_SETS_AT_A_TIME = 4096
+"""Sets whose tasks are told apart at a time, which keeps the memory small."""
+
 _STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 1e-3
 """Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
 
@@ -214,7 +217,9 @@ class SetBound(Generic[M]):
         """
         if needed <= 0:
             raise TooMuchError
-        found = self.listing.sets(tasks, needed, self._effort * _MAX_STEPS, self._workers, self._expired)
+        # In a deterministic run the clock stands still meanwhile.
+        most = int(min(self._effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
+        found = self.listing.sets(tasks, needed, most, self._workers, self._expired)
         spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
         self._search.control.spend(spent)
         if found is None:
@@ -245,10 +250,12 @@ class SetProgram:
 
     def add(self, sets: Integers, limit: int) -> bool:
         """Let a partition have more sets within a limit, in ticks; return True if any of them is new."""
-        new = np.setdiff1d(sets, self._sets)
+        new = sets[~np.isin(sets, self._sets)]
         self._limits = np.concatenate([self._limits, np.full(len(new), limit)])
         self._sets = np.concatenate([self._sets, new])
-        contents = ((new[:, np.newaxis] >> np.arange(self._contents.shape[1])) & 1).astype(np.float32)
+        contents, tasks = np.empty((len(new), self._contents.shape[1]), np.float32), np.arange(self._contents.shape[1])
+        for at in range(0, len(new), _SETS_AT_A_TIME):
+            contents[at : at + _SETS_AT_A_TIME] = new[at : at + _SETS_AT_A_TIME, np.newaxis] >> tasks & 1
         self._contents = np.concatenate([self._contents, contents])
         return len(new) > 0
 

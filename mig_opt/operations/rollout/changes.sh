@@ -26,6 +26,7 @@ act() {
   "$@"
   printf -v line ' %q' "$@"
   did+=("${line# }")
+  printf '%s\n' "${did[@]}" >"$DONE"
 }
 
 # start GPU PROFILE-ID:START PROFILE BATCH PROCESSES SERVICE: has a segment started

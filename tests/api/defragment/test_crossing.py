@@ -227,3 +227,22 @@ def test_files_and_the_command_line_know_it(run: Command, tmp_path: Path) -> Non
     assert "did you mean" in told["A31"]
     assert "3g.20gb" in told["A30"]
     assert "has its profile already" in told["a30-24gb"]
+
+
+def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
+    """Two light migrations in place of a heavy one are no reason to claim that nothing else can be freed."""
+    held = (
+        HeldInstance(0, "2g.12gb", 0, "heavy", weight=5),
+        HeldInstance(1, "1g.6gb", 2, "light-1"),
+        HeldInstance(1, "1g.6gb", 3, "light-2"),
+        HeldInstance(2, "7g.40gb", 0, "whole", elsewhere={"A30": "4g.24gb"}),
+    )
+    state = FleetState(None, 3, held, kinds=(A30, A30, A100), nodes=("n1", "n1", "n2"))
+    plan = (
+        Migration(0, "2g.12gb", 0, 1, 0, "heavy"),
+        Migration(2, "7g.40gb", 0, 0, 0, "whole", to_profile="4g.24gb"),
+    )
+    assert not validate_migrations(state, plan, most_migrations=2).violations
+    free = len(state.after(plan).free("nodes"))
+    found = defragment(state, free="nodes", most_migrations=2)
+    assert found.most_free is None or found.most_free >= free == 1
