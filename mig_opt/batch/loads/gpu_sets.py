@@ -81,7 +81,7 @@ class GpuSetListing:
             if found is None or expired():
                 return None
             self.layouts = [entry.layout for entry in found]
-        parts: list[tuple[Integers, ...]] = []
+        parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
         count = 0
         work = functools.partial(self._some, needed=needed, expired=expired)
         starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
@@ -95,8 +95,7 @@ class GpuSetListing:
                     count += sum(len(each[0]) for each in some)
         if starts or expired():
             return None
-        none = np.zeros(0, np.int64)
-        listed = GpuSets(*(np.concatenate([none, *each]) for each in (zip(*parts, strict=True) if parts else [()] * 4)))
+        listed = GpuSets(*map(np.concatenate, zip(*parts, strict=True)))
         listed = listed.at(np.lexsort([listed.lengths, listed.sets]))
         return listed.at(np.unique(listed.sets, return_index=True)[1])
 

@@ -51,13 +51,12 @@ def partition_of_sets(
     steps : int
         Sets that were looked at.
     """
+    everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
+    if count == 1:
+        return ((everything,) if everything in found.sets else ()), len(found)
     order = np.argsort(-found.values, kind="stable")
     sets, values = np.ascontiguousarray(found.sets[order]), np.ascontiguousarray(found.values[order])
     rising = np.sort(sets)
-    if count == 1:
-        whole = (1 << len(tasks.prices)) - 1
-        return ((whole,) if whole in found.sets else ()), len(found)
-    everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
     begun: list[Integers] = []  # by search: its steps, and what is not 0 once it is to end
     firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values[:1].sum()))[0]
 

@@ -46,7 +46,7 @@ class SetPartition(Generic[M]):
 
     def __init__(self, search: BlockSearch[M], start: DualPrices, solve: Solve) -> None:
         self._search, self._gpus, self._solve = search, len(search.problem.gpus), solve
-        self._end, self._effort = 0.0, 1
+        self._end = 0.0
         workers = search.control.workers
         self._bound = SetBound(search, start, workers, expired=self._expired, part=8, remaining=self._none_within)
         self._alone: dict[int, _OneGpu] = {}  # the sets that were scheduled, by their bits
@@ -56,7 +56,7 @@ class SetPartition(Generic[M]):
 
         With a greater ``effort`` a step takes as many times longer.
         """
-        self._end, self._effort = self._search.control.end_of(share), effort
+        self._end = self._search.control.end_of(share)
         self._bound.restart(effort)
         while self._bound.round():
             pass
@@ -90,7 +90,7 @@ class SetPartition(Generic[M]):
         """Return a partition of all tasks into some of the sets; an empty one if there is none."""
         control = self._search.control
         # In a deterministic run the clock stands still meanwhile.
-        most = int(min(self._effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
+        most = int(min(self._bound.effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
         partition, steps = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired)
         control.spend(steps / _CHOICES_PER_SECOND)
         if partition is None:

@@ -109,7 +109,7 @@ class SetBound(Generic[M]):
 
     def restart(self, effort: int = 1) -> None:
         """Begin with a small step of the limit, in which a list may take ``effort`` times as long."""
-        search, self._effort = self._search, effort
+        search, self.effort = self._search, effort
         self._step, self._failed = max(1, (search.upper - search.lower) // self._part), search.upper
         self._tasks: PricedTasks | None = None  # within the limit of now
 
@@ -218,7 +218,7 @@ class SetBound(Generic[M]):
         if needed <= 0:
             raise TooMuchError
         # In a deterministic run the clock stands still meanwhile.
-        most = int(min(self._effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
+        most = int(min(self.effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
         found = self.listing.sets(tasks, needed, most, self._workers, self._expired)
         spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
         self._search.control.spend(spent)

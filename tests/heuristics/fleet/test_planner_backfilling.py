@@ -144,13 +144,18 @@ def test_others_begin_beside_the_place_that_is_kept_for_an_urgent_job() -> None:
     assert (found["short0"], found["whole"], found["short1"]) == (4.0, 100.0, 100.0)
 
 
-def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_all() -> None:
-    """Small jobs keep seven slices busy; one of 400 s for half of them is longer than all that is known takes."""
-    times = [((5.0, 15.0)[at % 2], (0.5, 2.0)[at // 2 % 2]) for at in range(150)]
-    jobs = [
-        job(f"j{at}", 1.4 * at, "1g.5gb", seconds, declared={1: seconds * error})
+def small_jobs(count: int, *, apart: float) -> list[Job]:
+    """Jobs of 5 and 15 s that are declared half or twice as long, some seconds apart."""
+    times = [((5.0, 15.0)[at % 2], (0.5, 2.0)[at // 2 % 2]) for at in range(count)]
+    return [
+        job(f"j{at}", apart * at, "1g.5gb", seconds, declared={1: seconds * error})
         for at, (seconds, error) in enumerate(times)
     ]
+
+
+def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_all() -> None:
+    """Small jobs keep seven slices busy; one of 400 s for half of them is longer than all that is known takes."""
+    jobs = small_jobs(150, apart=1.4)
     half = job("half", 50.0, "3g.20gb", 400.0, declared={3: 400.0})
     wanted = trace(*sorted([*jobs, half], key=lambda own: own.arrival), costs=NO_COSTS)
     found = {
@@ -162,11 +167,7 @@ def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_al
 
 def test_jobs_that_may_well_end_last_go_before_shorter_ones() -> None:
     """All came in ten seconds. One of 60 s, told to be of 150 s, would be urgent when a minute of work is left."""
-    times = [((5.0, 15.0)[at % 2], (0.5, 2.0)[at // 2 % 2]) for at in range(100)]
-    jobs = [
-        job(f"j{at}", 0.1 * at, "1g.5gb", seconds, declared={1: seconds * error})
-        for at, (seconds, error) in enumerate(times)
-    ]
+    jobs = small_jobs(100, apart=0.1)
     long = job("long", 5.0, "1g.5gb", 60.0, declared={1: 150.0})
     wanted = trace(*sorted([*jobs, long], key=lambda own: own.arrival), costs=NO_COSTS)
     found = {
