@@ -10,8 +10,7 @@ from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 from mig_opt.rules import wrong_type
 
 _WANTED = "a partition such as '4+2+1', or its placements"
-_MOST_OFFERED, _MOST_NAMED = 3, 3
-"""Partitions and tasks that a message names."""
+_MOST_OFFERED, _MOST_NAMED = 3, 3  # partitions and tasks that a message names
 
 
 def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base") -> tuple[Placement, ...]:

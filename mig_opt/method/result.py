@@ -17,8 +17,7 @@ from mig_opt.method.shown import Carded
 Plan = TypeVar("Plan")
 """A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
 
-_FELT = 0.05
-"""Seconds of loading that a user notices."""
+_FELT = 0.05  # seconds of loading that a user notices
 
 
 class Status(enum.StrEnum):

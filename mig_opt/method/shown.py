@@ -6,8 +6,7 @@ from typing import Any
 
 from mig_opt.method.functions import imported
 
-_VIEWS = "mig_opt.views"
-"""Imported when something is shown, so that the package stays fast to import."""
+_VIEWS = "mig_opt.views"  # imported when something is shown, so that the package stays fast to import
 
 
 class Carded:

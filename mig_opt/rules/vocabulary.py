@@ -21,8 +21,7 @@ MOST_GPUS = 1_000_000
 SIZE = "^[1-9][0-9]?$"
 """Pattern of a number of compute slices as a key."""
 
-_LONGEST = 40
-"""Characters of a number in a message."""
+_LONGEST = 40  # characters of a number in a message
 
 
 def other_type(value: object, wanted: str) -> str:

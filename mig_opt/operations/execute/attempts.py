@@ -45,14 +45,9 @@ _AFTERMATH_S = 0.5
 """Seconds for which the end of a try that has failed is kept back: if all of a job is being killed, that is why it has
 failed, and the process that waits for it is next."""
 
-_GRACE = 1.0
-"""Seconds after which nothing is left of a group of processes that is killed."""
-
-_POLL = 0.05
-"""Seconds between looks at a try that was started by a process that is no more."""
-
-_TICK = 0.01
-"""Seconds by which the clock of files may be behind that of programs, which is a tick of the kernel."""
+_GRACE = 1.0  # seconds after which nothing is left of a group of processes that is killed
+_POLL = 0.05  # seconds between looks at a try that was started by a process that is no more
+_TICK = 0.01  # seconds by which the clock of files may be behind that of programs, which is a tick of the kernel
 
 
 @dataclass(frozen=True, slots=True)

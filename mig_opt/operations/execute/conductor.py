@@ -15,18 +15,10 @@ from mig_opt.operations.execute.engines import SILENT_S, Engine
 from mig_opt.operations.execute.executor import Observer
 from mig_opt.operations.execute.parts import Gathering, common_ends, cut
 
-_STOPPING_S = 30.0
-"""Seconds for which the nodes may take to stop after Ctrl-C."""
-
-_AGAIN_S = 3.0
-"""Seconds after which a job that has not stopped is told to again: it may just have begun."""
-
-_POLL_S = 0.2
-"""Seconds between questions about the nodes."""
-
-_MOST_STARTS = 3
-"""Starts of a job that dies before anything happens."""
-
+_STOPPING_S = 30.0  # seconds for which the nodes may take to stop after Ctrl-C
+_AGAIN_S = 3.0  # seconds after which a job that has not stopped is told to again: it may just have begun
+_POLL_S = 0.2  # seconds between questions about the nodes
+_MOST_STARTS = 3  # starts of a job that dies before anything happens
 _UNHEARD = f"no answer for {SILENT_S:g} s; what runs there goes on, and is asked again"
 
 

@@ -22,15 +22,9 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.operations.execute import node
 from mig_opt.operations.execute.engines import SILENT_S, Progress, in_background
 
-_CONNECTING_S = 8
-"""Seconds until a scheduler that does not answer is given up at the beginning."""
-
-_ASKING_S = 0.5
-"""Seconds for which an answer that has come is fetched before other nodes are looked after."""
-
-_AGAIN_S = 2.0
-"""Seconds between attempts to reach a scheduler that was lost."""
-
+_CONNECTING_S = 8  # seconds until a scheduler that does not answer is given up at the beginning
+_ASKING_S = 0.5  # seconds for which an answer that has come is fetched before other nodes are looked after
+_AGAIN_S = 2.0  # seconds between attempts to reach a scheduler that was lost
 _INSECURE = (
     "whoever reaches a Dask scheduler without TLS runs programs on all of its nodes; give scheduler, workers and this "
     "program certificates (distributed.comm.tls in ~/.config/dask/distributed.yaml: ca-file, cert and key of each), or "

@@ -28,11 +28,8 @@ from mig_opt.operations.execute.replanning import Planner, Replanner, plan_rest
 Observer = Callable[[Journal, Event], object]
 """Is told each event, after it has been noted."""
 
-_MOST_TRIES = 3
-"""Tries at a task that dies without an exit code, as when the memory of the machine is full."""
-
-_DIED = 137
-"""Exit code of a task that has been killed by a signal that cannot be caught, as shells write it."""
+_MOST_TRIES = 3  # tries at a task that dies without an exit code, as when the memory of the machine is full
+_DIED = 137  # exit code of a task that has been killed by a signal that cannot be caught, as shells write it
 
 
 class Executor:

@@ -23,11 +23,8 @@ from mig_opt.operations.execute.engines import Progress
 from mig_opt.operations.execute.parts import JOURNAL, arguments_of, lock_of, write_part
 
 _RUN = re.compile(r"[0-9a-f]{1,64}")
-_STARTED: list[subprocess.Popen[bytes]] = []
-"""Processes that this one has started, and that are asked for their ends."""
-
-_MOST_TEXT = 4000
-"""Bytes of what a process has said last."""
+_STARTED: list[subprocess.Popen[bytes]] = []  # processes that this one has started, and that are asked for their ends
+_MOST_TEXT = 4000  # bytes of what a process has said last
 
 
 def state_folder(usual: Path | None = None) -> Path:

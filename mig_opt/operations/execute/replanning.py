@@ -21,11 +21,8 @@ from mig_opt.texts import in_seconds
 _SHORTEST_S, _LONGEST_S, _LONGEST_SHARE = 0.1, 5.0, 0.02
 """Seconds that planning may take: a share of what is left to do, within these limits."""
 
-_TICK = 1e-6
-"""Seconds that are no gain."""
-
-_LEAST_STEP = 0.1
-"""Share by which, at least, a task that is late has to become later to be a reason once more."""
+_TICK = 1e-6  # seconds that are no gain
+_LEAST_STEP = 0.1  # share by which, at least, a task that is late has to become later to be a reason once more
 
 Planner = Callable[[Batch, Schedule, float], Schedule | None]
 """Returns a schedule of what has not begun; takes the batch, the schedule so far, and the seconds it may take."""

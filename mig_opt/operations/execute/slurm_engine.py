@@ -27,21 +27,13 @@ from mig_opt.files.documents import write_text
 from mig_opt.operations.execute.engines import Progress, in_background
 from mig_opt.operations.execute.node import folder_of, program_of, progress_in
 
-_PATIENCE_S = 5.0
-"""Seconds after which a program of Slurm is given up, and called again later."""
-
-_BETWEEN_S = 1.0
-"""Seconds between questions about the jobs, which all go to one controller."""
-
-_BEAT_S = 1.5
-"""Seconds after which the heart of a running job, which beats every second, is missed."""
-
+_PATIENCE_S = 5.0  # seconds after which a program of Slurm is given up, and called again later
+_BETWEEN_S = 1.0  # seconds between questions about the jobs, which all go to one controller
+_BEAT_S = 1.5  # seconds after which the heart of a running job, which beats every second, is missed
 _UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|^$", re.IGNORECASE)
 """Words with which Slurm's programs refuse for a while; other refusals are for good."""
 
-_INTERRUPTED = 130
-"""Exit code of a part that has been told to stop, by this process or by Slurm."""
-
+_INTERRUPTED = 130  # exit code of a part that has been told to stop, by this process or by Slurm
 _FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
 

@@ -21,8 +21,7 @@ from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, Measurements, Pro
 from mig_opt.rules import wrong_number
 from mig_opt.serving.profile_table import Point, ProfileTable
 
-_SILENT = 60.0
-"""Seconds beyond those of a run after which a server that does not answer is given up."""
+_SILENT = 60.0  # seconds beyond those of a run after which a server that does not answer is given up
 _COMPUTE = ("compute_input", "compute_infer", "compute_output")
 
 
