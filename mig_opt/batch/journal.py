@@ -77,13 +77,9 @@ class _Program(Rule):
         """Return a schema with a program as first entry."""
         return {**schema, "minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]}
 
-    def fine(self, value: Any) -> bool:
-        """Return True if there is a program."""
-        return bool(value and value[0])
-
-    def wrong(self, value: Any) -> str:  # noqa: ARG002  # there is nothing in it
-        """Return what is wrong."""
-        return "needs a program, and then its arguments, each a text of its own"
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong; empty if there is a program."""
+        return "" if value and value[0] else "needs a program, and then its arguments, each a text of its own"
 
 
 Command = Annotated[tuple[str, ...], _Program()]

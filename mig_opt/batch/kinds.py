@@ -36,8 +36,8 @@ def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
     problems = []
     for kind, table in tables.items():
         name = kind_name(str(kind))
-        if not KnownName().fine(kind):
-            problems.append(Problem(f"{path}.{kind}", KnownName().wrong(kind)))
+        if message := KnownName().wrong(kind):
+            problems.append(Problem(f"{path}.{kind}", message))
         elif name in own:
             problems.append(Problem(f"{path}.{kind}", f"{name} has its {path} already; keep one of the two"))
         own[name] = table

@@ -77,12 +77,11 @@ def other_kinds(path: str, table: Mapping[Any, Any], kinds: Sequence[GpuModel]) 
     for name in table:
         if table[name] is None:  # it has been reported
             continue
-        if KnownName().fine(name) and kind_name(name) not in known:
-            yield Problem(
-                f"{path}.{name}", f"there is no such GPU, only {', '.join(known)}; add a pool, or leave it out"
-            )
-        elif not KnownName().fine(name):
-            yield Problem(f"{path}.{name}", KnownName().wrong(name))
+        message = KnownName().wrong(name)
+        if not message and kind_name(name) not in known:
+            message = f"there is no such GPU, only {', '.join(known)}; add a pool, or leave it out"
+        if message:
+            yield Problem(f"{path}.{name}", message)
 
 
 def total_problems(

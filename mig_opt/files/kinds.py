@@ -294,13 +294,10 @@ def pools_document(content: Any, document: Raw) -> Raw:
 class _Given(Rule):
     """Costs of operations that are there."""
 
-    def fine(self, value: OperationCosts) -> bool:
-        """Return True if there are any."""
-        return bool(value.create or value.destroy)
-
-    def wrong(self, value: OperationCosts) -> str:  # noqa: ARG002  # there is nothing in it
-        """Return what is wrong."""
-        return "have no seconds; give those of each size, or leave the costs out"
+    def wrong(self, value: OperationCosts) -> str:
+        """Return what is wrong; empty if there are any."""
+        there = value.create or value.destroy
+        return "" if there else "have no seconds; give those of each size, or leave the costs out"
 
 
 GPUS_OR_POOLS = {

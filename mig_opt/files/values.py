@@ -176,7 +176,7 @@ def _core_schema(rule: Rule, source: Any, handler: GetCoreSchemaHandler) -> Core
     if rule.file_type is not None:
         return core_schema.no_info_after_validator_function(rule.read, handler.generate_schema(rule.file_type))
     inner: Any = handler(source)
-    if inner["type"] == "float" and type(rule).fine is not Rule.fine:
+    if inner["type"] == "float" and type(rule).wrong is not Rule.wrong:
         inner["allow_inf_nan"] = True  # whether it has to be finite is for the rule to say
     if isinstance(rule, NullIs):
         return core_schema.no_info_after_validator_function(rule.with_null, core_schema.nullable_schema(inner))

@@ -367,8 +367,8 @@ def _elsewhere_problems(path: str, elsewhere: Mapping[str, str]) -> Iterator[Pro
     """Yield what is wrong with the profiles that a job may have on other kinds of GPUs."""
     told = set()
     for name, profile in elsewhere.items():
-        if not KnownName().fine(name):
-            yield Problem(f"{path}.{name}", KnownName().wrong(name))
+        if message := KnownName().wrong(name):
+            yield Problem(f"{path}.{name}", message)
         elif kind_name(name) in told:
             yield Problem(f"{path}.{name}", f"{kind_name(name)} has its profile already; keep one of the two")
         elif profile is not None:

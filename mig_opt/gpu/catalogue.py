@@ -164,8 +164,8 @@ def get_gpu(name: str) -> GpuModel:
     >>> get_gpu("h100").name
     'H100-80GB'
     """
-    if not KnownName().fine(name):
-        raise UnknownGpuError([Problem("gpu", KnownName().wrong(name))])
+    if message := KnownName().wrong(name):
+        raise UnknownGpuError([Problem("gpu", message)])
     found = known_gpu(name)
     assert found is not None
     return found
@@ -179,14 +179,12 @@ class KnownName(Rule):
 
     __slots__ = ()
 
-    def fine(self, value: Any) -> bool:
-        """Return True if there is such a GPU."""
-        return isinstance(value, str) and known_gpu(value) is not None
-
     def wrong(self, value: Any) -> str:
-        """Return what is wrong with a name, with the nearest ones."""
+        """Return what is wrong with a name, with the nearest ones; empty if there is such a GPU."""
         if not isinstance(value, str):
             return other_type(value, "the name of a GPU")
+        if known_gpu(value) is not None:
+            return ""
         models = dict.fromkeys([*catalogue(), *KNOWN.values()])
         known = [name for model in models for name in (model.name, *model.aliases)]
         return f"unknown GPU {value!r}; {nearest(value, known)}"
@@ -204,8 +202,8 @@ class KnownGpu(OfType):
 
     def read(self, value: Any) -> GpuModel:
         """Return the GPU of a name."""
-        if not KnownName().fine(value):
-            raise InputError([Problem("", KnownName().wrong(value))])
+        if message := KnownName().wrong(value):
+            raise InputError([Problem("", message)])
         return get_gpu(value)
 
     def described(self, schema: dict[str, Any]) -> dict[str, Any]:

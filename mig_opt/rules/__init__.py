@@ -56,8 +56,8 @@ def wrong_flag(path: str, value: object) -> Iterator[Problem]:
 
 
 def _broken(path: str, value: object, rule: Rule) -> Iterator[Problem]:
-    if not rule.fine(value):
-        yield Problem(path, rule.wrong(value))
+    if message := rule.wrong(value):
+        yield Problem(path, message)
 
 
 def wrong_choice(path: str, value: object, choices: Sequence[str]) -> Iterator[Problem]:
@@ -183,17 +183,17 @@ def _checks(shape: type) -> tuple[tuple[tuple[str, _Check], ...], Callable[[Any]
 @cache
 def _check_of(hint: Any) -> _Check | None:
     bare, rules, optional = parts_of(hint)
-    rules = tuple(rule for rule in rules if type(rule).fine is not Rule.fine)
+    rules = tuple(rule for rule in rules if type(rule).wrong is not Rule.wrong)
     inner = _entries_check(bare)
     if not rules and (not inner or not optional):
         return inner
     if len(rules) == 1 and not inner:
-        fine, wrong = rules[0].fine, rules[0].wrong
+        wrong = rules[0].wrong
 
         def check_value(value: Any, path: str, problems: list[Problem]) -> Any:
-            if (optional and value is None) or fine(value):
+            if (optional and value is None) or not (message := wrong(value)):
                 return value
-            problems.append(Problem(path, wrong(value)))
+            problems.append(Problem(path, message))
             return None
 
         return check_value
@@ -204,8 +204,8 @@ def _check_of(hint: Any) -> _Check | None:
         if inner:
             value = inner(value, path, problems)
         for rule in rules:
-            if value is not None and not rule.fine(value):
-                problems.append(Problem(path, rule.wrong(value)))
+            if value is not None and (message := rule.wrong(value)):
+                problems.append(Problem(path, message))
                 return None
         return value
 
@@ -310,7 +310,7 @@ def _mapping_check(hint: Any) -> _Check | None:
     if each is None and not sized:
         return None
     bare, rules, _ = parts_of(value)
-    only = rules[0].fine if len(rules) == 1 and _entries_check(bare) is None else None
+    wrong = rules[0].wrong if len(rules) == 1 and _entries_check(bare) is None else None
 
     def check(values: Any, path: str, problems: list[Problem]) -> Any:
         if not (values.__class__ is dict or isinstance(values, Mapping)):
@@ -318,7 +318,7 @@ def _mapping_check(hint: Any) -> _Check | None:
             return None
         if sized:
             values = dict(sorted(values.items()))
-        if each and not (only and all(map(only, values.values()))):
+        if each and (not wrong or any(map(wrong, values.values()))):
             values = {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}
         return values
 

@@ -54,13 +54,9 @@ class Rule:
         """Return what a value of a file stands for; only one of the type in files if there is such a type."""
         return value
 
-    def fine(self, value: Any) -> bool:  # noqa: ARG002  # most rules look at it
-        """Return True if a value is right."""
-        return True
-
-    def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value that is not right."""
-        raise NotImplementedError
+    def wrong(self, value: Any) -> str:  # noqa: ARG002  # most rules look at it
+        """Return what is wrong with a value; empty if it is right."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +77,16 @@ class Number(Rule):
         bounds |= {"maximum": self.at_most, "exclusiveMaximum": self.below}
         return {**schema, **{name: bound for name, bound in bounds.items() if math.isfinite(bound)}}
 
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        real = value.__class__ is float or is_real(value)
-        return real and self.above < value < self.below and self.at_least <= value <= self.at_most
-
     def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value."""
+        """Return what is wrong with a value; empty if it is right."""
+        real = value.__class__ is float or is_real(value)
+        if real and self.above < value < self.below and self.at_least <= value <= self.at_most:
+            return ""
         bounds = f" > {self.above:g}" * (self.above > -math.inf) + f" >= {self.at_least:g}" * (
             self.at_least > -math.inf
         )
         wanted = self.words or f"a finite number{self.unit and f' of {self.unit}'}{bounds}{self.hint}"
-        return f"must be {wanted}, is {value}" if is_real(value) else other_type(value, wanted)
+        return f"must be {wanted}, is {value}" if real else other_type(value, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +100,12 @@ class Whole(Rule):
         """Return a schema with the bounds."""
         return {**schema, "minimum": self.least, "maximum": self.most}
 
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        return is_integer(value) and self.least <= value <= self.most
-
     def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value."""
+        """Return what is wrong with a value; empty if it is right."""
         if not is_integer(value):
             return other_type(value, f"a whole number from {self.least} to {self.most}")
+        if self.least <= value <= self.most:
+            return ""
         shown = str(value)
         shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
         return f"must be from {self.least} to {self.most}, is {shown}"
@@ -126,12 +118,10 @@ class NotBlank(Rule):
     keywords: ClassVar[Mapping[str, Any]] = {"minLength": 1, "pattern": r"\S"}
 
     def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value."""
-        return "must not be empty" if isinstance(value, str) else other_type(value, "a text")
-
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        return isinstance(value, str) and bool(value) and not value.isspace()
+        """Return what is wrong with a value; empty if it is right."""
+        if not isinstance(value, str):
+            return other_type(value, "a text")
+        return "" if value and not value.isspace() else "must not be empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +131,9 @@ class OfType(Rule):
     kind: type
     words: str
 
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        return isinstance(value, self.kind)
-
     def wrong(self, value: Any) -> str:
-        """Return what is wrong with a value."""
-        return other_type(value, self.words)
+        """Return what is wrong with a value; empty if it is right."""
+        return "" if isinstance(value, self.kind) else other_type(value, self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +147,9 @@ class NotEmpty(Rule):
         """Return a schema with the least number of entries."""
         return {**schema, self.least: 1}
 
-    def wrong(self, value: Any) -> str:  # noqa: ARG002  # there is nothing in it
-        """Return what is wrong with a value."""
-        return f"needs {self.wanted}, is empty"
-
-    def fine(self, value: Any) -> bool:
-        """Return True if a value is right."""
-        return bool(value)
+    def wrong(self, value: Any) -> str:
+        """Return what is wrong with a value; empty if it is right."""
+        return "" if value else f"needs {self.wanted}, is empty"
 
 
 class Size(Rule):

@@ -106,7 +106,7 @@ def _prepared(
     else:
         pools = [raw] if raw.get("pools") is None else raw["pools"]
         names = [pool.get("gpu") if isinstance(pool, dict) else None for pool in pools] if type(pools) is list else []
-    kinds = {get_gpu(str(name)).name if KnownName().fine(name) else None for name in names}
+    kinds = {None if KnownName().wrong(name) else get_gpu(str(name)).name for name in names}
     only = kinds.pop() if len(kinds) == 1 else None
     no_gpu = _SEVERAL_KINDS if kinds and None not in kinds else ""
     return with_gpus(raw, only, no_gpu, findings)

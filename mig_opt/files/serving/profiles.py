@@ -132,7 +132,7 @@ def _read_folder(
 def _prepared(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> Raw:
     named = gpu if raw.get("gpu") is None else raw["gpu"]
     no_gpu = _NO_DEFAULT if named is None else ""
-    return with_gpus(raw, named if KnownName().fine(named) else None, no_gpu, findings)
+    return with_gpus(raw, None if KnownName().wrong(named) else named, no_gpu, findings)
 
 
 def with_gpus(raw: Raw, gpu: str | None, no_gpu: str, findings: Findings) -> Raw:

@@ -24,7 +24,7 @@ from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.execute.parts import cut
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import addresses
-from mig_opt.rules.vocabulary import FROM_0_TO_1
+from mig_opt.rules import wrong_share
 
 
 def run_schedule(
@@ -93,7 +93,7 @@ def run_schedule(
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
     path = Path(journal)
-    wrong = [] if replan is None or FROM_0_TO_1.fine(replan) else [Problem("replan", FROM_0_TO_1.wrong(replan))]
+    wrong = [] if replan is None else list(wrong_share("replan", replan))
     if engine:
         raise_any(wrong)
         plan = plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine, replan=replan)
