@@ -92,7 +92,7 @@ from .verbs.files import export as export
 from .verbs.files import import_from as import_from
 from .verbs.files import read as read
 from .verbs.files import write as write
-from .verbs.pictures import plot as plot
 from .verbs.plans import bounds as bounds
 from .verbs.plans import optimum as optimum
 from .verbs.plans import validate as validate
+from .views.pictures import plot as plot

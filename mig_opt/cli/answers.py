@@ -72,7 +72,7 @@ class File:
 
 def chart_of(noun: str, path: Path | None, *content: Any, **options: Any) -> File:
     """Return the chart of what :func:`mig_opt.plot` takes; there is none if a part of it is None."""
-    from mig_opt.verbs.pictures import plot
+    from mig_opt.views import plot
 
     there = None if any(part is None for part in content) else content
     absent = f"There is no {noun} to draw in"

@@ -8,10 +8,10 @@ import io
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
@@ -30,6 +30,12 @@ from mig_opt.views.serving.latencies import latency_scene
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from mig_opt.fleet.admission import Acceptance
+    from mig_opt.fleet.bounds import TraceBounds
+    from mig_opt.serving.demand import Demand
+
+_Path = str | os.PathLike[str]
 
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
@@ -50,7 +56,7 @@ _SAVING: dict[Any, Any] = {
 }
 
 
-def check_plot_path(path: str | os.PathLike[str]) -> None:
+def check_plot_path(path: _Path) -> None:
     """Check, before a long computation, that :func:`mig_opt.plot` will be able to write ``path``.
 
     Parameters
@@ -92,7 +98,7 @@ def draw(scene: Scene) -> Figure:
         return Image(scene).draw()
 
 
-def save(scene: Scene, path: str | os.PathLike[str], dpi: float) -> None:
+def save(scene: Scene, path: _Path, dpi: float) -> None:
     """Write a scene as image or page; the same one gives the same file."""
     target = Path(path)
     if _format(target) == _PAGE:
@@ -152,17 +158,111 @@ _SCENES: dict[tuple[type, int], Callable[..., Scene]] = {
 """The picture of a class with a number of schedules."""
 
 
+@overload
 def plot(
-    content: Any,
-    *more: Any,
-    to: str | os.PathLike[str] | None = None,
+    batch: Batch, schedule: Schedule, /, *, lower_bound: float | None = None, title: str | None = None
+) -> Figure: ...
+@overload
+def plot(
+    batch: Batch,
+    schedule: Schedule,
+    /,
+    *,
+    to: _Path,
+    lower_bound: float | None = None,
     title: str | None = None,
     dpi: float = 150,
-    **options: Any,
-) -> Figure | None:
-    """Draw what :func:`mig_opt.plot` draws, as a figure or into a file; a title takes the place of the usual one.
+) -> None: ...
+@overload
+def plot(batch: Batch, plan: Schedule, measured: Schedule, /, *, title: str | None = None) -> Figure: ...
+@overload
+def plot(
+    batch: Batch, plan: Schedule, measured: Schedule, /, *, to: _Path, title: str | None = None, dpi: float = 150
+) -> None: ...
+@overload
+def plot(content: Batch | DayResult, /, *, title: str | None = None) -> Figure: ...
+@overload
+def plot(content: Batch | DayResult, /, *, to: _Path, title: str | None = None, dpi: float = 150) -> None: ...
+@overload
+def plot(deployment: Deployment, /, *, demand: Demand | None = None, title: str | None = None) -> Figure: ...
+@overload
+def plot(
+    deployment: Deployment, /, *, to: _Path, demand: Demand | None = None, title: str | None = None, dpi: float = 150
+) -> None: ...
+@overload
+def plot(requests: RequestSimulation, /, *, promise: float | None = None, title: str | None = None) -> Figure: ...
+@overload
+def plot(
+    requests: RequestSimulation,
+    /,
+    *,
+    to: _Path,
+    promise: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None: ...
+@overload
+def plot(
+    simulations: Simulation | Sequence[Simulation],
+    /,
+    *,
+    bounds: TraceBounds | Acceptance | None = None,
+    title: str | None = None,
+) -> Figure: ...
+@overload
+def plot(
+    simulations: Simulation | Sequence[Simulation],
+    /,
+    *,
+    to: _Path,
+    bounds: TraceBounds | Acceptance | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None: ...
+def plot(
+    content: Any, /, *more: Any, to: _Path | None = None, title: str | None = None, dpi: float = 150, **options: Any
+) -> Any:
+    """Draw a batch, a schedule, an execution, a deployment, a day, latencies, or simulations.
 
     Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    content : Batch, Deployment, DayResult, RequestSimulation, Simulation or sequence of Simulation
+        What to draw.
+    *more : Schedule
+        With a batch: its schedule, or the plan of an execution and what was measured.
+    to : path-like, optional
+        The file to write; its suffix gives the format: png, pdf, svg, or html for a page to explore.
+    title : str, optional
+        In place of the usual one.
+    dpi : float
+        Of a png.
+    **options
+        ``lower_bound`` of a schedule, ``demand`` of a deployment, ``promise`` of latencies, ``bounds`` of simulations:
+        as for :func:`mig_opt.views.batch_scene`, :func:`mig_opt.views.schedule_scene`,
+        :func:`mig_opt.views.execution_scene`, :func:`mig_opt.views.deployment_scene`,
+        :func:`mig_opt.views.day_scene`, :func:`mig_opt.views.latency_scene` and
+        :func:`mig_opt.views.simulation_scene`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure or None
+        The figure, or None if a file was written.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, what draws it (matplotlib, or bokeh for html) is not installed, or the file cannot
+        be written.
+
+    Examples
+    --------
+    >>> from mig_opt import load, solve
+    >>> batch = load("rodinia-a30")
+    >>> figure = plot(batch, solve(batch, "far").schedule)
+    >>> figure.axes[0].get_xlabel()
+    'time in seconds'
     """
     first = content[0] if isinstance(content, list | tuple) and content else content
     given = len(more)
