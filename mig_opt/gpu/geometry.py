@@ -6,9 +6,9 @@ Placements, profiles and sets of them are numbers here: a placement is its index
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
@@ -112,8 +112,10 @@ class Geometry:
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
         self.absent = GpuState(self, 0, 0, absent=True)
         """State of a GPU that has left the fleet: nothing runs, and nothing can."""
-        self._usages: dict[int, Usage] = {}
-        self._states: dict[tuple[int, int], GpuState] = {}
+        self.usage: Callable[[int], Usage] = cache(self._measure)
+        """Returns the usage of a GPU with these busy placements."""
+        self.state: Callable[[int, int], GpuState] = cache(partial(GpuState, self))
+        """Returns the state with these busy and idle placements."""
 
     def index(self, profile: str, start: int) -> int:
         """Return the number of a placement.
@@ -140,20 +142,6 @@ class Geometry:
         for placement in placements:
             mask |= 1 << placement
         return mask
-
-    def usage(self, busy: int) -> Usage:
-        """Return the usage of a GPU with these busy placements."""
-        found = self._usages.get(busy)
-        if found is None:
-            found = self._usages[busy] = self._measure(busy)
-        return found
-
-    def state(self, busy: int, idle: int) -> GpuState:
-        """Return the state with these busy and idle placements."""
-        found = self._states.get((busy, idle))
-        if found is None:
-            found = self._states[busy, idle] = GpuState(self, busy, idle)
-        return found
 
     def fragmentation(self, busy: int) -> float:
         """Return the fragmentation cost of a GPU with these busy placements, 0 to 1.

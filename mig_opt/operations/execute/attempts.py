@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,11 +161,11 @@ class Attempts:
             time.sleep(_AFTERMATH_S)
         return Outcome(max(outcome.time, min(ended, outcome.time + _TICK)), outcome.code)
 
-    def stop(self, name: str, patience: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def stop(self, name: str, patience: float = 5.0) -> None:
         """End a try with all processes of its group, politely at first; what has left the group goes on."""
-        limit = clock() + patience
+        limit = time.monotonic() + patience
         while self.outcome(name) is None:
-            late = clock() - limit
+            late = time.monotonic() - limit
             if late > _GRACE:
                 return
             with contextlib.suppress(OSError, IndexError):

@@ -60,12 +60,6 @@ class Lane:
         found = (one for one in there if one.at(self.placement) and one.number not in self.others)
         return next((one for one in found if not one.processes), None)
 
-    def forget(self) -> None:
-        """Forget an instance that is gone, so that it is made again if it is still needed."""
-        self.uuid, self.number = "", None
-        spare = self.idle and self.planned.destroyed is not None
-        self.state = "gone" if spare else "refused" if self.planned.initial else "planned"
-
     def take(self, event: Event) -> None:
         """Follow an event about the instance, or about one of its tasks."""
         task = event.task
@@ -78,8 +72,10 @@ class Lane:
                 self.state = "destroying"
             case "destroyed":
                 self.state = "gone"
-            case "lost":
-                self.forget()
+            case "lost":  # it is made again if it is still needed
+                self.uuid, self.number = "", None
+                spare = self.idle and self.planned.destroyed is not None
+                self.state = "gone" if spare else "refused" if self.planned.initial else "planned"
             case "run" if task is not None:
                 self.attempts[task], self.running, self.since = event.attempt, task, event.time
                 with contextlib.suppress(ValueError):

@@ -58,13 +58,7 @@ class Machines(contextlib.ExitStack):
         return time.time()
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start a try, whose files have a name, at a task.
-
-        Raises
-        ------
-        DriverError
-            If the machine refuses to start it.
-        """
+        """Start a try, whose files have a name, at a task; a DriverError says why the machine refuses to."""
         try:
             process = self.tries.begin(name, command, environment)
         except OSError as error:

@@ -12,14 +12,12 @@ from mig_opt.batch.journal import Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.model import OperationCosts
 
-StepKind = Literal["create", "run", "destroy"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutedStep:
     """A task or an operation as it was planned and as it was."""
 
-    kind: StepKind
+    kind: Literal["create", "run", "destroy"]
     task: str  # empty for operations
     gpu: int
     profile: str

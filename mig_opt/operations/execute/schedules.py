@@ -239,13 +239,7 @@ def plan_of_nodes(
     engine: str | Engine = "",
     replan: float | None = None,
 ) -> Journal:
-    """Return a plan for GPUs of other machines as a journal in which nothing has happened.
-
-    Raises
-    ------
-    InputError
-        With everything that is wrong with the plan and its commands.
-    """
+    """Return a plan for GPUs of other machines as a journal in which nothing has happened; refuse a wrong one."""
     schedule, problems = check_plan(batch, schedule, commands, devices)
     raise_any(problems)
     gpus = tuple(map(str, addresses(batch.gpus, devices, batch.devices)))

@@ -66,13 +66,7 @@ exit "$code"
 
 
 class SlurmEngine:
-    """The engine ``slurm``: ``sbatch``, with its options in the environment (``SBATCH_PARTITION`` and so on).
-
-    Raises
-    ------
-    InputError
-        If there is no Slurm here.
-    """
+    """The engine ``slurm``: ``sbatch``, with its options in the environment (``SBATCH_PARTITION`` and so on)."""
 
     def __init__(self) -> None:
         lacking = [name for name in ("sbatch", "squeue", "scancel", "scontrol") if shutil.which(name) is None]
