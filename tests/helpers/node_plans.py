@@ -19,7 +19,8 @@ from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
@@ -28,19 +29,8 @@ from mig_opt.validation import validate
 
 USER = getpass.getuser()
 BATCH = Batch((Task("a", {2: 0.3}), Task("b", {1: 0.3}), Task("c", {2: 0.3})), get_gpu("A30"), 2)
-PLAN = Schedule(
-    (
-        Run("a", 0, "2g.12gb", 0, 0.12, 0.42),
-        Run("b", 0, "1g.6gb", 0, 0.63, 0.93),
-        Run("c", 1, "2g.12gb", 0, 0.12, 0.42),
-    ),
-    (
-        Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),
-        Operation("destroy", 0, "2g.12gb", 0, 0.42, 0.52),
-        Operation("create", 0, "1g.6gb", 0, 0.52, 0.63),
-        Operation("create", 1, "2g.12gb", 0, 0.0, 0.12),
-    ),
-)
+RUNS = Run("a", 0, "2g.12gb", 0, 0, 1), Run("b", 0, "1g.6gb", 0, 1, 2), Run("c", 1, "2g.12gb", 0, 0, 1)
+PLAN = retimed_schedule(BATCH, RUNS)
 DEVICES = ["n1/0", "n2/0"]
 FOREIGN = ("1g.6gb", 3)
 END = {"n1": {("1g.6gb", 0)}, "n2": {("2g.12gb", 0)}}
@@ -124,6 +114,13 @@ def killed_at_once(pids: Sequence[int]) -> None:
     group.rmdir()
 
 
+def ends(process: subprocess.Popen[str], code: int = 0) -> str:
+    """Wait for the end of a process; return what it has said on standard error."""
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code, err
+    return err
+
+
 class Client:
     """A process that carries out the plan by the cluster."""
 
@@ -147,11 +144,7 @@ class Client:
             program, env=self.nodes.environment, cwd=self.folder, stdout=pipe, stderr=pipe, text=True
         )
 
-    def ends(self, process: subprocess.Popen[str], code: int = 0) -> str:
-        """Wait for the end of a process; return what it has said on standard error."""
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == code, err
-        return err
+    ends = staticmethod(ends)
 
     def check(self, *, again: Iterable[str] = ()) -> None:
         """Check that everything has been done once, measured rightly, and is taken back by ``--undo``."""
@@ -180,3 +173,11 @@ class Client:
         """For how long a task has run, as measured."""
         (found,) = (run.end - run.begin for run in read_journal(self.journal).runs() if run.task == task)
         return found
+
+
+def running(nodes: Nodes, folder: Path, seconds: float = 1.0, **others: float) -> tuple[Client, subprocess.Popen[str]]:
+    """A client whose first task on each node has begun, and its process."""
+    client = Client(nodes, folder, seconds, **others)
+    process = client.start()
+    until(lambda: client.begun("a") and client.begun("c"))
+    return client, process

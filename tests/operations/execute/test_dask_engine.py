@@ -13,7 +13,8 @@ from node_plans import BATCH, DEVICES, NOTHING, PLAN, USER, Client, commands, pl
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
 from mig_opt.gpu.catalogue import get_gpu
@@ -65,21 +66,15 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes:
 def test_nodes_plan_anew_and_the_whole_knows(nodes: Nodes, tmp_path: Path) -> None:
     tasks = Task("late", {1: 0.3}), Task("next", {1: 0.3}), Task("short", {1: 0.5}), Task("other", {1: 0.3})
     batch = Batch(tasks, get_gpu("A30"), 2)
-    runs = (
-        Run("late", 0, "1g.6gb", 0, 0.11, 0.41),
-        Run("next", 0, "1g.6gb", 0, 0.41, 0.71),
-        Run("short", 0, "1g.6gb", 1, 0.22, 0.72),
-        Run("other", 1, "1g.6gb", 0, 0.11, 0.41),
-    )
-    made = [(0, 0, 0.0), (0, 1, 0.11), (1, 0, 0.0)]
-    operations = tuple(Operation("create", gpu, "1g.6gb", at, begin, begin + 0.11) for gpu, at, begin in made)
+    places_of = {"late": (0, 0, 0), "short": (0, 1, 0), "other": (1, 0, 0), "next": (0, 0, 1)}
+    runs = [Run(task, gpu, "1g.6gb", start, at, at + 1) for task, (gpu, start, at) in places_of.items()]
     slept = {"late": "4", "next": "0.3", "short": "0.5", "other": "0.3"}
     words = Commands({name: ("sleep", seconds) for name, seconds in slept.items()})
     journal = tmp_path / "run.journal"
     options = {"journal": journal, "devices": DEVICES, "engine": nodes.engine, "user": USER, "replan": 0.2}
     told: list[str] = []
     observe = lambda _, event: told.append(event.kind)  # noqa: E731
-    assert run_schedule(batch, Schedule(runs, operations), words, observe=observe, **options).complete
+    assert run_schedule(batch, retimed_schedule(batch, runs), words, observe=observe, **options).complete
     whole = read_journal(journal)
     assert [event.kind for event in whole.events] == told
     (moved,) = (run for run in whole.runs() if run.task == "next")

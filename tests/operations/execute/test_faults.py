@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from node_plans import FOREIGN, Client, Nodes, killed_at_once, ran, signalled, until
+from node_plans import FOREIGN, Client, Nodes, killed_at_once, ran, running, signalled, until
 from slurm_nodes import SlurmNodes
 
 from mig_opt.files.batch.journals import read_journal
@@ -106,9 +106,7 @@ def by_engine(*rows: tuple[object, dict[str, object]]) -> list[object]:
     indirect=["nodes"],
 )
 def test_each_task_ends_once_whatever_dies(nodes: Nodes, tmp_path: Path, death: Fault, again: str) -> None:
-    client = Client(nodes, tmp_path, 12.0 if death is kill_controller else 2.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+    client, process = running(nodes, tmp_path, 12.0 if death is kill_controller else 2.0)
     death(client)
     assert "Traceback" not in client.ends(process)
     client.check(again=again)
@@ -125,9 +123,7 @@ def test_each_task_ends_once_whatever_dies(nodes: Nodes, tmp_path: Path, death: 
 )
 def test_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str, told: bool) -> None:
     """It is told within ten seconds if nothing is heard of a node; files that Slurm's nodes share tell without it."""
-    client = Client(nodes, tmp_path, 2.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+    client, process = running(nodes, tmp_path, 2.0)
     silent = nodes.processes(who)
     signalled(signal.SIGSTOP, silent)
     begin = time.monotonic()
@@ -144,11 +140,8 @@ def test_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str, 
 
 
 @pytest.mark.parametrize("nodes", ["slurm"], indirect=True)
-def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes: Nodes, tmp_path: Path) -> None:
-    assert isinstance(nodes, SlurmNodes)
-    client = Client(nodes, tmp_path, 25.0, c=1.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes: SlurmNodes, tmp_path: Path) -> None:
+    client, process = running(nodes, tmp_path, 25.0, c=1.0)
     silent = nodes.processes("agent")
     signalled(signal.SIGSTOP, silent)
     until(lambda: nodes.slurm.states()["n1"].startswith("DOWN") and client.begun("b"))  # the first task has ended
@@ -181,8 +174,7 @@ def test_a_full_disk_is_told_and_gone_on_with(nodes: Nodes, tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
 @pytest.mark.parametrize("nodes", ["slurm"], indirect=True)
-def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes: Nodes, tmp_path: Path) -> None:
-    assert isinstance(nodes, SlurmNodes)
+def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes: SlurmNodes, tmp_path: Path) -> None:
     slurm, spool = nodes.slurm, nodes.slurm.root / "spool" / "n1"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", spool], check=True)
     try:
@@ -219,9 +211,7 @@ def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> No
 
 
 def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes: Nodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 3.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+    client, process = running(nodes, tmp_path, 3.0)
     process.send_signal(signal.SIGINT)
     client.ends(process, 130)
     kinds = client.kinds()

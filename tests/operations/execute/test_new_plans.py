@@ -9,7 +9,8 @@ from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.gpu.catalogue import get_gpu
@@ -17,14 +18,8 @@ from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 LATE = Batch((Task("late", {2: 0.3}), Task("next", {2: 0.3}), Task("short", {2: 0.5})), get_gpu("A30"))
-LATE_PLAN = Schedule(
-    (
-        Run("late", 0, "2g.12gb", 0, 0.12, 0.42),
-        Run("next", 0, "2g.12gb", 0, 0.42, 0.72),
-        Run("short", 0, "2g.12gb", 2, 0.24, 0.74),
-    ),
-    (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12), Operation("create", 0, "2g.12gb", 2, 0.12, 0.24)),
-)
+RUNS = Run("late", 0, "2g.12gb", 0, 0, 1), Run("short", 0, "2g.12gb", 2, 0, 1), Run("next", 0, "2g.12gb", 0, 1, 2)
+LATE_PLAN = retimed_schedule(LATE, RUNS)
 
 
 def late_commands(seconds: float) -> Commands:
@@ -62,10 +57,7 @@ def test_a_plan_stays_without_reason_or_gain(
 
 def test_a_new_plan_leaves_instances_of_others_alone(machine: Machine, journal: Path) -> None:
     batch = LATE.replace(tasks=(Task("late", {1: 0.3}), Task("next", {1: 0.3})))
-    plan = Schedule(
-        (Run("late", 0, "1g.6gb", 0, 0.11, 0.41), Run("next", 0, "1g.6gb", 0, 0.41, 0.71)),
-        (Operation("create", 0, "1g.6gb", 0, 0.0, 0.11),),
-    )
+    plan = retimed_schedule(batch, [Run("late", 0, "1g.6gb", 0, 0, 1), Run("next", 0, "1g.6gb", 0, 1, 2)])
     for start in (1, 2, 3):
         machine.add(0, "1g.6gb", start, pid=7)
     found = run_schedule(batch, plan, late_commands(1.5), journal=journal, replan=0.2)

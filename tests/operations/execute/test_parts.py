@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import Command
 from executions import Execution, World, random_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.cli import main
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
@@ -34,13 +34,17 @@ from mig_opt.operations.execute.parts import Gathering, alone, cut, gather, merg
 from mig_opt.validation import validate
 
 
+def far(batch: Batch) -> Schedule:
+    found = solve(batch, "far").schedule
+    assert found is not None
+    return found
+
+
 def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
     """A batch on two to four GPUs, sometimes with an instance that exists, and a schedule."""
     batch = random_batch(rng, ["A30", "A100"], range(2, 5), 12)
     batch = batch.replace(initial=tuple(replace(each, gpu=rng.randrange(batch.gpus)) for each in batch.initial))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    return batch, schedule
+    return batch, far(batch)
 
 
 def carried_out(
@@ -60,6 +64,12 @@ def carried_out(
         execution = Execution(World(machine, batch, seconds), schedule, folder / "journal", replan=replan)
         assert execution.go()
     return read_journal(execution.path)
+
+
+def places(journal: Journal, gpu: int) -> dict[str, tuple[str, int]]:
+    """The profile and the start of the instance on which each task of a GPU has run."""
+    there = [(run.task, journal.lifetimes[run.instance].location) for run in journal.runs()]
+    return {task: (profile, start) for task, (own, profile, start) in there if own == gpu}
 
 
 @settings(max_examples=25)
@@ -99,16 +109,7 @@ def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> Non
             event.kind == "replan" for part in parts.values() for event in part.events
         )
         for host, part in parts.items():
-            gpu = hosts.index(f"{host}/0")
-            own = {run.task: (run.begin, run.end, part.lifetimes[run.instance].location[1:]) for run in part.runs()}
-            there = {
-                run.task: (run.begin, run.end, whole.lifetimes[run.instance].location[1:])
-                for run in whole.runs()
-                if whole.lifetimes[run.instance].gpu == gpu
-            }
-            assert {task: place for task, (_, _, place) in own.items()} == {
-                task: place for task, (_, _, place) in there.items()
-            }
+            assert places(whole, hosts.index(f"{host}/0")) == places(part, 0)
         assert validate(*whole.measured()).valid
 
 
@@ -163,24 +164,16 @@ TWO = Batch((Task("a", {4: 0.1}), Task("b", {4: 0.2})), get_gpu("A30"), 2)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arguments of a plan for two nodes."""
     monkeypatch.chdir(tmp_path)
-    schedule = solve(TWO, "far").schedule
-    assert schedule is not None
     BATCH.write(TWO, "batch.json")
-    SCHEDULE.write(schedule, "plan.json")
+    SCHEDULE.write(far(TWO), "plan.json")
     COMMANDS.write(Commands({"a": ("sh", "-c", "echo a >>ran"), "b": ("sh", "-c", "echo b >>ran")}), "commands.json")
     return ["batch.json", "plan.json", "--commands", "commands.json"]
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ending:
-        main(["run", *arguments])
-    return int(ending.value.code or 0)
-
-
-def test_parts_are_carried_out_by_what_stands_beside_them(files: list[str], tmp_path: Path) -> None:
-    assert run(*files, "--devices", "n1/0,n2/0", "--split", "parts; touch pwned") == 0
+def test_parts_are_carried_out_by_what_stands_beside_them(run: Command, files: list[str], tmp_path: Path) -> None:
+    assert run("run", *files, "--devices", "n1/0,n2/0", "--split", "parts; touch pwned").code == 0
     folder = tmp_path / "parts; touch pwned"
-    assert run("--gather", str(folder)) == 2
+    assert run("run", "--gather", folder).code == 2
     program = tmp_path / "bin" / "mig-opt"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
@@ -192,15 +185,12 @@ def test_parts_are_carried_out_by_what_stands_beside_them(files: list[str], tmp_
         for _ in range(2):  # the second time there is nothing to do
             script = folder / "nodes" / host / "run.sh"
             environment = {**machine.environment, "PATH": path}
-            done = subprocess.run(
-                [script, "--user", USER], check=False, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr
+            subprocess.run([script, "--user", USER], check=True, env=environment, capture_output=True)
         if host == "n1":
-            assert run("--gather", str(folder), "--quiet") == 1
+            assert run("run", "--gather", folder, "--quiet").code == 1
             assert not gather(folder).ended
-    assert (tmp_path / "ran").read_text().split() == ["a", "b"] or (tmp_path / "ran").read_text().split() == ["b", "a"]
-    assert run("--gather", str(folder), "--journal", "whole.journal", "--quiet") == 0
+    assert sorted((tmp_path / "ran").read_text().split()) == ["a", "b"]
+    assert run("run", "--gather", folder, "--journal", "whole.journal", "--quiet").code == 0
     whole = read_journal(tmp_path / "whole.journal")
     assert whole.ended
     assert set(whole.gpus) == {f"n1/{Machine.uuid(0)}", f"n2/{Machine.uuid(0)}"}
@@ -208,25 +198,10 @@ def test_parts_are_carried_out_by_what_stands_beside_them(files: list[str], tmp_
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize(
-    ("devices", "message"),
-    [
-        ("n1/0,0", r"devices\[1\]: names no node; write it before the GPU, as in node-1/0"),
-        ("n1/0,-oProxyCommand=x/0", r"devices\[1\]: must be index, UUID or PCI address"),
-    ],
-)
-def test_wrong_devices_of_parts(devices: str, message: str) -> None:
-    schedule = solve(TWO, "far").schedule
-    assert schedule is not None
-    words = Commands({task.name: ("true",) for task in TWO.tasks})
-    with pytest.raises(InputError, match=message):
-        cut(Journal(TWO, schedule, words, tuple(devices.split(","))))
-
-
-def test_a_folder_with_something_in_it_is_left_alone(files: list[str], tmp_path: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(run: Command, files: list[str], tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "mine").touch()
-    assert run(*files, "--devices", "n1/0,n2/0", "--split", "parts") == 2
+    assert run("run", *files, "--devices", "n1/0,n2/0", "--split", "parts").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["batch.json", "commands.json", "parts", "plan.json"]
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["mine"]
 
@@ -234,9 +209,7 @@ def test_a_folder_with_something_in_it_is_left_alone(files: list[str], tmp_path:
 def test_the_journal_of_another_plan_is_refused(tmp_path: Path) -> None:
     words, plans = Commands({task.name: ("true",) for task in TWO.tasks}), []
     for name, batch in (("one", TWO), ("two", TWO.replace(tasks=(Task("a", {2: 3.0}), Task("b", {1: 2.0, 4: 1.0}))))):
-        schedule = solve(batch, "far").schedule
-        assert schedule is not None
-        plans.append(Journal(batch, schedule, words, ("n1/0", "n2/0")))
+        plans.append(Journal(batch, far(batch), words, ("n1/0", "n2/0")))
         split(plans[-1], tmp_path / "new" / name)
     nodes = tmp_path / "new" / "one" / "nodes"
     shutil.copy(tmp_path / "new" / "two" / "plan.journal", nodes / "n1" / "run.journal")

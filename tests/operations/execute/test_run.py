@@ -14,12 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
-from node_plans import until
+from node_plans import ends, until
 from nvml_machine import Machine
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import DriverError, InputError
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
@@ -32,19 +33,8 @@ from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, 
 from mig_opt.validation import validate
 
 BATCH = Batch((Task("big", {4: 0.1}), Task("left", {2: 0.2}), Task("right", {1: 0.1})), get_gpu("A30"))
-PLAN = Schedule(
-    (
-        Run("big", 0, "4g.24gb", 0, 0.13, 0.23),
-        Run("left", 0, "2g.12gb", 0, 0.45, 0.65),
-        Run("right", 0, "1g.6gb", 3, 0.56, 0.66),
-    ),
-    (
-        Operation("create", 0, "4g.24gb", 0, 0.0, 0.13),
-        Operation("destroy", 0, "4g.24gb", 0, 0.23, 0.33),
-        Operation("create", 0, "2g.12gb", 0, 0.33, 0.45),
-        Operation("create", 0, "1g.6gb", 3, 0.45, 0.56),
-    ),
-)
+RUNS = Run("big", 0, "4g.24gb", 0, 0, 1), Run("left", 0, "2g.12gb", 0, 1, 2), Run("right", 0, "1g.6gb", 3, 1, 2)
+PLAN = retimed_schedule(BATCH, RUNS)
 END = {("2g.12gb", 0), ("1g.6gb", 3)}
 SOON = Patience(first=0.01, limit=0.05)
 
@@ -136,7 +126,7 @@ def test_gpus_by_uuid_although_numbers_have_shifted(
 
 def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Path) -> None:
     batch = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
-    plan = Schedule((Run("a", 0, "2g.12gb", 0, 0.12, 0.22),), (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),))
+    plan = retimed_schedule(batch, [Run("a", 0, "2g.12gb", 0, 0, 1)])
     other = machine.add(0, "1g.6gb", 3, pid=7)
     assert run_schedule(batch, plan, Commands({"a": ("true",)}), journal=journal).complete
     assert undo_schedule(journal) == []
@@ -145,20 +135,8 @@ def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Pat
 
 def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine: Machine, journal: Path, tmp_path: Path) -> None:
     batch = BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0, 0.05),))
-    plan = Schedule(
-        (
-            Run("big", 0, "4g.24gb", 0, 0.05, 0.15),
-            Run("left", 0, "2g.12gb", 0, 0.37, 0.57),
-            Run("right", 0, "1g.6gb", 3, 0.48, 0.58),
-        ),
-        (
-            Operation("destroy", 0, "4g.24gb", 0, 0.15, 0.25),
-            Operation("create", 0, "2g.12gb", 0, 0.25, 0.37),
-            Operation("create", 0, "1g.6gb", 3, 0.37, 0.48),
-        ),
-    )
     uuid = machine.add(0, "4g.24gb", 0)
-    found = run_schedule(batch, plan, note(tmp_path), journal=journal)
+    found = run_schedule(batch, retimed_schedule(batch, RUNS), note(tmp_path), journal=journal)
     assert found.complete
     assert ran(tmp_path)[0][:2] == ["big", uuid]
     assert found.steps[0].measured[0] >= 0.05
@@ -320,9 +298,7 @@ def test_killed_in_the_middle_of_an_operation(
     machine: Machine, command: list[str], journal: Path, tmp_path: Path, half: int
 ) -> None:
     machine.fault("kill", half)
-    process = started(machine, *command)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    ends(started(machine, *command), -signal.SIGKILL)
     again = started(machine, "--resume", str(journal), "--json")
     out, err = again.communicate()
     assert again.returncode == 0, err
@@ -341,9 +317,7 @@ def test_tasks_outlive_the_executor_and_are_found_again(
     until(lambda: ran(tmp_path))
     process.kill()
     process.communicate()
-    again = started(machine, "--resume", str(journal))
-    _, err = again.communicate()
-    assert again.returncode == 0, err
+    ends(started(machine, "--resume", str(journal)))
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
 
 
@@ -355,8 +329,7 @@ def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
     process = started(machine, *command)
     until(lambda: ran(tmp_path))
     process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert process.returncode == 130
+    ends(process, 130)
     assert read_journal(journal).events[-1].kind == "stop"
     assert places(machine) == {("4g.24gb", 0)}
     undo = started(machine, "--undo", str(journal))
@@ -390,9 +363,7 @@ def test_a_task_that_fails_since_all_is_being_ended_has_not_come_to_its_end(
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert [event.kind for event in read_journal(journal).events][-2:] == ["died", "stop"]
-    again = started(machine, "--resume", str(journal))
-    _, err = again.communicate()
-    assert again.returncode == 0, err
+    ends(started(machine, "--resume", str(journal)))
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "big", "left", "right"]
 
 
@@ -405,9 +376,8 @@ def test_undo_ends_tasks_that_outlive_their_executor(
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     process.kill()
     process.communicate()
-    undo = started(machine, "--undo", str(journal))
-    undo.communicate()
-    assert (undo.returncode, places(machine)) == (0, set())
+    ends(started(machine, "--undo", str(journal)))
+    assert places(machine) == set()
     assert not lives(int((tmp_path / "pid").read_text()))
 
 

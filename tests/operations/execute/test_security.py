@@ -7,7 +7,6 @@ import pwd
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,8 @@ from slurm_nodes import SlurmNodes
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
 from mig_opt.gpu.catalogue import get_gpu
@@ -27,7 +27,7 @@ from mig_opt.operations.execute.node import folder_of, state_folder
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
 BATCH = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
-PLAN = Schedule((Run("a", 0, "2g.12gb", 0, 0.12, 0.22),), (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),))
+PLAN = retimed_schedule(BATCH, [Run("a", 0, "2g.12gb", 0, 0, 1)])
 EVIL = "x;touch pwned; $(touch pwned) `touch pwned` '%j %%j"
 
 
@@ -216,18 +216,9 @@ def test_a_cluster_with_tls_takes_no_stranger(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "strange").mkdir()
     own, strange = made_certificates(tmp_path / "own"), made_certificates(tmp_path / "strange")
-    write_journal(replace(Journal(BATCH, PLAN, told(tmp_path), ("n1/0",), str(tmp_path), "ab", USER)), tmp_path / "j")
+    write_journal(Journal(BATCH, PLAN, told(tmp_path), ("n1/0",), str(tmp_path), "ab", USER), tmp_path / "j")
     with dask_nodes(tmp_path, "n1", security=own) as nodes:
-        program = [
-            sys.executable,
-            "-m",
-            "mig_opt.cli",
-            "run",
-            "--resume",
-            str(tmp_path / "j"),
-            "--engine",
-            nodes.engine,
-        ]
+        program = [sys.executable, "-m", "mig_opt.cli", "run", "--resume", tmp_path / "j", "--engine", nodes.engine]
         for certificates, code in ((strange, 2), (own, 0)):
             environment = {**nodes.environment, **certificates}
             done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=60)

@@ -6,16 +6,14 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from node_plans import NOTHING, Client, places, ran, until
+from node_plans import NOTHING, Client, places, ran, running
 from slurm_nodes import SlurmNodes
 
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["slurm"], indirect=True)]
 
 
 def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 60.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+    client, process = running(nodes, tmp_path, 60.0)
     process.kill()
     process.communicate()
     client.ends(client.start("--undo", str(client.journal)))
@@ -24,9 +22,7 @@ def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) ->
 
 
 def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
-    client = Client(nodes, tmp_path, 3.0)
-    process = client.start()
-    until(lambda: client.begun("a") and client.begun("c"))
+    client, process = running(nodes, tmp_path, 3.0)
     nodes.slurm.run("scancel", nodes.slurm.run("squeue", "-h", "-w", "n1", "-o", "%i").strip())
     assert "n1: its job has been cancelled in Slurm; --resume goes on" in client.ends(process, 1)
     assert [line[0] for line in ran(tmp_path, "end")] == ["c"]
