@@ -63,11 +63,7 @@ def test_the_catalogue_makes_sense(gpu: GpuModel) -> None:
     assert gpu.sources
     assert gpu.profiles_status
     assert gpu.placements_status
-    assert len({profile.name for profile in gpu.profiles}) == len(gpu.profiles)
     assert max(gpu.sizes) == gpu.compute_slices
-    for placement in gpu.placements("all"):
-        assert 0 <= placement.footprint.start < placement.footprint.stop <= gpu.memory_slices
-        assert 0 < placement.profile.memory_gb <= gpu.memory_gb
     for partition in gpu.maximal_partitions():
         assert sum(placement.profile.compute_slices for placement in partition) <= gpu.compute_slices
 

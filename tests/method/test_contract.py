@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from method_suite import FITS, NAMES, options_of
+from method_suite import FITS, NAMES, Recorder, options_of
 
 from mig_opt import (
     Callbacks,
@@ -80,23 +80,6 @@ VALIDATORS = {
 @pytest.fixture(params=RUNS)
 def run(request: pytest.FixtureRequest) -> Callable[..., Result[Any]]:
     return RUNS[request.param]
-
-
-class Recorder(Callbacks):
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
-
-    def on_start(self, problem: Any, method: str) -> None:
-        self.calls.append(("start", (problem, method)))
-
-    def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
-        self.calls.append(("incumbent", (seconds, plan, lower_bound)))
-
-    def on_bound(self, seconds: float, objective: float | None, lower_bound: float) -> None:
-        self.calls.append(("bound", (seconds, objective, lower_bound)))
-
-    def on_end(self, result: Any) -> None:
-        self.calls.append(("end", (result,)))
 
 
 def test_callbacks_hear_of_everything_in_order(run: Callable[..., Result[Any]]) -> None:
