@@ -23,23 +23,17 @@ def _data(name: str) -> Any:
 def catalogue() -> tuple[GpuModel, ...]:
     """Return every GPU that the package knows."""
     data = _data("gpus.json")
-    costs = {
-        name: OperationCosts(
-            {int(size): seconds for size, seconds in entry["create"].items()},
-            {int(size): seconds for size, seconds in entry["destroy"].items()},
-            entry["source"],
-        )
-        for name, entry in data["operation_costs"].items()
-    }
-    models = []
+    costs, models = {}, []
+    for name, entry in data["operation_costs"].items():
+        create, destroy = ({int(size): known for size, known in entry[kind].items()} for kind in ("create", "destroy"))
+        costs[name] = OperationCosts(create, destroy, entry["source"])
     for entry in data["gpus"]:
         profiles = tuple(
             Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
             for profile in entry["profiles"]
         )
         known = costs.get(entry["operation_costs"]) or _assumed(costs["H100"], profiles, entry["name"])
-        lists = {key: tuple(entry[key]) for key in ("aliases", "sources")}
-        models.append(GpuModel(**{**entry, **lists, "profiles": profiles, "operation_costs": known}))
+        models.append(GpuModel(**{**entry, "profiles": profiles, "operation_costs": known}))
     return tuple(models)
 
 

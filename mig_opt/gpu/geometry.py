@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
@@ -46,14 +46,10 @@ class GpuState:
 
     __slots__ = ("_options", "busy", "geometry", "idle", "usage")
 
-    def __init__(self, geometry: Geometry, busy: int, idle: int, *, absent: bool = False) -> None:
+    def __init__(self, geometry: Geometry, busy: int, idle: int, usage: Usage) -> None:
         self.geometry = geometry
-        # masks of placements
-        self.busy = busy
-        self.idle = idle
-        gpu, nothing = geometry.gpu, ((),) * len(geometry.profiles)
-        # usage by the busy ones
-        self.usage = Usage(0, nothing, gpu.compute_slices, gpu.memory_slices, 0) if absent else geometry.usage(busy)
+        self.busy, self.idle = busy, idle  # masks of placements
+        self.usage = usage  # by the busy ones
         self._options: dict[int, tuple[Option, ...]] = {}
 
     def options(self, profile: int) -> tuple[Option, ...]:
@@ -110,11 +106,14 @@ class Geometry:
         self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
-        self.absent = GpuState(self, 0, 0, absent=True)
+        nothing = Usage(0, ((),) * len(self.profiles), gpu.compute_slices, gpu.memory_slices, 0)
+        self.absent = GpuState(self, 0, 0, nothing)
         """State of a GPU that has left the fleet: nothing runs, and nothing can."""
         self.usage: Callable[[int], Usage] = cache(self._measure)
         """Returns the usage of a GPU with these busy placements."""
-        self.state: Callable[[int, int], GpuState] = cache(partial(GpuState, self))
+        self.state: Callable[[int, int], GpuState] = cache(
+            lambda busy, idle: GpuState(self, busy, idle, self.usage(busy))
+        )
         """Returns the state with these busy and idle placements."""
 
     def index(self, profile: str, start: int) -> int:

@@ -400,11 +400,7 @@ class GpuModel:
         """
         import networkx as nx
 
-        tree: nx.DiGraph[Placement] = nx.DiGraph()
-        children = self.children(profiles)
-        tree.add_nodes_from(children)
-        tree.add_edges_from((parent, child) for parent, below in children.items() for child in below)
-        return tree
+        return nx.DiGraph(dict(self.children(profiles)))  # type: ignore[arg-type]  # tuples are iterables
 
     def children(self, profiles: ProfileSet = "base") -> Mapping[Placement, tuple[Placement, ...]]:
         """Return the children of each placement in :meth:`repartition_tree`, which takes less time than the graph.

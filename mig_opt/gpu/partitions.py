@@ -70,7 +70,7 @@ def wrong_partition(
     can run.
     """
     if wanted is None:
-        choice = partition_list(gpu, gpu.maximal_partitions(profiles))
+        choice = ", ".join(partition_name(gpu, each) for each in gpu.maximal_partitions(profiles))
         yield Problem("partition", f"fixpart needs one; the partitions of {gpu.name} are {choice}")
         return
     try:
@@ -85,7 +85,7 @@ def wrong_partition(
     names = ", ".join(without[:_MOST_NAMED])
     if len(without) > _MOST_NAMED:
         names += f" and {len(without) - _MOST_NAMED} more"
-    suitable = partition_list(gpu, list(partitions_for(gpu, profiles, needs.values())))
+    suitable = ", ".join(partition_name(gpu, each) for each in partitions_for(gpu, profiles, needs.values()))
     mend = f"choose one of {suitable}" if suitable else "no partition has one for every task, choose another method"
     what = "task" if len(without) == 1 else "tasks"
     yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what} {names}; {mend}")
@@ -119,11 +119,6 @@ def partition_name(gpu: GpuModel, partition: Sequence[Placement]) -> str:
     '4+2+1'
     """
     return "+".join(_names(gpu, placement)[0] for placement in partition)
-
-
-def partition_list(gpu: GpuModel, partitions: Sequence[Sequence[Placement]]) -> str:
-    """Return the names of partitions, for messages."""
-    return ", ".join(partition_name(gpu, partition) for partition in partitions)
 
 
 def _names(gpu: GpuModel, placement: Placement) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ class Control(Limits, Generic[Plan]):
             if self.done or (self.goals is not None and goals >= self.goals):
                 return False
             self.plan, self.goals = plan, goals
-            self._record()
+            self.trajectory.append(TrajectoryPoint(self.seconds, self.objective, self.lower_bound))
             _LOG.debug("objective %.9g after %.3f s, lower bound %.9g", self.objective, self.seconds, self.lower_bound)
             for callbacks in self.callbacks:
                 callbacks.on_incumbent(self.seconds, plan, self.lower_bound)
@@ -196,7 +196,7 @@ class Control(Limits, Generic[Plan]):
             if self.done or lower_bound <= self.lower_bound:
                 return
             self.lower_bound, self.reason = lower_bound, reason
-            self._record()
+            self.trajectory.append(TrajectoryPoint(self.seconds, self.objective, self.lower_bound))
             _LOG.debug("lower bound %.9g after %.3f s: %s", lower_bound, self.seconds, reason)
             for callbacks in self.callbacks:
                 callbacks.on_bound(self.seconds, self.objective, lower_bound)
@@ -211,9 +211,6 @@ class Control(Limits, Generic[Plan]):
         """Report that there is no plan at all, and why."""
         with self._lock:
             self.infeasible, self.reason = True, reason
-
-    def _record(self) -> None:
-        self.trajectory.append(TrajectoryPoint(self.seconds, self.objective, self.lower_bound))
 
     def _decide(self) -> None:
         """End the run if the last improvement is enough."""

@@ -18,7 +18,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as _type_hints
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.rules.vocabulary import FLAG, FROM_0_TO_1, Number, Rule, Wanted, Whole, other_type
 
 _Entry = TypeVar("_Entry")
@@ -88,13 +88,8 @@ def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tu
     if not is_listed(values):
         raise InputError([wrong_type(path, values, f"a tuple, each entry {wanted}")])
     found = tuple(values)
-    problems = [
-        wrong_type(f"{path}[{index}]", entry, wanted)
-        for index, entry in enumerate(found)
-        if not isinstance(entry, kind)
-    ]
-    if problems:
-        raise InputError(problems)
+    wrong = [(index, entry) for index, entry in enumerate(found) if not isinstance(entry, kind)]
+    raise_any(wrong_type(f"{path}[{index}]", entry, wanted) for index, entry in wrong)
     return found
 
 

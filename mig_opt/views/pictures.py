@@ -289,6 +289,7 @@ def plot(
 
 def plotted(thing: Any, *of: Any, **options: Any) -> Any:
     """Draw something with the problem that it is of; a result draws its plan, with all that it knows."""
+    drawn: Any = plot  # checks what it gets itself
     match thing:
         case ScheduleResult(plan=None) | DeploymentResult(plan=None):
             noun = "schedule" if isinstance(thing, ScheduleResult) else "deployment"
@@ -297,11 +298,11 @@ def plotted(thing: Any, *of: Any, **options: Any) -> Any:
             message = "is not known, as the result comes from a file: plot(batch, result.schedule) draws it"
             raise InputError([Problem("batch", message)])
         case ScheduleResult():
-            return plot(thing.batch, thing.plan, lower_bound=thing.lower_bound, **options)
+            return drawn(thing.batch, thing.plan, lower_bound=thing.lower_bound, **options)
         case DeploymentResult():
-            return plot(thing.plan, demand=thing.demand, **options)
+            return drawn(thing.plan, demand=thing.demand, **options)
         case Schedule():
-            return plot(*of, thing, **options)
+            return drawn(*of, thing, **options)
         case Deployment():
-            return plot(thing, **dict(zip(["demand"], of, strict=False)), **options)
-    return plot(thing, *of, **options)
+            return drawn(thing, **dict(zip(["demand"], of, strict=False)), **options)
+    return drawn(thing, *of, **options)

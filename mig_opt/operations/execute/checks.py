@@ -30,8 +30,7 @@ def check_plan(
 
     Programs, and the user as whom they are to run, are looked for if all GPUs are in this machine.
     """
-    problems = list(wrong_batch(batch))
-    raise_any(problems)
+    raise_any(wrong_batch(batch))
     found = validate(batch, schedule)
     problems = [violation.problem() for violation in found.violations]
     problems += commands.missing(batch)
