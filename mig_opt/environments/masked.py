@@ -21,8 +21,7 @@ Mask = NDArray[np.int8]
 Choice = Callable[[Observation, Mask], int]
 """A trained model: takes an observation and its mask, and returns the number of an action that the mask allows."""
 
-MOST_FORBIDDEN = 1000
-"""Number of forbidden actions after which an episode is truncated."""
+MOST_FORBIDDEN = 1000  # number of forbidden actions after which an episode is truncated
 
 _Instance = TypeVar("_Instance")
 

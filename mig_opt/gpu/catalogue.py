@@ -209,8 +209,7 @@ GpuName = Annotated[str, KnownName()]
 Gpu = Annotated[GpuModel, KnownGpu(GpuModel, "a GpuModel, for example get_gpu('A100')")]
 
 
-DRIVER = "nvml"
-"""The table with the driver's own times, which :attr:`~mig_opt.gpu.model.GpuModel.operation_costs` are."""
+DRIVER = "nvml"  # the table with the driver's own times, which the operation_costs of a GpuModel are
 
 
 @dataclass(frozen=True, slots=True)

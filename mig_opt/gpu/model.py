@@ -36,8 +36,7 @@ _Slices = Annotated[int, Whole(1, 32)]
 _Memory = Annotated[float, Number("GB", above=0)]
 _Slice = Annotated[int, Whole(0, 31)]
 
-WITHOUT_MIG = " without MIG"
-"""Ending of the name of a kind of GPU whose MIG is off."""
+WITHOUT_MIG = " without MIG"  # ending of the name of a kind of GPU whose MIG is off
 KNOWN: dict[str, GpuModel] = {}
 """GPUs that are not the catalogue's and have been read in this program, by name: names in plans stand for them."""
 

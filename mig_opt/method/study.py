@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 else:  # files have names only
     _Method = _Policy = str
 
-DEFAULT_TIME_LIMIT = 60.0
-"""Seconds that a run of a study has unless it says otherwise."""
-
-COMPARISON_TIME_LIMIT = 10.0
-"""Seconds that a method of a comparison has for a batch unless it says otherwise."""
+DEFAULT_TIME_LIMIT = 60.0  # seconds that a run of a study has unless it says otherwise
+COMPARISON_TIME_LIMIT = 10.0  # seconds that a method of a comparison has for a batch unless it says otherwise
 
 
 class _Seeds(Rule):

@@ -8,7 +8,6 @@ is fine, those of NumPy included; ``True`` is no number, whatever Python says. F
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 import types
@@ -18,13 +17,12 @@ from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as _type_hints
 
-from mig_opt.errors import InputError, Problem, nearest, raise_any
+from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
 from mig_opt.rules.vocabulary import FLAG, FROM_0_TO_1, Number, Rule, Wanted, Whole, other_type
 
 _Entry = TypeVar("_Entry")
 
-MOST_SEEDS = 1_000_000
-"""Batches or traces of one kind in a study; more is taken for a slip of the pen."""
+MOST_SEEDS = 1_000_000  # batches or traces of one kind in a study; more is taken for a slip of the pen
 
 
 # Arguments of functions
@@ -240,9 +238,7 @@ def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:
     shape: Any = type(value)
     right = {name: check(getattr(value, name), name, found) for name, check in _checks(shape)[0]}
     if found:
-        value = copy.copy(value)
-        for name, each in right.items():
-            object.__setattr__(value, name, each)
+        value = dataclasses.replace(value, **right)
         problems += (problem.below(path) for problem in found)
     return value
 
@@ -274,10 +270,8 @@ def _tuple_check(hint: Any) -> _Check:
 
     def check(values: Any, path: str, problems: list[Problem]) -> Any:
         values = tuple(values) if is_listed(values) else values
-        try:
-            values = entries_of(path, values, kind, wanted)
-        except InputError as error:
-            problems += error.problems
+        if found := problems_of(entries_of, path, values, kind, wanted):
+            problems += found
             if not isinstance(values, tuple):
                 return None
             values = tuple(entry if isinstance(entry, kind) else None for entry in values)

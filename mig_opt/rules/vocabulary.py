@@ -18,9 +18,7 @@ from mig_opt.errors import InputError, Problem
 MOST_GPUS = 1_000_000
 """GPUs of a batch, a trace or a state: methods keep a record for each, and more is taken for a slip of the pen."""
 
-SIZE = "^[1-9][0-9]?$"
-"""Pattern of a number of compute slices as a key."""
-
+SIZE = "^[1-9][0-9]?$"  # pattern of a number of compute slices as a key
 _LONGEST = 40  # characters of a number in a message
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import mig_opt.environments
 from mig_opt import Batch, InputError, Pool, Simulation, Task, generate_batch, generate_trace, get_gpu, validate
 from mig_opt.environments.masked import MOST_FORBIDDEN
 from mig_opt.simulation import check_log
@@ -175,8 +174,3 @@ def test_what_does_not_fit_is_refused() -> None:
         gymnasium.make("mig_opt/Fleet-v0").reset(options={"instance": trace})
     _, info = episode(gymnasium.make("mig_opt/Fleet-v0", instance=trace), np.random.default_rng(1))
     assert info["simulation"].trace == trace
-
-
-def test_names_are_registered_by_the_import() -> None:
-    assert set(IDS) <= set(gymnasium.registry)
-    assert mig_opt.environments.BatchEnv is type(gymnasium.make(IDS[0]).unwrapped)

@@ -17,8 +17,7 @@ from mig_opt.errors import Problem
 
 T = TypeVar("T")
 
-SILENT_S = 8.0
-"""Seconds after which it is told that nothing has been heard of a node, or that its job waits."""
+SILENT_S = 8.0  # seconds after which it is told that nothing has been heard of a node, or that its job waits
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,7 @@ from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import make_folder, write_text, writing_to
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
 
-JOURNAL = "run.journal"
-"""Name of the journal in the folder of a part."""
-
+JOURNAL = "run.journal"  # name of the journal in the folder of a part
 _PLAN, _NODES = "plan.journal", "nodes"
 
 _SCRIPT = """#!/bin/sh

@@ -38,8 +38,7 @@ from mig_opt.serving.profile_table import Point, ProfileTable
 
 OUT_OF_MEMORY = "out of memory"
 
-MOST_RUNS = 1000
-"""Runs of one task on one size; more is taken for a slip of the pen."""
+MOST_RUNS = 1000  # runs of one task on one size; more is taken for a slip of the pen
 
 
 @dataclass(frozen=True, slots=True)
