@@ -6,7 +6,6 @@ import pytest
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, cost_tables, get_costs, get_gpu
-from mig_opt.gpu.model import OperationCosts
 from mig_opt.gpu.problems import operation_problems
 
 
@@ -36,12 +35,3 @@ def test_names_that_do_not_exist():
         get_costs("nvml", "A101")
     with pytest.raises(InputError, match="must be a string"):
         get_costs(7, "A100")
-
-
-def test_sizes_that_lack_and_sizes_that_are_too_many():
-    costs = OperationCosts({1: 1.0, 3: 1.0}, {1: 1.0, 2: 1.0, 4: 1.0})
-    problems = [str(problem) for problem in operation_problems(get_gpu("A30"), costs, "")]
-    assert problems == [
-        "create: has no seconds for size 2, 4 of A30-24GB; add them",
-        "create.3: A30-24GB has no instances of 3 compute slices; its sizes are 1, 2, 4",
-    ]

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import PROFILE_SETS, any_gpu, states
 
-from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 
@@ -131,28 +130,6 @@ def test_footprints_are_laminar_and_the_tree_is_their_nesting(gpu: GpuModel, pro
         assert set(child.footprint) <= set(parent.footprint)
 
 
-def test_all_problems_of_a_model_are_told_at_once() -> None:
-    odd = Profile("2g", 1, 2, 2, 40.0, 3, (0, 1, 2))
-    whole = Profile("2g", 1, 3, 3, 20.0, 1, (0,))
-    with pytest.raises(InputError) as error:
-        GpuModel("odd", "odd", 30.0, 3, 2, (odd, whole), OperationCosts({2: 0.1, 4: 1.0}, {2: 0.1, 3: 0.2}))
-    assert [str(problem) for problem in error.value.problems] == [
-        "profiles[0].memory_gb: is 40, and the whole GPU has 30; correct one of them",
-        "profiles[0].starts: the last slice at which it has room is 1; leave 2 out",
-        "profiles[1].compute_slices: is 3, and the whole GPU has 2; correct one of them",
-        "profiles[1].name: is the name of profiles[0], too; each profile has its own",
-        "profiles[1].id: is the number of profiles[0], too; each profile has its own",
-        "profiles[0].starts: 2g@0 and 2g@1 overlap, and neither lies within the other; "
-        "correct starts or memory slices (nvidia-smi mig -lgipp)",
-        "profiles[1].starts: 2g@0 and 2g@2 overlap, and neither lies within the other; "
-        "correct starts or memory slices (nvidia-smi mig -lgipp)",
-        "operation_costs.create: has no seconds for size 3 of odd; add them",
-        "operation_costs.create.4: odd has no instances of 4 compute slices; its sizes are 2, 3",
-    ]
-    with pytest.raises(InputError, match="max_count: is 3, for 2 start slices"):
-        GpuModel("odd", "odd", 30.0, 3, 3, (Profile("1g", 1, 1, 1, 9.0, 3, (0, 1)),), OperationCosts({1: 1}, {1: 1}))
-
-
 def test_a_size_without_a_plain_profile_has_that_with_the_fewest_attributes() -> None:
     profiles = (
         Profile("1g", 1, 1, 1, 10.0, 2, (0, 1)),
@@ -181,12 +158,6 @@ def test_costs_by_kind_and_profile() -> None:
     assert costs.of("create", a100.profile("1g.10gb")) == costs.of("create", a100.profile("1g.5gb+me")) == 0.16
     zero = OperationCosts.zero(a100)
     assert all(zero.of(kind, profile) == 0 for kind in ("create", "destroy") for profile in a100.profiles)
-
-
-def test_bad_costs_are_all_reported() -> None:
-    with pytest.raises(InputError) as caught:
-        OperationCosts({1: -0.1, 2: 0.0}, {1: float("nan"), 4: float("inf")})
-    assert [problem.path for problem in caught.value.problems] == ["create.1", "destroy.1", "destroy.4"]
 
 
 def test_costs_are_equal_whatever_the_order_of_sizes() -> None:

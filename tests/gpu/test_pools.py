@@ -22,17 +22,6 @@ def test_without_mig_there_is_only_the_whole_gpu_and_it_is_free(gpu):
     assert Pool(gpu).kind is gpu
 
 
-def test_a_wrong_pool_says_all_that_is_wrong():
-    with pytest.raises(InputError) as error:
-        Pool("A100", 0, float("nan"), 1)
-    assert [str(problem) for problem in error.value.problems] == [
-        "gpu: must be a GpuModel, for example get_gpu('A100'), is 'A100' (str)",
-        "count: must be from 1 to 2147483647, is 0",
-        "cost: must be a finite number >= 0 (0 for GPUs that cost nothing more), is nan",
-        "mig: must be True or False, is 1 (int)",
-    ]
-
-
 def test_a_kind_is_in_one_pool_with_mig_and_in_one_without():
     a30, a100 = get_gpu("A30"), get_gpu("A100")
     assert not list(pool_problems([Pool(a30), Pool(a100), None, Pool(a30, mig=False)]))

@@ -23,7 +23,9 @@ class Nodes(node_plans.Nodes):
 
     def __init__(self, folder: Path, *hosts: str, security: Mapping[str, str] | None = None) -> None:
         self.folder, self.protocol = folder, "tls" if security else "tcp"
-        self.machines = {host: Machine(self._made(host), "A30") for host in hosts}
+        for host in hosts:
+            (folder / host).mkdir()
+        self.machines = {host: Machine(folder / host, "A30") for host in hosts}
         self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ALONE), *sys.path])),
@@ -35,11 +37,6 @@ class Nodes(node_plans.Nodes):
         self.scheduler = self.start_scheduler("0")
         self.port = self._port()
         self.workers = {host: self.start_worker(host) for host in hosts}
-
-    def _made(self, host: str) -> Path:
-        path = self.folder / host
-        path.mkdir()
-        return path
 
     @property
     def engine(self) -> str:
@@ -74,11 +71,9 @@ class Nodes(node_plans.Nodes):
         address = f"{self.protocol}://127.0.0.1:{self.port}"
         words = ["distributed.cli.dask_worker", address, "--resources", f"mig-{host}=1", "--nthreads", "1"]
         words += ["--no-dashboard", "--local-directory", str(self.folder / host)]
-        return self._start(host, words, {**self.environment, **self._gpus(host), **more})
-
-    def _gpus(self, host: str) -> dict[str, str]:
         own = self.machines[host].environment
-        return {key: own[key] for key in ("LD_LIBRARY_PATH", "FAKE_NVML")}
+        gpus = {key: own[key] for key in ("LD_LIBRARY_PATH", "FAKE_NVML")}
+        return self._start(host, words, {**self.environment, **gpus, **more})
 
     def worker_of(self, host: str) -> int:
         """The process of the worker that the nanny of a node keeps."""

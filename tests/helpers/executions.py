@@ -222,6 +222,12 @@ def random_batch(rng: random.Random, kinds: Sequence[str], numbers: Sequence[int
     return Batch(tuple(tasks), gpu, gpus, initial=initial)
 
 
+def true_times(batch: Batch, rng: random.Random, least: float, most: float) -> dict[str, dict[int, float]]:
+    """The seconds that tasks take in truth, which are those of the batch times a factor of each."""
+    factors = {task.name: rng.uniform(least, most) for task in batch.tasks}
+    return {each.name: {size: time * factors[each.name] for size, time in each.times.items()} for each in batch.tasks}
+
+
 def far_rest(batch: Batch, schedule: Schedule, _: float) -> Schedule | None:
     """Plan anew by the quickest method."""
     return solve(batch, "far", initial=schedule).schedule

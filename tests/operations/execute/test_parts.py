@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Command
-from executions import Execution, World, random_batch
+from executions import Execution, World, random_batch, true_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvml_machine import Machine
@@ -78,10 +78,7 @@ def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> Non
     batch, schedule = random_plan(rng)
     hosts = tuple(f"n{gpu}/0" for gpu in range(batch.gpus))
     plan = Journal(batch, schedule, Commands({task.name: ("true",) for task in batch.tasks}), hosts, replan=0.1)
-    factors = {task.name: rng.uniform(0.2, 4) for task in batch.tasks}
-    seconds = {
-        task.name: {size: time * factors[task.name] for size, time in task.times.items()} for task in batch.tasks
-    }
+    seconds = true_times(batch, rng, 0.2, 4)
     busy = {run.gpu for run in schedule.runs}
     if any(each.gpu not in busy for each in schedule.operations or ()):
         return

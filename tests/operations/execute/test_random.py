@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from executions import Execution, Killed, World, random_batch, random_faults
+from executions import Execution, Killed, World, random_batch, random_faults, true_times
 from nvml_machine import Machine
 
 from mig_opt.api.solve import solve
@@ -45,10 +45,7 @@ def check(seed: int, folder: Path) -> str:
                 foreign.add(machine.add(gpu, *rng.choice(places), pid=rng.choice([None, 4711])))
         initial = {machine.add(live.gpu, live.profile, live.start) for live in batch.initial}
         random_faults(machine, batch.gpus, rng)
-        factors = {task.name: rng.uniform(0.3, 2.5) for task in batch.tasks}
-        seconds = {
-            task.name: {size: time * factors[task.name] for size, time in task.times.items()} for task in batch.tasks
-        }
+        seconds = true_times(batch, rng, 0.3, 2.5)
         codes = {run.task: 3 for run in schedule.runs if rng.random() < 0.1}
         world = World(machine, batch, seconds, codes)
         execution = Execution(world, schedule, folder / "journal", replan=rng.choice([None, 0.0, 0.2]))
