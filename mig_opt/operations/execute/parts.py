@@ -86,15 +86,13 @@ class Gathering:
     """A journal of a whole that is told what the journals of its nodes tell; each event is taken once."""
 
     def __init__(self, whole: Journal) -> None:
-        self._whole = whole
-        hosts = [place.host for place in addresses(whole.batch.gpus, whole.gpus)]
+        self._whole, places = whole, list(enumerate(whole.lifetimes))
+        self._count = len(places)
+        self._gpus = hosts_of(addresses(whole.batch.gpus, whole.gpus))
         # Lifetimes are listed by GPU first, so those of a node have the same order here and there.
-        self._instances: dict[str, list[int]] = {host: [] for host in hosts}
-        for index, each in enumerate(whole.lifetimes):
-            self._instances[hosts[each.gpu]].append(index)
-        self._gpus = {host: [gpu for gpu, own in enumerate(hosts) if own == host] for host in hosts}
-        self._count = len(whole.lifetimes)
-        self._taken = Counter(hosts[gpu] for event in whole.events if (gpu := self._gpu(event)) is not None)
+        self._instances = {host: [at for at, each in places if each.gpu in own] for host, own in self._gpus.items()}
+        about = Counter(map(self._gpu, whole.events))
+        self._taken = {host: sum(about[gpu] for gpu in own) for host, own in self._gpus.items()}
 
     def _gpu(self, event: Event) -> int | None:
         """Return a GPU that an event is about; None if it is about the whole."""

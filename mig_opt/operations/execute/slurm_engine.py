@@ -160,7 +160,8 @@ class SlurmEngine:
         gone = jobs is not None and name not in jobs
         # Whoever else ends a job wants that: it is not begun again. Slurm says so when it has done with it.
         unclear = code in (None, _INTERRUPTED) and host not in self._stopped
-        cancelled = gone and unclear and _is_cancelled(name)
+        last = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
+        cancelled = gone and unclear and _call(last)[1].startswith("CANCELLED")
         found = progress_in(folder, kind, seen, ended=gone or (code is not None and not unclear), code=code)
         if cancelled:
             return replace(found, code=2, text="its job has been cancelled in Slurm; --resume goes on")
@@ -205,12 +206,6 @@ class SlurmEngine:
 
 def _name(host: str, part: Journal, kind: str) -> str:
     return f"mig-opt-{part.run}-{host}-{kind}"
-
-
-def _is_cancelled(name: str) -> bool:
-    """Return True if the last job of a name has been cancelled, as far as Slurm still knows it."""
-    words = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
-    return _call(words)[1].startswith("CANCELLED")
 
 
 def _call(words: list[str]) -> tuple[bool, str]:
