@@ -44,26 +44,22 @@ class GpuState:
     States are made by :meth:`Geometry.state`; equal ones are one object.
     """
 
-    __slots__ = ("_options", "busy", "geometry", "idle", "usage")
+    __slots__ = ("busy", "geometry", "idle", "options", "usage")
 
     def __init__(self, geometry: Geometry, busy: int, idle: int, usage: Usage) -> None:
         self.geometry = geometry
         self.busy, self.idle = busy, idle  # masks of placements
         self.usage = usage  # by the busy ones
-        self._options: dict[int, tuple[Option, ...]] = {}
+        self.options: Callable[[int], tuple[Option, ...]] = cache(self._options)
 
-    def options(self, profile: int) -> tuple[Option, ...]:
+    def _options(self, profile: int) -> tuple[Option, ...]:
         """Return the placements for a job on a profile: least cost first, then instances that exist, then by start."""
-        found = self._options.get(profile)
-        if found is None:
-            cost_of = self.geometry.usage
-            found = self._options[profile] = tuple(
-                sorted(
-                    Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
-                    for place in self.usage.available[profile]
-                )
-            )
-        return found
+        cost_of = self.geometry.usage
+        options = (
+            Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
+            for place in self.usage.available[profile]
+        )
+        return tuple(sorted(options))
 
     def idle_of(self, profile: int) -> tuple[int, ...]:
         """Return the idle instances of a profile, by start."""

@@ -85,16 +85,8 @@ class Packer:
 
     def _step(self, left: Whole, needed: int) -> tuple[Counts, int]:
         """Return a pattern that wastes little, and how often to take it."""
-        best: tuple[int, Counts] | None = None
-        for pattern in self.patterns:
-            taken = np.minimum(pattern, left)
-            if self.gpus_for(left - taken) < needed:
-                used = int(taken @ self._slices)
-                if best is None or used > best[0]:
-                    best = used, pattern
-        if best is None:
-            best = max((int(np.minimum(pattern, left) @ self._slices), pattern) for pattern in self.patterns)
-        pattern = best[1]
+        good = [each for each in self.patterns if self.gpus_for(left - np.minimum(each, left)) < needed]
+        pattern = max(good or self.patterns, key=lambda each: int(np.minimum(each, left) @ self._slices))
         most = min(int(have) // want for have, want in zip(left, pattern, strict=True) if want)
         # Fewer and fewer at once: the last ones may need another pattern.
         while most > 1 and self.gpus_for(left - most * np.array(pattern)) > needed - most:
