@@ -6,6 +6,7 @@ import dataclasses
 from random import Random
 
 import pytest
+from interval_model import optimum
 from mixed import A30, A100, H100, SLOW_A30, mixed_batch
 
 from mig_opt import (
@@ -192,6 +193,13 @@ def test_exact_methods_agree_with_trying_everything(seed):
         assert solve(batch, method, time_limit=5).makespan >= best.makespan - 1e-9, method
     for bound in bounds(batch):
         assert bound.value <= best.makespan + 1e-9, bound
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_textbook_model_agrees_where_gpus_are_too_large_to_try_everything(seed):
+    rng = Random(seed)
+    batch = mixed_batch(rng, rng.choice((2, 3)), (Pool(A100, 1), Pool(A30, 1, mig=seed % 3 > 0)))
+    assert solve(batch, workers=1).makespan == pytest.approx(optimum(batch, copies=2))
 
 
 def test_four_tasks_on_two_kinds_are_planned_as_well_as_can_be():

@@ -16,6 +16,7 @@ CUTS = {
     "batch.deviations": "--cut",
     "batch.execution": "--cut",
     "batch.gap_study": "--cut --only small",
+    "batch.pools": "--cut",
     "batch.pythons": "--cut",
     "batch.search_goals": "--cut",
     "fleet.admission": "--cut",

@@ -53,14 +53,14 @@ class _Model:
     def __init__(self, batch: Batch, copies: int) -> None:
         self.batch = batch
         self.model = cp_model.CpModel()
-        places = batch.gpu.placements("double-memory")
-        costs = [batch.operations.of(kind, p.profile) for p in places for kind in ("create", "destroy")]
-        longest = sum(max(task.times.values()) + 2 * max(costs) for task in batch.tasks)
+        profiles = [profile for gpu in batch.kinds for profile in gpu.profiles_of("double-memory")]
+        costs = [batch.operations.of(kind, profile) for profile in profiles for kind in ("create", "destroy")]
+        longest = sum(max(task.profiled(one) or 0 for one in profiles) + 2 * max(costs) for task in batch.tasks)
         self.horizon = ticks(longest) + sum(ticks(live.free + max(costs)) for live in batch.initial)
         self.operations: list[list[cp_model.IntervalVar]] = [[] for _ in range(batch.gpus)]
         self.instances = [self.live(entry) for entry in batch.initial]
         for gpu in range(batch.gpus):
-            for placement in places:
+            for placement in batch.kind(gpu).placements("double-memory"):
                 self.instances += [self.created(gpu, placement) for _ in range(copies)]
         self.separate()
         self.run_tasks()
@@ -69,8 +69,7 @@ class _Model:
         return self.model.new_int_var(0, self.horizon, "")
 
     def live(self, entry: LiveInstance) -> _Instance:
-        placement = self.batch.gpu.placement(entry.profile, entry.start)
-        return self.instance(entry.gpu, placement, self.model.new_constant(1), 0, ticks(entry.free))
+        return self.instance(entry.gpu, self.batch.placement(entry), self.model.new_constant(1), 0, ticks(entry.free))
 
     def created(self, gpu: int, placement: Placement) -> _Instance:
         exists, begin = self.model.new_bool_var(""), self.time()
@@ -102,7 +101,7 @@ class _Model:
     def separate(self) -> None:
         """Instances on a slice are apart, and so are the operations of a driver."""
         for gpu in range(self.batch.gpus):
-            for position in range(self.batch.gpu.memory_slices):
+            for position in range(self.batch.kind(gpu).memory_slices):
                 self.model.add_no_overlap(
                     entry.life for entry in self.instances if entry.gpu == gpu and position in entry.placement.footprint
                 )

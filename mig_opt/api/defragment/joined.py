@@ -20,6 +20,7 @@ from mig_opt.fleet.migration_plan import DefragmentationResult
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.model import GpuModel
 from mig_opt.method.result import Status
+from mig_opt.texts import plural
 
 _MOST_CHOICES = 20_000
 """Ways to share a goal among the kinds beyond which not all are tried."""
@@ -116,29 +117,37 @@ def _moves(results: Sequence[DefragmentationResult]) -> int:
 def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
     """Return plans with which there is room for all instances, shared among the kinds in the best way."""
     offers: list[list[tuple[Counter[str], DefragmentationResult | None]]] = []
-    exact, tried = True, True
+    exact, tried, limit = True, True, goal.most_migrations
+    weighed = limit is not None and any(held.weight != 1 for part in parts for held in part.instances)
     for part in parts:
         assert part.gpu is not None
         own: list[tuple[Counter[str], DefragmentationResult | None]] = []
         for share in itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS):
-            result = plan(part, room=share, most_migrations=goal.most_migrations) if share else None
-            if result is None or result.plan is not None:
-                own.append((share, result))
-            exact &= result is None or result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+            if not share:
+                own.append((share, None))
+                continue
+            results = [plan(part, room=share, most_migrations=limit)]
+            if weighed:  # fewer migrations may weigh more, and leave enough for the other kinds
+                numbers = range(min(_moves(results), _MOST_PARTS))
+                tried &= _moves(results) <= _MOST_PARTS
+                results += [plan(part, room=share, most_migrations=number) for number in numbers]
+            own += [(share, result) for result in results if result.plan is not None]
+            exact &= all(result.status in (Status.OPTIMAL, Status.INFEASIBLE) for result in results)
         tried &= len(list(itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS + 1))) <= _MOST_PARTS
         offers.append(own)
     best: tuple[int, tuple[DefragmentationResult | None, ...]] | None = None
     for chosen in itertools.islice(itertools.product(*offers), _MOST_CHOICES):
-        results = tuple(result for _, result in chosen)
-        moves, limit = _moves([result for result in results if result]), goal.most_migrations
-        if sum((share for share, _ in chosen), Counter[str]()) != goal.room or (limit is not None and moves > limit):
+        planned = [result for _, result in chosen if result]
+        enough = limit is None or _moves(planned) <= limit
+        if not enough or sum((share for share, _ in chosen), Counter[str]()) != goal.room:
             continue
-        weight = sum(result.objective or 0 for result in results if result)
+        weight = sum(result.objective or 0 for result in planned)
         if best is None or weight < best[0]:
-            best = weight, results
+            best = weight, tuple(result for _, result in chosen)
     exact &= tried and math.prod(map(len, offers)) <= _MOST_CHOICES
     if best is None:
-        reason = "no arrangement of these instances on GPUs of their kinds has that room"
+        within = "" if limit is None else f" with at most {plural(limit, 'migration')}"
+        reason = f"no arrangement of these instances on GPUs of their kinds{within} has that room"
         return KindsPlan((), exact, infeasible=reason if exact else "")
     # A kind without a share stays as it is.
     found = (result or plan(part, most_migrations=0) for part, result in zip(parts, best[1], strict=True))

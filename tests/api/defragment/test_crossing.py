@@ -246,3 +246,22 @@ def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
     free = len(state.after(plan).free("nodes"))
     found = defragment(state, free="nodes", most_migrations=2)
     assert found.most_free is None or found.most_free >= free == 1
+
+
+def test_of_few_migrations_one_kind_leaves_enough_for_the_other() -> None:
+    """Two light ones of the A30 and one of the A100 are too many; with the heavy one in their place two are enough."""
+    held = (
+        HeldInstance(0, "2g.12gb", 0, "heavy", weight=5),
+        HeldInstance(1, "1g.6gb", 2, "light-1"),
+        HeldInstance(1, "1g.6gb", 3, "light-2"),
+        HeldInstance(2, "1g.5gb", 0, "a"),
+        HeldInstance(2, "2g.10gb", 4, "b"),
+    )
+    state, room = FleetState(None, 3, held, kinds=(A30, A30, A100)), ["4g.24gb", "4g.20gb"]
+    found = [defragment(state, room, most_migrations=most) for most in (1, 2, 3)]
+    assert [(result.status.value, result.objective) for result in found] == [
+        ("infeasible", None),
+        ("optimal", 6),
+        ("optimal", 3),
+    ]
+    assert found[0].reason.endswith("of their kinds with at most 1 migration has that room")
