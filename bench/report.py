@@ -81,6 +81,12 @@ def tell(*words: object) -> None:
     print(*words, file=sys.stderr, flush=True)
 
 
+def there(value: T | None) -> T:
+    """Return a value that has to be there."""
+    assert value is not None
+    return value
+
+
 def timed(action: Callable[[], T], clock: Callable[[], float] = time.process_time) -> tuple[T, float]:
     """Return what an action returns, and its seconds: of the processor, since machines are shared."""
     begin = clock()
@@ -107,9 +113,7 @@ class _Told(StudyProgress):
     """Says how many runs are done."""
 
     def __init__(self, part: str) -> None:
-        self._part = part
-        self._numbers = itertools.count(1)
-        self._missing = 0
+        self._part, self._numbers, self._missing = part, itertools.count(1), 0
 
     def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
         self._missing = len(missing)
@@ -218,6 +222,12 @@ class Page:
         """Return the lines of a section of the page that was saved before, without its heading."""
         found = re.search(rf"^## {re.escape(heading)}\n\n(.*?)(?=^## |\Z)", self._text(), re.DOTALL | re.MULTILINE)
         return [*found[1].rstrip().splitlines(), ""] if found else []
+
+    def keep(self, heading: str) -> None:
+        """Add a section as it was saved before, if there is one."""
+        if earlier := self.earlier(heading):
+            self.section(heading)
+            self.lines += earlier
 
     def earlier_rows(self, keys: int) -> dict[tuple[str, ...], list[str]]:
         """Return the rows of the tables that were saved before, by their first cells."""

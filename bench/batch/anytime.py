@@ -7,6 +7,7 @@ tasks. Batches have the three scalings of the FAR paper. Rows that are kept are 
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -105,12 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.only, options.seeds, options.limits = ("2x16",), 1, ("1",)
     limits = sorted(map(float, options.limits), reverse=True) if options.limits else list(LIMITS[::-1])
     kept = Kept(options.results / "anytime.jsonl")
-    for limit in limits:
-        for name in options.only:
-            for seed in range(options.seeds):
-                for scaling in SCALINGS:
-                    key = f"{name} {scaling} {seed} {limit:g} s"
-                    kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
+    for limit, name, seed, scaling in itertools.product(limits, options.only, range(options.seeds), SCALINGS):
+        key = f"{name} {scaling} {seed} {limit:g} s"
+        kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
     report(kept, options.results)
 
 

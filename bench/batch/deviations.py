@@ -16,7 +16,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from bench.report import Page, parser_of, start
+from bench.report import Page, parser_of, start, there
 from mig_opt import Batch, Schedule, Task, generate_batch, load, solve, validate
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.files.batch.journals import JournalFile
@@ -25,6 +25,7 @@ from mig_opt.operations.driver.instances import MigInstance
 from mig_opt.operations.execute.attempts import Outcome
 from mig_opt.operations.execute.executor import Executor
 from mig_opt.operations.execute.machines import Done, Machines
+from mig_opt.studies.summary import grouped
 
 SIGMAS = (0.1, 0.2, 0.5)
 """Standard deviations of the logarithm of the true time over the planned one; the mean of their ratio is one."""
@@ -102,8 +103,7 @@ class Simulated(Machines):
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Begin a task, which takes its true time."""
-        seconds = self._truth[task].time_on(self._gpu.profile(environment["MIG_OPT_PROFILE"]))
-        assert seconds is not None
+        seconds = there(self._truth[task].time_on(self._gpu.profile(environment["MIG_OPT_PROFILE"])))
         self._end(seconds, None, task, Outcome(self._time + seconds, 0))
 
     def next(self, until: float | None) -> Done | None:
@@ -179,8 +179,7 @@ def listed(batch: Batch, truth: Batch, plan: Schedule | None = None) -> float:
         for other in held:
             del there[other]
         waiting.remove(task)
-        taken = true[task.name].time_on(placement.profile)
-        assert taken is not None
+        taken = there(true[task.name].time_on(placement.profile))
         there[gpu, placement] = begin + taken
         last = max(last, begin + taken)
     return last
@@ -190,12 +189,9 @@ def deviating(batch: Batch, sigma: float, seed: int) -> Batch:
     """Return the batch with true times: those of a task are off by one factor on all sizes."""
     rng = random.Random(f"{sigma} {seed}")
     factors = [math.exp(rng.gauss(-sigma * sigma / 2, sigma)) for _ in batch.tasks]
-    return batch.replace(
-        tasks=tuple(
-            Task(task.name, {size: round(time * factor, 6) for size, time in task.times.items()}, task.memory_gb)
-            for task, factor in zip(batch.tasks, factors, strict=True)
-        )
-    )
+    pairs = zip(batch.tasks, factors, strict=True)
+    times = ({size: round(time * factor, 6) for size, time in task.times.items()} for task, factor in pairs)
+    return batch.replace(tasks=tuple(map(Task.with_times, batch.tasks, times)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,17 +213,14 @@ def cases(names: Sequence[str], seeds: Sequence[int], shares: Sequence[float]) -
     found = []
     for name in names:
         batch = BATCHES[name]()
-        plan = solve(batch, time_limit=20, workers=1).schedule
-        assert plan is not None
+        plan = there(solve(batch, time_limit=20, workers=1).schedule)
         for sigma, seed in itertools.product(SIGMAS, seeds):
             truth = deviating(batch, sigma, seed)
             best = solve(truth, time_limit=OPTIMUM, workers=1)
             assert best.makespan is not None
-            static, _ = executed(batch, plan, truth)
-            longest, planned = listed(batch, truth), listed(batch, truth, plan)
+            fixed = executed(batch, plan, truth)[0], listed(batch, truth), listed(batch, truth, plan)
             replanned = {share: executed(batch, plan, truth, share) for share in shares}
-            proven = best.status.value == "optimal"
-            found.append(Case(name, sigma, best.makespan, proven, static, longest, planned, replanned))
+            found.append(Case(name, sigma, best.makespan, best.status.value == "optimal", *fixed, replanned))
     return found
 
 
@@ -241,8 +234,8 @@ def row(name: str, own: Sequence[Case]) -> list[str]:
     optima = [case.optimum for case in own]
     new = [case.replanned[DEFAULT][0] for case in own]
     rules = [[getattr(case, rule) for case in own] for rule in ("static", "longest", "planned")]
-    better = sum(one < case.static - 1e-6 for one, case in zip(new, own, strict=True))
-    worse = sum(one > case.static + 1e-6 for one, case in zip(new, own, strict=True))
+    longer = [one - case.static for one, case in zip(new, own, strict=True)]
+    better, worse = sum(by < -1e-6 for by in longer), sum(by > 1e-6 for by in longer)
     return [name, str(len(own)), *(above(values, optima) for values in (*rules, new)), str(better), str(worse)]
 
 
@@ -262,25 +255,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         above those of a plan that knows the true times, on the mean. {sum(case.proven for case in found)} of
         {len(found)} of these are proven optimal within {OPTIMUM:g} s."""
     )
-    page.section(
-        "New plans", "Better, worse: in how many executions new plans end earlier, or later, than the static one."
-    )
+    what = "Better, worse: in how many executions new plans end earlier, or later, than the static one."
+    page.section("New plans", what)
     head = ["sigma", "cases", "static", "list, longest first", "list of the plan", "new plans", "better", "worse"]
-    page.table(head, (row(f"{sigma:g}", [case for case in found if case.sigma == sigma]) for sigma in SIGMAS))
+    page.table(head, (row(key, own) for key, own in grouped(found, lambda case: f"{case.sigma:g}").items()))
     page.section("By batch", "The same with all sigmas together.")
-    page.table(["batch", *head[1:]], (row(name, [case for case in found if case.batch == name]) for name in names))
-    page.section(
-        "Shares",
-        "Deviations that are a reason to plan anew: percent above the optimum, and new plans for an execution.",
-    )
+    page.table(["batch", *head[1:]], (row(*pair) for pair in grouped(found, lambda case: case.batch).items()))
+    what = "Deviations that are a reason to plan anew: percent above the optimum, and new plans for an execution."
+    page.section("Shares", what)
     rows = []
     for share in found[0].replanned:
         cells = [f"{share:.0%}"]
         for sigma in SIGMAS:
             own = [case for case in found if case.sigma == sigma]
-            runs = [case.replanned[share] for case in own]
-            cells.append(above([makespan for makespan, _ in runs], [case.optimum for case in own]))
-            cells.append(f"{statistics.fmean(plans for _, plans in runs):.1f}")
+            makespans, plans = zip(*(case.replanned[share] for case in own), strict=True)
+            cells += [above(makespans, [case.optimum for case in own]), f"{statistics.fmean(plans):.1f}"]
         rows.append(cells)
     page.table(["share", *(text for sigma in SIGMAS for text in (f"sigma {sigma:g}", "plans"))], rows)
     page.save()

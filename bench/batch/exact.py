@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from functools import partial
+from typing import Any
 
 from bench.batch.exact_plan import GIB, SECTIONS, Group, exact_methods, overrun, plan
 from bench.batch.runs import (
@@ -33,13 +33,14 @@ Find = Callable[[Run], Row | None]
 
 def table(name: str, groups: Sequence[Group], find: Find) -> list[str]:
     """Return the table of a section, one line for each group; columns that stay empty are left out."""
-    head, line = {"methods": (_methods_head(), _methods_line), "pyjobshop": (_PYJOBSHOP_HEAD, _pyjobshop_line)}.get(
-        name, (_HEAD, _line)
-    )
-    lines = [line(group, [row for run in group.runs if (row := find(run))]) for group in groups]
-    used = [column for column in range(len(head)) if any(cells[column] for cells in lines)]
-    rows = [[cells[column] for column in used] for cells in (head, *lines)]
-    return markdown(rows[0], rows[1:], range(len(used)))
+    proven = (f"proven by `{name}`" for name in exact_methods())
+    methods = ("GPU, n", "batches", *proven, "pairs compared", "differences")
+    special = {"methods": (methods, _methods_line), "pyjobshop": (_PYJOBSHOP_HEAD, _pyjobshop_line)}
+    head, line = special.get(name, (_HEAD, _line))
+    lines = [line(group, _rows(group, find)) for group in groups]
+    used = [any(column) for column in zip(*lines, strict=True)]
+    rows = [list(itertools.compress(cells, used)) for cells in (head, *lines)]
+    return markdown(rows[0], rows[1:], range(len(head)))
 
 
 _HEAD = (
@@ -53,29 +54,20 @@ def _line(group: Group, rows: Sequence[Row]) -> list[str]:
     gaps = [row.outcome.gap for row in rows]
     reached = [row.outcome.seconds_to_gap.get(str(group.goal.gap), math.inf) for row in rows]
     peaks = [row.outcome.peak_bytes for row in rows if row.outcome.peak_bytes is not None]
+    statuses = Counter(row.outcome.status for row in rows).most_common()
+    missed = "; ".join(group.goal.misses(rows))
     return [
         group.label,
         _of(len(rows), len(group.runs)),
-        _statuses(rows),
+        ", ".join(f"{count} {status}" for status, count in statuses),
         *map(_seconds, _median_and_worst(seconds)),
         *map(_percent, _median_and_worst(gaps)),
         *(map(_seconds, _median_and_worst(reached)) if group.goal.gap else ("", "")),
         f"{max(peaks) / GIB:.2f} GiB" if peaks else "",
         _seconds(max(map(overrun, rows), default=math.nan)) if group.goal.overrun else "",
         str(group.goal),
-        _verdict(group, rows),
+        f"**missed**: {missed}" if missed else "met" if len(rows) == len(group.runs) else "not all run",
     ]
-
-
-def _verdict(group: Group, rows: Sequence[Row]) -> str:
-    missed = group.goal.misses(rows)
-    if missed:
-        return "**missed**: " + "; ".join(missed)
-    return "met" if len(rows) == len(group.runs) else "not all run"
-
-
-def _methods_head() -> tuple[str, ...]:
-    return ("GPU, n", "batches", *(f"proven by `{name}`" for name in exact_methods()), "pairs compared", "differences")
 
 
 def _methods_line(group: Group, rows: Sequence[Row]) -> list[str]:
@@ -100,11 +92,8 @@ def _pyjobshop_line(group: Group, rows: Sequence[Row]) -> list[str]:
     theirs = {row.run.instance: row for row in rows if row.run.method == PYJOBSHOP}
     both = [(ours[instance], theirs[instance]) for instance in ours if instance in theirs]
     # Where only one of them has a proof, the limit of the other counts; where none has, nothing is known.
-    ratios = [
-        (other.outcome.seconds / one.outcome.seconds, not _proven(other))
-        for one, other in both
-        if _proven(one) or _proven(other)
-    ]
+    known = [pair for pair in both if any(map(_proven, pair))]
+    ratios = [(other.outcome.seconds / one.outcome.seconds, not _proven(other)) for one, other in known]
     return [
         group.label,
         _of(len(both), len({run.instance for run in group.runs})),
@@ -144,11 +133,6 @@ def _compared(rows: Sequence[Row]) -> list[str]:
     return [str(pairs_of_optima(rows)), f"**{different}**" if different else "0"]
 
 
-def _statuses(rows: Sequence[Row]) -> str:
-    counts = Counter(row.outcome.status for row in rows)
-    return ", ".join(f"{count} {status}" for status, count in counts.most_common())
-
-
 def _median(values: Sequence[float]) -> float:
     return statistics.median(values) if values else math.nan
 
@@ -175,10 +159,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = plan(options, options.only)
     path = options.results / "exact.jsonl"
     records = Records(path, keep=options.keep)
-    current = {method: fingerprint(method) for method in ("auto", PYJOBSHOP)}
+    current = fingerprint()
 
     def find(run: Run) -> Row | None:
-        return records.find(run, _of_method(current, run))
+        return records.find(run, current)
 
     if not wanted.get(PYJOBSHOP, True):
         print("PyJobShop is not installed (pip install -e '.[bench]'), or the cut leaves nothing to compare with it.")
@@ -192,19 +176,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def told(row: Row) -> None:
             tell(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}")
 
-        prints = {"fingerprints": partial(_of_method, current), "now": lambda run: fingerprint(run.method)}
-        run_missing(missing, perform, records, told=told, **prints)  # type: ignore[arg-type]
+        prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
+        run_missing(missing, perform, records, told=told, **prints)
     # The tables show all that is known of this cut, not just what was asked for now.
-    sections = {
-        name: groups for name, groups in plan(options, ()).items() if any(_rows(group, find) for group in groups)
-    }
+    every = plan(options, ()).items()
+    sections = {name: groups for name, groups in every if any(_rows(group, find) for group in groups)}
     rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
     wrong = contradictions(rows)
     page = Page("exact", "Exactness", *PACKAGES, folder=options.results)
     if rows:
         first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
         page.add(f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.")
-    page.lines += foreign_rows(sum(row.fingerprint != _of_method(current, row.run) for row in rows))
+    page.lines += foreign_rows(sum(row.fingerprint != current for row in rows))
     page.wrong(wrong)
     for name, groups in sections.items():
         page.section(SECTIONS[name][0])
@@ -214,42 +197,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _of_method(fingerprints: dict[str, str], run: Run) -> str:
-    return fingerprints[PYJOBSHOP if run.method == PYJOBSHOP else "auto"]
-
-
 def _rows(group: Group, find: Callable[[Run], Row | None]) -> list[Row]:
     return [row for run in group.runs if (row := find(run))]
 
 
 def _progress(run: Run, outcome: Outcome) -> str:
     makespan = "no schedule" if outcome.makespan is None else f"{outcome.makespan:.3f} s, gap {outcome.gap:.3%}"
-    where = run.instance.bundled or " ".join(
-        str(part) for part in (run.instance.gpu, f"n={run.instance.n}", run.instance.scaling, run.instance.seed)
-    )
-    limit = "" if run.time_limit is None else f", {run.time_limit:g} s"
-    return (
-        f"{run.method} {where} ({run.instance.variant}{limit}): {outcome.status}, {makespan}, {outcome.seconds:.2f} s"
-    )
+    it, limit = run.instance, "" if run.time_limit is None else f", {run.time_limit:g} s"
+    where = it.bundled or f"{it.gpu} n={it.n} {it.scaling} {it.seed}"
+    return f"{run.method} {where} ({it.variant}{limit}): {outcome.status}, {makespan}, {outcome.seconds:.2f} s"
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    found = resumable(__doc__, "exact.jsonl.xz and exact.md")
-    found.add_argument(
-        "--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
-    )
+    found, names = resumable(__doc__, "exact.jsonl.xz and exact.md"), ",".join(SECTIONS)
+    found.add_argument("--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {names}")
     found.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
     found.add_argument("--scalings", type=some_of(SCALINGS), default=SCALINGS, help=f"some of {','.join(SCALINGS)}")
     found.add_argument("--sizes", type=_integers, default=(), help="only batches with these numbers of tasks, e.g. 6,8")
     found.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
-    found.add_argument(
-        "--until",
-        type=_gap,
-        default="goal",
-        metavar="GAP",
-        help="end runs of 50 tasks or more at this gap, or at that of their `goal` (default); 0: they use their time",
-    )
+    until = "end runs of 50 tasks or more at this gap, or at that of their `goal` (default); 0: they use their time"
+    found.add_argument("--until", type=_gap, default="goal", metavar="GAP", help=until)
     return found
 
 

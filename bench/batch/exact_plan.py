@@ -35,14 +35,8 @@ class Goal:
 
     def misses(self, rows: Sequence[Row]) -> list[str]:
         """Return the parts of the goal that are missed, each with how many of the runs reach it."""
-        if not rows:
-            return []
-        missed = []
-        for text, share, reached in self._parts():
-            reaching = sum(reached(row) for row in rows)
-            if reaching < share * len(rows):
-                missed.append(f"{text}: {reaching} of {len(rows)}")
-        return missed
+        parts = [(text, share, sum(map(reached, rows))) for text, share, reached in self._parts()]
+        return [f"{text}: {count} of {len(rows)}" for text, share, count in parts if count < share * len(rows)]
 
     def _parts(self) -> Iterator[tuple[str, float, Callable[[Row], bool]]]:
         """Yield each part in words, the share of the runs that have to reach it, and whether one does."""
@@ -86,11 +80,7 @@ class Group:
     goal: Goal = NO_GOAL
 
 
-Options = Namespace
-"""The cut of the study that is wanted, as the command line of ``exact`` has it."""
-
-
-def _gap(options: Options, n: int, goal: Goal) -> float:
+def _gap(options: Namespace, n: int, goal: Goal) -> float:
     """Return the gap at which a run of ``n`` tasks may end."""
     if n < SMALLEST_FOR_UNTIL:
         return 0.0
@@ -98,7 +88,7 @@ def _gap(options: Options, n: int, goal: Goal) -> float:
 
 
 def _runs(
-    options: Options,
+    options: Namespace,
     n: int,
     limit: float,
     goal: Goal = NO_GOAL,
@@ -121,13 +111,13 @@ def _runs(
     )
 
 
-def _sizes(sizes: Sequence[int], limit: float, goal: Goal, **settings: Any) -> Callable[[Options], list[Group]]:
+def _sizes(sizes: Sequence[int], limit: float, goal: Goal, **settings: Any) -> Callable[[Namespace], list[Group]]:
     """Return the function of a section with a group for each number of tasks."""
     more = f", {settings['gpus']} GPUs" if "gpus" in settings else ""
     return lambda options: [Group(f"{n}{more}", _runs(options, n, limit, goal, **settings), goal) for n in sizes]
 
 
-def _handover(options: Options) -> list[Group]:
+def _handover(options: Namespace) -> list[Group]:
     sizes = ((6, 10, Goal(optimal=1)), (8, 10, Goal(optimal=1)), (20, 60, Goal(optimal=0.5, gap=0.003)))
     return [
         Group(f"{gpu}, {n}", _runs(options, n, limit, goal, seeds=2, variants=("handover",), gpu=gpu), goal)
@@ -136,7 +126,7 @@ def _handover(options: Options) -> list[Group]:
     ]
 
 
-def _real(options: Options) -> list[Group]:
+def _real(options: Namespace) -> list[Group]:
     return [
         Group(name, (Run(Instance(n, bundled=name), time_limit=60 * options.limit_scale),), Goal(optimal=1))
         for name, n in (("rodinia-a30", 8), ("miso-a100-32", 32), ("miso-a100-100", 100))
@@ -148,7 +138,7 @@ def exact_methods() -> list[str]:
     return [method.name for method in methods() if method.kind == "exact" and method.name not in ALIASES]
 
 
-def _methods(options: Options) -> list[Group]:
+def _methods(options: Namespace) -> list[Group]:
     settings: dict[str, Any] = {"seeds": 2, "methods": exact_methods(), "variants": ("plain", "memory")}
     return [
         Group(f"{gpu}, {n}", _runs(options, n, 20, gpu=gpu, **settings))
@@ -157,7 +147,7 @@ def _methods(options: Options) -> list[Group]:
     ]
 
 
-def _pyjobshop(options: Options) -> list[Group]:
+def _pyjobshop(options: Namespace) -> list[Group]:
     if importlib.util.find_spec("pyjobshop") is None:
         return []
     settings: dict[str, Any] = {"methods": ("auto", PYJOBSHOP), "variants": ("no operation costs",)}
@@ -165,7 +155,7 @@ def _pyjobshop(options: Options) -> list[Group]:
     return [Group(str(n), _runs(options, n, 60, seeds=None if n < 15 else 3, **settings)) for n in (8, 10, 12, 15, 20)]
 
 
-def _limits(options: Options) -> list[Group]:
+def _limits(options: Namespace) -> list[Group]:
     kept = Goal(overrun=True, schedule=True)
     instances = {"20": Instance(20), "60, 4 GPUs": Instance(60, gpus=4), "1000": Instance(1000)}
     groups = []
@@ -187,7 +177,7 @@ def _limits(options: Options) -> list[Group]:
 
 
 _MINUTE = Goal(optimal=1, worst_s=60)
-SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
+SECTIONS: dict[str, tuple[str, Callable[[Namespace], list[Group]]]] = {
     "small": ("Small batches", _sizes((6, 8, 10, 12), 60, Goal(optimal=1, median_s=0.5, worst_s=5))),
     "15": ("15 tasks", _sizes((15,), 60, _MINUTE)),
     "20": ("20 tasks", _sizes((20,), 60, _MINUTE)),
@@ -206,16 +196,12 @@ SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
 }
 
 
-def plan(options: Options, only: Sequence[str]) -> dict[str, list[Group]]:
+def plan(options: Namespace, only: Sequence[str]) -> dict[str, list[Group]]:
     """Return the groups of the sections that are wanted, without those of other sizes."""
     chosen: dict[str, list[Group]] = {}
     for name in only or SECTIONS:
-        groups = SECTIONS[name][1](options)
-        wanted = [
-            replace(
-                group, runs=tuple(run for run in group.runs if not options.sizes or run.instance.n in options.sizes)
-            )
-            for group in groups
-        ]
-        chosen[name] = [group for group in wanted if group.runs]
+        chosen[name] = []
+        for group in SECTIONS[name][1](options):
+            runs = tuple(run for run in group.runs if not options.sizes or run.instance.n in options.sizes)
+            chosen[name] += [replace(group, runs=runs)] if runs else []
     return chosen

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.report import Page, parser_of, start
+from bench.report import Page, parser_of, start, there
 from mig_opt import Batch, OperationCosts, Task, solve
 from mig_opt.batch.journal import Commands
 from mig_opt.files.batch.journals import read_journal
@@ -39,15 +39,15 @@ def scaled(batch: Batch, factor: float) -> Batch:
     return batch.replace(tasks=tuple(tasks), operations=OperationCosts(create, destroy))
 
 
-def executed(factor: float, folder: Path) -> tuple[Execution, bool]:
+def executed(factor: float) -> tuple[Execution, bool]:
     """Execute the optimal plan on a new GPU; return what came of it, and whether the validator finds no fault."""
     batch = scaled(load("rodinia-a30"), factor)
-    plan = solve(batch).schedule
-    assert plan is not None
+    plan = there(solve(batch).schedule)
     commands = Commands({run.task: ("sleep", f"{run.end - run.begin:.6f}") for run in plan.runs})
-    with Machine(folder, "A30", scale=factor).loaded():
-        found = run_schedule(batch, plan, commands, journal=folder / "run.journal", user=getpass.getuser())
-    return found, validate(*read_journal(folder / "run.journal").measured()).valid
+    with tempfile.TemporaryDirectory() as folder, Machine(Path(folder), "A30", scale=factor).loaded():
+        journal = Path(folder, "run.journal")
+        found = run_schedule(batch, plan, commands, journal=journal, user=getpass.getuser())
+        return found, validate(*read_journal(journal).measured()).valid
 
 
 def row(name: str, runs: Sequence[Execution]) -> list[str]:
@@ -68,14 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def measured() -> Iterator[list[str]]:
         for name, (factor, repeats) in cases.items():
-            runs = []
-            for _ in range(repeats):
-                with tempfile.TemporaryDirectory() as folder:
-                    execution, good = executed(factor, Path(folder))
-                runs.append(execution)
-                valid.append(good and execution.complete)
+            runs = [executed(factor) for _ in range(repeats)]
+            valid.extend(good and execution.complete for execution, good in runs)
             if runs:
-                yield row(name, runs)
+                yield row(name, [execution for execution, _ in runs])
 
     page = Page("execution", "A plan and its execution", "mig-opt", "nvidia-ml-py", folder=options.results)
     page.add("""The optimal plan of rodinia-a30 on the tests' GPU (`tests/helpers/nvml.c`, by `nvidia-ml-py`), which

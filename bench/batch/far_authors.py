@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from bench.batch.far_measures import Cell, Figures, area, means, schedule
-from bench.report import Page, parser_of, start, tell
+from bench.report import Page, parser_of, start, tell, there
 from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import PlannedInstance
@@ -54,11 +54,8 @@ SIZES = (10, 15, 20, 25, 30, 35)
 METHODS = ("far", "far-printed", "far-published", "far-unrefined")
 TOLERANCE = 1.001
 """The goal: ``far`` is on no batch longer than the program's schedule by more than this."""
-JOINS = {
-    "same": "as the program plans it",
-    "stream": "as `plan_stream` plans it",
-    "foresight": "as `plan_stream` plans it with `foresight`",
-}
+JOINS = {"same": "as the program plans it", "stream": "as `plan_stream` plans it"}
+JOINS |= {"foresight": "as `plan_stream` plans it with `foresight`"}
 """The first of two batches that are joined."""
 PARTS = ("batches", "joins", "studies")
 PAIRS = 60
@@ -91,8 +88,7 @@ def load(folder: Path) -> ModuleType:
     path = folder / PROGRAM
     if not path.is_file():
         sys.exit(f"{path} is not there; see the first lines of {Path(__file__).name}")
-    spec = importlib.util.spec_from_file_location("far_of_its_authors", path)
-    assert spec is not None
+    spec = there(importlib.util.spec_from_file_location("far_of_its_authors", path))
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -101,9 +97,9 @@ def load(folder: Path) -> ModuleType:
 
 def theirs(program: ModuleType, batch: Batch) -> Any:
     """Return the tree that the program makes of a batch for one GPU."""
-    slices = batch.kind(0).compute_slices
-    device = batch.kind(0).name.split("-")[0]
-    times = [[(at, size, task.times[size]) for size in batch.kind(0).sizes] for at, task in enumerate(batch.tasks)]
+    gpu = batch.kind(0)
+    slices, device = gpu.compute_slices, gpu.name.split("-")[0]
+    times = [[(at, size, task.times[size]) for size in gpu.sizes] for at, task in enumerate(batch.tasks)]
     tree = program.moldable_scheduler_tree(slices, program.create_allotments_family(times, slices), device)
     program.refinement(tree, device)
     return tree
@@ -119,11 +115,8 @@ def nodes(tree: Any) -> Iterator[Any]:
 def placed(batch: Batch, node: Any) -> Placement:
     """Return where a node of the program's tree is."""
     start = node.slices[0].num_slice
-    return next(
-        placement
-        for placement in batch.placements()
-        if placement.start == start and placement.profile.compute_slices == node.size
-    )
+    there = (placement for placement in batch.placements() if placement.start == start)
+    return next(placement for placement in there if placement.profile.compute_slices == node.size)
 
 
 def tree_runs(batch: Batch, tree: Any, prefix: str = "") -> tuple[Run, ...]:
@@ -139,21 +132,18 @@ def tree_runs(batch: Batch, tree: Any, prefix: str = "") -> tuple[Run, ...]:
 
 def judge(batch: Batch, tree: Any) -> tuple[float, float, bool]:
     """Return what the program says of its schedule, its assignment timed here, and whether its times are valid."""
-    instances = [
-        PlannedInstance(0, placed(batch, node), [batch.tasks[task.index] for task in node.tasks])
-        for node in nodes(tree)
-    ]
+    tasks = ((placed(batch, node), [batch.tasks[task.index] for task in node.tasks]) for node in nodes(tree))
+    instances = [PlannedInstance(0, *each) for each in tasks]
     own = Schedule(tree_runs(batch, tree))
     timed = Refinement(batch, instances).schedule()
     assert validate(batch, timed).valid
     return own.makespan, timed.makespan, validate(batch, own).valid
 
 
-def compare(program: ModuleType, batch: Batch, kind: str, methods: Sequence[str]) -> Outcome:
+def compare(program: ModuleType, batch: Batch, kind: str) -> Outcome:
     """Plan a batch with the program and with our methods."""
-    printed, timed, valid = judge(batch, theirs(program, batch))
-    ours = {method: solve(batch, method).makespan or float("inf") for method in methods}
-    return Outcome(batch, kind, ours, printed, timed, valid)
+    ours = {method: solve(batch, method).makespan or float("inf") for method in METHODS}
+    return Outcome(batch, kind, ours, *judge(batch, theirs(program, batch)))
 
 
 def batches(*, cut: bool = False) -> Iterator[tuple[str, Batch]]:
@@ -196,28 +186,25 @@ def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
     times, where the validator accepts them and they end earlier.
     """
     found: dict[str, list[float]] = {name: [] for name in JOINS}
-    for *_, drawn, trees in cells(program, count):
-        for (first, before), (second, after) in itertools.pairwise(zip(drawn, trees, strict=True)):
-            state = EndState().after(first, with_operations(first, before))
-            behind = moved(program, before, after)[0]
-            assigned = Schedule(tree_runs(second, behind))
-            end = max(state.makespan, arranged(second, assigned, state, moved=False).makespan)
-            stream = plan_stream([first, second])
-            own = Schedule(tree_runs(first, before, "0/") + tree_runs(second, behind, "1/"))
-            if own.makespan < end and validate(stream.batch, own).valid:
-                end = own.makespan
-            plans = schedule(second, far), *far_behind(second, state, Control())
-            best = min(joining(second, plan, state, "moved").makespan for plan in plans)
-            found["same"].append(max(state.makespan, best) / end)
-            found["stream"].append(stream.makespan / end)
-            found["foresight"].append(plan_stream([first, second], foresight=True).makespan / end)
+    neighbours = (itertools.pairwise(zip(drawn, trees, strict=True)) for *_, drawn, trees in cells(program, count))
+    for (first, before), (second, after) in itertools.chain(*neighbours):
+        # The program's schedule with operations that the validator finds for its times, or else timed here.
+        validation = validate(first, Schedule(tree_runs(first, before)))
+        begun = validation.schedule if validation.valid else schedule(first, far_published)
+        state = EndState().after(first, begun)
+        behind = moved(program, before, after)[0]
+        assigned = Schedule(tree_runs(second, behind))
+        end = max(state.makespan, arranged(second, assigned, state, moved=False).makespan)
+        stream = plan_stream([first, second])
+        own = Schedule(tree_runs(first, before, "0/") + tree_runs(second, behind, "1/"))
+        if own.makespan < end and validate(stream.batch, own).valid:
+            end = own.makespan
+        plans = schedule(second, far), *far_behind(second, state, Control())
+        best = min(joining(second, plan, state, "moved").makespan for plan in plans)
+        found["same"].append(max(state.makespan, best) / end)
+        found["stream"].append(stream.makespan / end)
+        found["foresight"].append(plan_stream([first, second], foresight=True).makespan / end)
     return found
-
-
-def with_operations(batch: Batch, tree: Any) -> Schedule:
-    """Return the program's schedule with operations that the validator finds for its times, or else timed here."""
-    validation = validate(batch, Schedule(tree_runs(batch, tree)))
-    return validation.schedule if validation.valid else schedule(batch, far_published)
 
 
 def joined(program: ModuleType, tree: Any) -> Figures:
@@ -229,12 +216,8 @@ def joined(program: ModuleType, tree: Any) -> Figures:
     program.concat_schedules(first, second, reverse=True)
     reverse = program.give_makespan_tree(second)
     behind, moves, swaps = moved(program, tree, tree)
-    return {
-        "reversed": (trivial / reverse - 1) * 100,
-        "moved": (trivial / program.give_makespan_tree(behind) - 1) * 100,
-        "moves": moves,
-        "swaps": swaps,
-    }
+    gains = {"reversed": reverse, "moved": program.give_makespan_tree(behind)}
+    return {name: (trivial / end - 1) * 100 for name, end in gains.items()} | {"moves": moves, "swaps": swaps}
 
 
 def moved(program: ModuleType, first: Any, second: Any) -> tuple[Any, int, int]:
@@ -253,11 +236,8 @@ def spread(ratios: Sequence[float]) -> dict[str, float]:
 
 def compared(found: Sequence[Outcome]) -> dict[str, Any]:
     """Return how our methods do beside the program, by kind and number of tasks."""
-    kinds = {
-        **grouped(found, lambda each: each.kind),
-        **grouped(found, lambda each: f"n = {len(each.batch.tasks)}"),
-        "all": found,
-    }
+    by_size = grouped(found, lambda each: f"n = {len(each.batch.tasks)}")
+    kinds = {**grouped(found, lambda each: each.kind), **by_size, "all": found}
     worst = max(found, key=lambda each: each.ours["far"] / each.theirs)
     return {
         "batches": len(found),
@@ -288,13 +268,9 @@ def write(page: Page, figures: Mapping[str, Any]) -> None:
     )
     head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
     cell = "{mean:.4f} ({worst:.4f}, {best:.4f})".format
-    page.table(
-        head,
-        (
-            [kind, row["batches"], *(cell(**row[method]) for method in METHODS), row["above"]]
-            for kind, row in found["kinds"].items()
-        ),
-    )
+    kinds = found["kinds"].items()
+    cells = ([kind, row["batches"], *(cell(**row[own]) for own in METHODS), row["above"]] for kind, row in kinds)
+    page.table(head, cells)
     page.add(
         f"""The worst for `far` is {found["worst"]:.5f}: {found["of the worst"]}. The program's own times are valid on
         {found["valid"]} of {found["batches"]} batches, and earlier than those timed here on {found["earlier"]}.
@@ -328,7 +304,7 @@ def measured(part: str, program: ModuleType, *, cut: bool) -> dict[str, Any]:
         return {"batches": count, "rows": studies(program, count)}
     found: list[Outcome] = []
     for kind, batch in batches(cut=cut):
-        found.append(compare(program, batch, kind, METHODS))
+        found.append(compare(program, batch, kind))
         if len(found) % 100 == 0:
             tell(f"{len(found)} batches")
     return compared(found)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from bench.report import timed
+from bench.report import there, timed
 from mig_opt import Batch, Schedule, generate_batch
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_published, far, far_published, far_unrefined
@@ -26,17 +26,16 @@ Figures = dict[str, float]
 ONES = "1+1+1+1+1+1+1"
 """The partition of an A100 that the paper calls (1, ..., 1)."""
 
+_program = partial(generate_batch, variant="published-program", shuffle=True)
 GENERATORS: Mapping[str, Callable[..., Batch]] = {
-    "program": partial(generate_batch, variant="published-program", shuffle=True),
-    "program, memory-bound": partial(generate_batch, variant="published-program", memory_bound=0.5, shuffle=True),
+    "program": _program,
+    "program, memory-bound": partial(_program, memory_bound=0.5),
     "text": partial(generate_batch, p_sup=0.5, shuffle=True),
     "text, by size": partial(generate_batch, p_sup=0.5, decided_by="size", shuffle=True),
     "text, p_sup 0.25": partial(generate_batch, p_sup=0.25, shuffle=True),
     "text, p_sup 1": partial(generate_batch, p_sup=1.0, shuffle=True),
-    "program, three quarters memory-bound": partial(
-        generate_batch, variant="published-program", memory_bound=0.75, shuffle=True
-    ),
-    "program, all memory-bound": partial(generate_batch, variant="published-program", memory_bound=1.0, shuffle=True),
+    "program, three quarters memory-bound": partial(_program, memory_bound=0.75),
+    "program, all memory-bound": partial(_program, memory_bound=1.0),
 }
 """The authors' program, without and with memory-bound tasks; and the text of the paper, in its readings."""
 
@@ -72,17 +71,14 @@ def schedule(batch: Batch, method: Callable[..., None], **options: object) -> Sc
     """Return the schedule of a method."""
     control = Control[Schedule]()
     method(batch, control, **options)
-    assert control.plan is not None
-    return control.plan
+    return there(control.plan)
 
 
 def far_to_area(cell: Cell) -> Figures:
     """Return what Table 4 has: FAR's makespan by the area bound."""
+    methods = {"rho": far_published, "far": far}
     return with_errors(
-        {
-            "rho": schedule(batch, far_published).makespan / area(batch),
-            "far": schedule(batch, far).makespan / area(batch),
-        }
+        {name: schedule(batch, method).makespan / area(batch) for name, method in methods.items()}
         for batch in cell.drawn()
     )
 
@@ -98,14 +94,10 @@ def rivals_to_far(cell: Cell) -> Figures:
 
     def ratios(batch: Batch) -> Figures:
         free = batch.cost_free()
-        spans = {
-            "miso-opt": schedule(free, miso).makespan,
-            "fixpart-best": schedule(free, best).makespan,
-            **{
-                f"fixpart {name}": schedule(free, fixpart, partition=find_partition(batch.kind(0), name)).makespan
-                for name in (ONES, "7")
-            },
-        }
+        spans = {"miso-opt": schedule(free, miso).makespan, "fixpart-best": schedule(free, best).makespan}
+        for name in (ONES, "7"):
+            partition = find_partition(batch.kind(0), name)
+            spans[f"fixpart {name}"] = schedule(free, fixpart, partition=partition).makespan
         with_costs = schedule(batch, miso).makespan
         published, unrefined = (schedule(batch, method).makespan for method in (far_published, far_unrefined))
         return {
@@ -126,14 +118,9 @@ def refinement(cell: Cell) -> Figures:
 
     def gained(batch: Batch) -> Figures:
         plan = best_published(batch, Control[Schedule]())
-        first = PublishedPlan(batch, AllocationFamily(batch))
-        return {
-            "possible": (plan.makespan / area(batch) - 1) * 100,
-            "improvement": _gain(batch, plan),
-            "moves": plan.moves,
-            "swaps": plan.swaps,
-            "first, improvement": _gain(batch, first),
-        }
+        first = _gain(batch, PublishedPlan(batch, AllocationFamily(batch)))
+        found = {"possible": (plan.makespan / area(batch) - 1) * 100, "improvement": _gain(batch, plan)}
+        return {**found, "moves": plan.moves, "swaps": plan.swaps, "first, improvement": first}
 
     rows = list(map(gained, cell.drawn()))
     stepped = [row["improvement"] for row in rows if row["moves"] + row["swaps"]]

@@ -8,9 +8,11 @@ every other heuristic that mig_opt has is run as well.
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -34,12 +36,9 @@ def planned(part: str, *, cut: bool = False) -> Study:
     study = read_study(STUDIES / f"{part}.toml")
     listed = {settings.method: settings for settings in study.methods}
     limit = next(settings.time_limit for name, settings in listed.items() if get_method(name).kind == "heuristic")
-    others = tuple(
-        MethodSettings(method.name, time_limit=limit, label=method.name)
-        for method in methods()
-        if method.kind == "heuristic" and not method.options and method.name not in listed
-    )
     known = [method.name for method in methods()]
+    simple = (method.name for method in methods() if method.kind == "heuristic" and not method.options)
+    others = tuple(MethodSettings(name, time_limit=limit, label=name) for name in simple if name not in listed)
     ordered = sorted(study.methods + others, key=lambda settings: known.index(str(settings.method)))
     study = dataclasses.replace(study, methods=tuple(ordered))
     return _cut(study) if cut else study
@@ -83,8 +82,11 @@ def section(part: str, found: StudyRows) -> list[str]:
     lines += [f"Optima are proven for {len(optima)} of {len(batches)} batches.", ""]
     for title, cell in (
         ("mean gap in %, and the worst", _gap_cell),
-        ("runs that found the best known makespan", _best_cell),
-        ("mean seconds", _seconds_cell),
+        (
+            "runs that found the best known makespan",
+            lambda runs: f"{sum(run.above_best == 0 for run in runs)} of {len(runs)}",
+        ),
+        ("mean seconds", lambda runs: f"{statistics.fmean(run.outcome.seconds for run in runs):.3f}"),
     ):
         lines += [*_table(title, groups, cell), ""]
     return lines
@@ -111,14 +113,6 @@ def _gap_cell(runs: Sequence[Judged]) -> str:
     return "" if figures is None else f"{figures.mean:.2%} ({figures.worst:.1%})".replace("%", "")
 
 
-def _best_cell(runs: Sequence[Judged]) -> str:
-    return f"{sum(run.above_best == 0 for run in runs)} of {len(runs)}"
-
-
-def _seconds_cell(runs: Sequence[Judged]) -> str:
-    return f"{sum(run.outcome.seconds for run in runs) / len(runs):.3f}"
-
-
 _LINEAR = 0.1
 """Percent up to which axes of gaps are linear; logarithmic beyond."""
 _TICKS = (0.0, 0.1, 1.0, 10.0, 100.0)
@@ -135,16 +129,10 @@ def box_plots(groups: Mapping[str, Gaps], label: str) -> Figure:
     methods = list(next(iter(groups.values())))
     figure, axes = panels(groups, (1.6 + 2.1 * len(groups), 1.2 + 0.36 * len(methods)), grid="x")
     for axis, gaps in zip(axes, groups.values(), strict=True):
-        boxes = axis.boxplot(
-            [gaps[method] for method in methods],
-            orientation="horizontal",
-            widths=0.62,
-            whis=(0, 100),
-            patch_artist=True,
-            medianprops={"color": "black", "linewidth": 1.6},
-            whiskerprops={"color": "#444444"},
-            capprops={"color": "#444444"},
-        )
+        look: Any = {"orientation": "horizontal", "widths": 0.62, "whis": (0, 100), "patch_artist": True}
+        look |= {name: {"color": "#444444"} for name in ("whiskerprops", "capprops")}
+        look["medianprops"] = {"color": "black", "linewidth": 1.6}
+        boxes = axis.boxplot([gaps[method] for method in methods], **look)
         for index, box in enumerate(boxes["boxes"]):
             box.set(facecolor=COLOURS[index % 8], alpha=0.55, edgecolor="#444444")
         means = [sum(gaps[method]) / len(gaps[method]) for method in methods]
@@ -168,19 +156,10 @@ def profiles(groups: Mapping[str, Gaps], label: str) -> Figure:
         for index, method in enumerate(methods):
             ordered = sorted(gaps[method])
             shares = [100 * (at + 1) / len(ordered) for at in range(len(ordered))]
-            axis.plot(
-                [0.0, *ordered, most * 2],
-                [0.0, *shares, 100.0],
-                drawstyle="steps-post",
-                color=COLOURS[index % 8],
-                linestyle=DASHES[index % 4],
-                marker=MARKERS[index % 8],
-                markersize=5,
-                markevery=(0.04 + 0.11 * index / len(methods), 0.24),
-                linewidth=1.7,
-                label=method,
-                clip_on=True,
-            )
+            look: Any = {"color": COLOURS[index % 8], "linestyle": DASHES[index % 4], "marker": MARKERS[index % 8]}
+            look |= {"markersize": 5, "markevery": (0.04 + 0.11 * index / len(methods), 0.24), "linewidth": 1.7}
+            points = [0.0, *ordered, most * 2], [0.0, *shares, 100.0]
+            axis.plot(*points, drawstyle="steps-post", label=method, **look)
         axis.set_ylim(0, 103)
         _percent_axis(axis, most)
     axes[0].set_ylabel("batches in %")

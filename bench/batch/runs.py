@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from bench.report import there
 from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances.batch import ScalingName
@@ -57,8 +58,7 @@ class Instance:
     def batch(self) -> Batch:
         """Return the batch."""
         if self.bundled:
-            bundled = load(self.bundled)
-            assert isinstance(bundled, Batch)
+            bundled: Batch = load(self.bundled)
             return bundled
         batch = generate_batch(self.n, scaling=self.scaling, seed=self.seed, gpu=self.gpu, gpus=self.gpus)
         if self.variant == "no operation costs":
@@ -73,9 +73,7 @@ class Instance:
             return batch.replace(tasks=(first, *batch.tasks[1:]))
         if self.variant == "handover":
             before = dataclasses.replace(self, seed=self.seed + _SEEDS_BEFORE, variant="plain").batch()
-            schedule = solve(before, "far").schedule
-            assert schedule is not None
-            return handover(before, schedule, batch)[0]
+            return handover(before, there(solve(before, "far").schedule), batch)[0]
         return batch
 
 
@@ -146,15 +144,8 @@ def perform_here(run: Run) -> Outcome:
     batch = run.instance.batch()
     if run.method == PYJOBSHOP:
         return shielded(functools.partial(_run_pyjobshop, run, batch))
-    return measure(
-        batch,
-        run.method,
-        time_limit=run.time_limit,
-        workers=run.workers,
-        gap=run.gap,
-        callbacks=_CtrlC(run.interrupt_after),
-        memory=run.fresh,
-    )
+    settings: Any = {"time_limit": run.time_limit, "workers": run.workers, "gap": run.gap, "memory": run.fresh}
+    return measure(batch, run.method, callbacks=_CtrlC(run.interrupt_after), **settings)
 
 
 def _run_pyjobshop(run: Run, batch: Batch) -> Outcome:
@@ -162,14 +153,8 @@ def _run_pyjobshop(run: Run, batch: Batch) -> Outcome:
 
     answer = pyjobshop_model.solve(batch, run.time_limit, run.workers)
     makespan = None if answer.schedule is None else answer.schedule.makespan
-    return Outcome(
-        status=answer.status,
-        seconds=answer.seconds,
-        makespan=makespan,
-        lower_bound=answer.lower_bound,
-        tolerance=tolerance(batch, makespan),
-        error=violations(batch, answer.schedule),
-    )
+    error, slack = violations(batch, answer.schedule), tolerance(batch, makespan)
+    return Outcome(answer.status, answer.seconds, makespan, answer.lower_bound, slack, error=error)
 
 
 class _CtrlC(Callbacks):
@@ -189,8 +174,6 @@ class _CtrlC(Callbacks):
             self._timer.cancel()
 
 
-# Rows
-
 Row = rows.Row[Run]
 
 
@@ -201,10 +184,9 @@ class Records(rows.Records[Run]):
         super().__init__(path, Run.read, keep=keep)
 
 
-def fingerprint(method: str) -> str:
-    """Return a hash of the sources of mig_opt that have a part in the runs, and of all versions."""
-    more = [Path(__file__).with_name("pyjobshop_model.py")] if method == PYJOBSHOP else []
-    return environment.fingerprint(PACKAGES, more, OTHER_PROBLEMS)
+def fingerprint() -> str:
+    """Return a hash of the sources that have a part in the runs, and of all versions."""
+    return environment.fingerprint(PACKAGES, [Path(__file__).with_name("pyjobshop_model.py")], OTHER_PROBLEMS)
 
 
 def contradictions(found: Iterable[Row]) -> list[str]:

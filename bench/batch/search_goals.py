@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from bench.report import Page, completed, foreign_rows, markdown, resumable, some_of, start
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
@@ -29,40 +31,27 @@ _CUT = {"small": 10, "100": 100, "real": 8}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Batches with the same goal.
-
-    Attributes
-    ----------
-    title, sizes : str, tuple of int
-        What they are, and their numbers of tasks; none for the bundled instances.
-    limit, reference_limit : float
-        Seconds that `search` has, and FAR beside it; and those that `cp` has to find the optimum, or bounds.
-    gap, until : float
-        The goal, the mean distance to the best known makespan in each cell; and the gap to its own bound at which
-        `search` ends, and FAR as well. Both are shares.
-    """
+    """Batches with the same goal."""
 
     title: str
-    sizes: tuple[int, ...]
-    limit: float
-    gap: float
-    reference_limit: float
-    until: float = 0.0
+    sizes: tuple[int, ...]  # numbers of tasks; none for the bundled instances
+    limit: float  # seconds that `search` has, and FAR beside it
+    gap: float  # the goal: the mean distance to the best known makespan in each cell, as a share
+    reference_limit: float  # seconds that `cp` has to find the optimum, or bounds
+    until: float = 0.0  # the gap to its own bound at which `search` ends, and FAR as well
 
     def study(self, seeds: int) -> Study:
         """Return the study, with a number of batches for a cell."""
-        batches: tuple[GeneratedBatches | BundledBatch, ...] = tuple(
-            GeneratedBatches(n=(n,), seeds=tuple(range(seeds)), scaling=SCALINGS, times=tuple(TIME_RANGES))
-            for n in self.sizes
-        )
-        return Study(
-            batches or tuple(BundledBatch(name) for name in REAL),
-            (
-                MethodSettings("cp", (self.reference_limit,), workers=_WORKERS, label="cp"),
-                MethodSettings("far", (self.limit,), (self.until,), _WORKERS, label="far"),
-                MethodSettings("search", (self.limit,), (self.until,), _WORKERS, label="search"),
-            ),
-        )
+        kind: Any = {"seeds": tuple(range(seeds)), "scaling": SCALINGS, "times": tuple(TIME_RANGES)}
+        batches = tuple(GeneratedBatches(n=(n,), **kind) for n in self.sizes)
+        reference = MethodSettings("cp", (self.reference_limit,), workers=_WORKERS, label="cp")
+        ours = (MethodSettings(own, (self.limit,), (self.until,), _WORKERS, label=own) for own in ("far", "search"))
+        return Study(batches or tuple(BundledBatch(name) for name in REAL), (reference, *ours))
+
+    def cut(self, n: int) -> Part:
+        """Return a part with batches of few tasks, and brief limits."""
+        sizes = (n,) if self.sizes else ()
+        return dataclasses.replace(self, sizes=sizes, limit=self.limit / 4, reference_limit=0.3)
 
 
 REAL = {"rodinia-a30": 0.0, "miso-a100-32": 0.005, "miso-a100-100": 0.005}
@@ -103,18 +92,15 @@ class Cell:
     @property
     def worse(self) -> int:
         """On how many batches `search` has no schedule as good as FAR's."""
-        return sum(_worse(ours, theirs) for ours, theirs in zip(self.search, self.far, strict=True))
+        count = 0
+        for mine, other in zip((run.outcome for run in self.search), (run.outcome for run in self.far), strict=True):
+            least = other.makespan + other.tolerance if other.answered and other.makespan is not None else math.inf
+            count += not mine.answered or mine.makespan is None or mine.makespan > least
+        return count
 
     def overrun(self, limit: float) -> float:
         """Return the most seconds beyond the limit; negative if none was needed."""
         return max(run.outcome.seconds for run in self.search) - limit
-
-
-def _worse(ours: Judged, theirs: Judged) -> bool:
-    mine, other = ours.outcome, theirs.outcome
-    if not mine.answered or mine.makespan is None:
-        return True
-    return other.answered and other.makespan is not None and mine.makespan > other.makespan + other.tolerance
 
 
 def mean(values: Iterable[float | None]) -> float:
@@ -163,10 +149,8 @@ def section(part: Part, seeds: int, found: StudyRows) -> list[str]:
     cells = cells_of(found)
     lines = [f"## {part.title}", "", *foreign_rows(found.foreign)]
     ends = f" or at a gap of {_percent(part.until)}" if part.until else ""
-    lines += [
-        f"`search` and FAR end after {part.limit:g} s{ends}, `cp` has {part.reference_limit:g} s for the bound.",
-        "",
-    ]
+    limits = f"`search` and FAR end after {part.limit:g} s{ends}, `cp` has {part.reference_limit:g} s for the bound."
+    lines += [limits, ""]
     if not part.sizes:
         rows = [
             [name, _percent(REAL[name]), *_figures(cell, part.limit), verdict([cell], REAL[name])]
@@ -215,10 +199,14 @@ def _percent(share: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing and write the tables; return 1 if a run failed or results contradict each other."""
-    options = _parser().parse_args(arguments)
+    cut, names = "one batch for a cell of 10 and of 100 tasks, brief limits", ",".join(PARTS)
+    parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
+    parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {names}")
+    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"batches of each cell, {SEEDS} by default")
+    options = parser.parse_args(arguments)
     parts, seeds = PARTS, SEEDS
     if options.cut:
-        parts, seeds = {name: _cut(PARTS[name], n) for name, n in _CUT.items()}, 1
+        parts, seeds = {name: PARTS[name].cut(n) for name, n in _CUT.items()}, 1
     page = Page("search_goals", "The goals of `search`", "mig-opt", "ortools", folder=options.results)
     page.add("""Batches of the generator (A100, `p_sup` 0.5); two threads. A cell is one number of tasks, one scaling
         and one range of times. The gap is (makespan - bound) / makespan, to the greatest lower bound that any of the
@@ -237,18 +225,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.wrong(wrong)
     page.save()
     return 1 if wrong else 0
-
-
-def _cut(part: Part, n: int) -> Part:
-    return dataclasses.replace(part, sizes=(n,) if part.sizes else (), limit=part.limit / 4, reference_limit=0.3)
-
-
-def _parser() -> argparse.ArgumentParser:
-    cut = "one batch for a cell of 10 and of 100 tasks, brief limits"
-    parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
-    parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"batches of each cell, {SEEDS} by default")
-    return parser
 
 
 def _count(text: str) -> int:

@@ -77,12 +77,11 @@ def mixed(mix: str, gpus: int, count: int, seed: int) -> Trace:
     slices = sum(share * profile.memory_slices for share, profile in zip(shares, profiles, strict=True))
     gaps = rng.exponential(MEAN_S * slices / (LOAD * gpus * GPU.memory_slices), count)
     jobs = []
-    for index, (at, kind, drawn) in enumerate(
-        zip(np.cumsum(gaps), rng.choice(len(profiles), count, p=shares), rng.exponential(MEAN_S, count), strict=True)
-    ):
-        size = profiles[kind].compute_slices
-        seconds = max(round(float(drawn), 3), 0.001)
-        jobs.append(Job(f"{index}", round(float(at), 3), {size: seconds}, profiles[kind].name))
+    drawn = np.cumsum(gaps), rng.choice(len(profiles), count, p=shares), rng.exponential(MEAN_S, count)
+    for index, (at, kind, taken) in enumerate(zip(*drawn, strict=True)):
+        seconds = max(round(float(taken), 3), 0.001)
+        times = {profiles[kind].compute_slices: seconds}
+        jobs.append(Job(f"{index}", round(float(at), 3), times, profiles[kind].name))
     return Trace(tuple(jobs), GPU, gpus, OperationCosts.zero(GPU), name=f"{mix}, {gpus} GPUs, seed {seed}")
 
 
@@ -97,11 +96,8 @@ def worlds(*, cut: bool) -> Iterator[tuple[str, Trace, bool]]:
     folder = Path(__file__).with_name("online")
     for day in DAYS[: 1 if cut else None]:
         days = TRACE.read(folder / f"openb-{day}.csv", gpu=GPU.name, gpus=DAY_GPUS)
-        yield (
-            f"openb days, {DAY_GPUS} GPUs",
-            days.replace(name=f"openb {day}", operations=OperationCosts.zero(GPU)),
-            True,
-        )
+        trace = days.replace(name=f"openb {day}", operations=OperationCosts.zero(GPU))
+        yield f"openb days, {DAY_GPUS} GPUs", trace, True
 
 
 def measured(*, cut: bool) -> Iterator[Ratios]:
@@ -116,13 +112,9 @@ def measured(*, cut: bool) -> Iterator[Ratios]:
                 continue
             metrics = simulate(trace, name, reject=True, **options).metrics
             own = metrics.acceptance
-            yield Ratios(
-                group,
-                trace.name,
-                policy_label(name, options),
-                *(own.jobs, own.slices, own.slice_seconds, metrics.active_gpus),
-                metrics.migrations / max(metrics.finished, 1),
-            )
+            ratios = own.jobs, own.slices, own.slice_seconds, metrics.active_gpus
+            moves = metrics.migrations / max(metrics.finished, 1)
+            yield Ratios(group, trace.name, policy_label(name, options), *ratios, moves)
         count = len(trace.jobs)
         if small:
             moving = admission_optimum(trace, migration=True, time_limit=OPTIMUM_S, workers=1)
@@ -161,14 +153,9 @@ def table(page: Page, found: Sequence[Ratios], heading: str) -> None:
 
 def mean(found: Sequence[Ratios], policy: str, groups: str, kind: str = "jobs") -> float:
     """Return the mean of a figure of a scheduler on the mixes, or on the openb days."""
-    own = [
-        each for each in found if each.policy == policy and each.group.startswith("openb") == (groups == "openb days")
-    ]
-    return statistics.fmean(getattr(each, kind) for each in own)
-
-
-def _short(value: Any) -> Any:
-    return round(value, 6) if isinstance(value, float) else value
+    own = (each for each in found if each.policy == policy)
+    chosen = (each for each in own if each.group.startswith("openb") == (groups == "openb days"))
+    return statistics.fmean(getattr(each, kind) for each in chosen)
 
 
 def read(folder: Path) -> list[Ratios]:
@@ -205,9 +192,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.table:
         rows = list(measured(cut=options.cut))
         options.results.mkdir(parents=True, exist_ok=True)
-        entries = (json.dumps({name: _short(v) for name, v in asdict(each).items() if v is not None}) for each in rows)
-        stored = "[\n" + ",\n".join(entries) + "\n]\n"
-        (options.results / _STORED).write_bytes(lzma.compress(stored.encode(), preset=9))
+        stored = [
+            {name: round(v, 6) if isinstance(v, float) else v for name, v in asdict(each).items() if v is not None}
+            for each in rows
+        ]
+        (options.results / _STORED).write_bytes(lzma.compress(json.dumps(stored).encode(), preset=9))
     found = read(options.results)
     title = "Acceptance on fleets without a queue"
     page = Page("admission", title, "mig-opt", "ortools", "highspy", folder=options.results)

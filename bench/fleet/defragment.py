@@ -95,13 +95,10 @@ def count(result: DefragmentationResult) -> int | None:
 
 def figures(cases: Sequence[Case]) -> list[str]:
     """Return fragmentation and migrations of fleets of one size and load."""
-    return [
-        *(f"{mean(getattr(case, name) for case in cases):.4f}" for name in ("before", "greedy_after")),
-        f"{mean(case.greedy for case in cases):.1f}",
-        f"{mean(count(case.same) for case in cases):.1f}",
-        f"{mean(case.least.fragmentation for case in cases):.4f}",
-        f"{mean(count(case.least) for case in cases):.1f}",
-    ]
+    before, after = (mean(getattr(case, name) for case in cases) for name in ("before", "greedy_after"))
+    greedy, same = mean(case.greedy for case in cases), mean(count(case.same) for case in cases)
+    least, moved = mean(case.least.fragmentation for case in cases), mean(count(case.least) for case in cases)
+    return [f"{before:.4f}", f"{after:.4f}", f"{greedy:.1f}", f"{same:.1f}", f"{least:.4f}", f"{moved:.1f}"]
 
 
 def proofs(cases: Sequence[Case]) -> list[str]:
@@ -142,16 +139,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         all proven in under 10 s).""",
     )
     head = ["fragmentation before", "after greedy", "migrations: greedy", "same", "least", "its migrations"]
-    page.table(
-        ["GPUs", "load", *head], ([n, f"{load:.0%}", *figures(own)] for (n, load), own in done.items()), range(8)
-    )
-    page.add(
-        "Proven (the best, or impossible), the slowest run, and how often and with how many migrations there is room:"
-    )
+    rows = ([n, f"{load:.0%}", *figures(own)] for (n, load), own in done.items())
+    page.table(["GPUs", "load", *head], rows, range(8))
+    page.add("""Proven (the best, or impossible), the slowest run, and how often and with how many migrations there is
+        room:""")
     head = ["same", "slowest", "least", "slowest", "room", "slowest", "possible", "migrations"]
-    page.table(
-        ["GPUs", "load", *head], ([n, f"{load:.0%}", *proofs(own)] for (n, load), own in done.items()), range(10)
-    )
+    rows = ([n, f"{load:.0%}", *proofs(own)] for (n, load), own in done.items())
+    page.table(["GPUs", "load", *head], rows, range(10))
     page.save()
     return 1 if more else 0
 

@@ -6,6 +6,7 @@ Run: python -m bench.fleet.fragmentation. It takes about ten minutes; with --cut
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -16,7 +17,9 @@ from bench.fleet.fragmentation_worlds import (
     ALL,
     CONTENTION,
     OFF,
+    QUEUED,
     STEPS,
+    STILL,
     WORKLOADS,
     Bench,
     Way,
@@ -28,6 +31,7 @@ from bench.fleet.fragmentation_worlds import (
     make_trace,
     migration,
     moves,
+    shortened,
     spread,
     total,
     wait,
@@ -48,17 +52,9 @@ def waits(page: Page, bench: Bench) -> None:
     rows = []
     for workload in WORKLOADS:
         static, passing = (bench.static(workload, queues=queues) for queues in (False, True))
-        both = dataclasses.replace(ALL, queues=True)
-        rows.append(
-            [
-                workload,
-                *(spread(bench.values(workload, way, wait)) for way in (static, passing, ALL, both)),
-                *(
-                    f"{bench.saved(workload, way, rival, wait):.0f} %"
-                    for way, rival in ((ALL, static), (ALL, passing), (both, passing))
-                ),
-            ]
-        )
+        cells = [spread(bench.values(workload, way, wait)) for way in (static, passing, ALL, QUEUED)]
+        pairs = (ALL, static), (ALL, passing), (QUEUED, passing)
+        rows.append([workload, *cells, *(f"{bench.saved(workload, *pair, wait):.0f} %" for pair in pairs)])
     heads = ["workload", "static, one queue", "static, per size", "dynamic, one queue", "dynamic, per size"]
     page.table([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
 
@@ -69,25 +65,16 @@ def executions(page: Page, bench: Bench) -> None:
         "Migration (Figures 8 and 9; printed: execution more than 10 % less at gap 50, more than 6 % at gap 25)"
     )
     rows = []
-    still = dataclasses.replace(ALL, migration=False)
-    packed = dataclasses.replace(ALL, balancing=False)
+    packed, kept = Way(balancing=False), Way(balancing=False, migration=False)
     for workload in WORKLOADS:
-        fragmentation = [
+        fragmentation = (
             f"{100 * statistics.fmean(bench.values(workload, way, lambda m: m.fragmentation)):.1f} %"
-            for way in (still, ALL)
-        ]
-        rows.append(
-            [
-                workload,
-                "6 %" if workload.endswith("25") else "10 %",
-                spread(bench.values(workload, still, execution), 1),
-                spread(bench.values(workload, ALL, execution), 1),
-                f"{bench.saved(workload, ALL, still, execution):.1f} %",
-                f"{bench.saved(workload, packed, dataclasses.replace(packed, migration=False), execution):.1f} %",
-                f"{statistics.fmean(bench.values(workload, ALL, moves)):.2f}",
-                " to ".join(fragmentation),
-            ]
+            for way in (STILL, ALL)
         )
+        cells = [spread(bench.values(workload, way, execution), 1) for way in (STILL, ALL)]
+        cells += [f"{bench.saved(workload, *pair, execution):.1f} %" for pair in ((ALL, STILL), (packed, kept))]
+        cells += [f"{statistics.fmean(bench.values(workload, ALL, moves)):.2f}", " to ".join(fragmentation)]
+        rows.append([workload, "6 %" if workload.endswith("25") else "10 %", *cells])
     heads = ["workload", "printed", "without s", "with s", "less", "less without balancing", "migrations per job"]
     page.table([*heads, "fragmentation without to with"], rows)
     page.add("By how many percent execution is less with migration, depending on who is held up by PCIe and how much:")
@@ -95,9 +82,7 @@ def executions(page: Page, bench: Bench) -> None:
     for contention in CONTENTION:
         own = dataclasses.replace(bench, world=dataclasses.replace(bench.world, contention=contention))
         for name, way in (("balancing", ALL), ("no balancing", packed)):
-            rival = dataclasses.replace(way, migration=False)
-            saved = [f"{own.saved(workload, way, rival, execution):.1f}" for workload in WORKLOADS]
-            rows.append([f"{contention}, {name}", *saved])
+            rows.append([f"{contention}, {name}", *(f"{saved:.1f}" for saved in shortened(own, way))])
     page.table(["held up by PCIe", *WORKLOADS], rows)
 
 
@@ -121,10 +106,8 @@ def steps(page: Page, bench: Bench) -> None:
             [name, *(spread(ratios(bench, workload, way, queues=queues, of=total), 2) for workload in WORKLOADS)]
             for name, way in STEPS
         ]
-        last = (
-            spread(ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan), 2) for workload in WORKLOADS
-        )
-        rows.append(["all three, last end", *last])
+        ends = (ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan) for workload in WORKLOADS)
+        rows.append(["all three, last end", *(spread(shares, 2) for shares in ends)])
         page.table(["techniques", *WORKLOADS], rows)
 
 
@@ -145,13 +128,8 @@ def variations(cut: bool) -> Iterator[tuple[str, World]]:
         for value in values:
             world = dataclasses.replace(base, **{field: value})  # type: ignore[arg-type]  # one of its fields
             if world != base:
-                yield _named(name, value), world
-
-
-def _named(name: str, value: object) -> str:
-    if value is True:
-        return name
-    return f"{name} {value:g}" if isinstance(value, float) else f"{name}: {value}"
+                text = f" {value:g}" if isinstance(value, float) else "" if value is True else f": {value}"
+                yield f"{name}{text}", world
 
 
 def sensitivity(page: Page, bench: Bench, *, cut: bool) -> None:
@@ -163,42 +141,25 @@ def sensitivity(page: Page, bench: Bench, *, cut: bool) -> None:
     )
     rows = []
     for name, world in variations(cut):
-        own = bench if world == bench.world else dataclasses.replace(bench, world=_as_large(world, bench.world))
-        queued = dataclasses.replace(ALL, queues=True)
-        still = dataclasses.replace(ALL, migration=False)
+        own = dataclasses.replace(bench, world=dataclasses.replace(world, jobs=25) if cut else world)
         base = dataclasses.replace(OFF, queues=True)
-        rows.append(
-            [
-                name,
-                _range(own.saved(workload, ALL, OFF, wait) for workload in WORKLOADS),
-                _range(own.saved(workload, queued, base, wait) for workload in WORKLOADS),
-                _range((own.saved(workload, ALL, still, execution) for workload in WORKLOADS), 1),
-                _range(own.saved(workload, ALL, OFF, total) for workload in WORKLOADS),
-                _range(own.saved(workload, queued, base, total) for workload in WORKLOADS),
-                _range((statistics.fmean(own.values(workload, ALL, moves)) for workload in WORKLOADS), 2),
-            ]
-        )
+        cells = [
+            _range((own.saved(workload, way, rival, of) for workload in WORKLOADS), digits)
+            for way, rival, of, digits in (
+                *((ALL, OFF, wait, 0), (QUEUED, base, wait, 0), (ALL, STILL, execution, 1)),
+                *((ALL, OFF, total, 0), (QUEUED, base, total, 0)),
+            )
+        ]
+        per_job = _range((statistics.fmean(own.values(workload, ALL, moves)) for workload in WORKLOADS), 2)
+        rows.append([name, *cells, per_job])
     heads = ["assumption", "wait, one queue %", "wait, per size %", "execution by migration %"]
     page.table([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
     page.add("Printed: at least 30, at least 30, 6 to 10, 13 to 35, 13 to 35, nothing.")
 
 
-def _as_large(world: World, other: World) -> World:
-    """Return a world with the number of jobs of a cut."""
-    return dataclasses.replace(world, jobs=min(world.jobs, other.jobs)) if other.jobs < World().jobs else world
-
-
-def _range(values: Iterable[float], digits: int = 0) -> str:
+def _range(values: Iterable[float], digits: int) -> str:
     found = list(values)
     return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
-
-
-def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
-    """Return for the first three steps the shares of the baseline, by workload and seed."""
-    return {
-        name: [ratios(bench, workload, way, queues=queues, of=total) for workload in WORKLOADS]
-        for name, way in STEPS[:3]
-    }
 
 
 _COLOURS = ("#56B4E9", "#0072B2", "#D55E00")
@@ -271,8 +232,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     migration(page, min(bench.seeds, 10), bench.world.jobs)
     sensitivity(page, bench, cut=options.cut)
     page.save()
-    queues = {"one queue": False, "a queue for each size": True}
-    shares = {name: figure_data(bench, queues=each) for name, each in queues.items()}
+    shares: dict[str, dict[str, list[list[float]]]] = {"one queue": {}, "a queue for each size": {}}
+    for own, (name, way) in itertools.product(shares, STEPS[:3]):
+        given = {"queues": own != "one queue", "of": total}
+        shares[own][name] = [ratios(bench, workload, way, **given) for workload in WORKLOADS]
     save_figure(ablation(WORKLOADS, shares), options.results / "online_fragmentation.svg")
     shown = simulate(make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
     save_figure(instance_figure(instance_counts(shown)), options.results / "online_fragmentation_instances.svg")

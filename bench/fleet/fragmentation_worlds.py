@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -61,14 +62,8 @@ class World:
 @functools.lru_cache(maxsize=256)
 def make_trace(workload: str, seed: int, world: World) -> Trace:
     """Return a workload of the paper's Table II, with sizes and PCIe demand as assumed."""
-    drawn = generate_trace(
-        workload,
-        jobs=world.jobs,
-        seed=seed,
-        mean_gap=float(workload.split("-")[1]) * world.gap,
-        median_s=world.median,
-        sigma=world.sigma,
-    )
+    settings = {"mean_gap": float(workload.split("-")[1]) * world.gap, "median_s": world.median, "sigma": world.sigma}
+    drawn = generate_trace(workload, jobs=world.jobs, seed=seed, **settings)
     sizes = np.random.default_rng([seed, 7]).choice(list(MIX), size=world.jobs, p=list(MIX.values()))
     jobs = []
     for job, wanted in zip(drawn.jobs, map(int, sizes), strict=True):
@@ -76,16 +71,9 @@ def make_trace(workload: str, seed: int, world: World) -> Trace:
         size = next(iter(job.times)) if world.uniform else wanted
         model = LARGER.get(model, model) if size > 2 else SMALLER.get(model, model)
         demand, sensitivity = CONTENTION[world.contention].get(model.split("-")[0], (0.0, 0.0))
-        jobs.append(
-            dataclasses.replace(
-                job,
-                name=f"{number}-{model}",
-                times={size: job.work},
-                profile=PROFILES[size],
-                pcie_gbps=demand,
-                sensitivity=sensitivity,
-            )
-        )
+        link = {"pcie_gbps": demand, "sensitivity": sensitivity}
+        asked: dict[str, Any] = {"times": {size: job.work}, "profile": PROFILES[size], **link}
+        jobs.append(dataclasses.replace(job, name=f"{number}-{model}", **asked))
     own = drawn.operations
     create, destroy = ({s: world.costs * t for s, t in table.items()} for table in (own.create, own.destroy))
     return drawn.replace(jobs=tuple(jobs), operations=OperationCosts(create, destroy))
@@ -107,30 +95,21 @@ class Way:
 
     def run(self, trace: Trace, threshold: float) -> Metrics:
         """Return its outcome."""
-        options: dict[str, Any] = {} if self.partitioning else {"partition": STATIC[self.placement]}
-        done = simulate(
-            trace,
-            "fragmentation-aware",
-            threshold=threshold,
-            load_balancing=self.balancing,
-            dynamic_partitioning=self.partitioning,
-            migration=self.migration,
-            source_load=self.source_load,
-            backfill=self.queues,
-            patience=None,
-            **options,
-        )
+        options: dict[str, Any] = {"threshold": threshold, "backfill": self.queues, "patience": None}
+        options |= {"load_balancing": self.balancing, "dynamic_partitioning": self.partitioning}
+        options |= {"migration": self.migration, "source_load": self.source_load}
+        options |= {} if self.partitioning else {"partition": STATIC[self.placement]}
+        done = simulate(trace, "fragmentation-aware", **options)
         assert not done.unfinished
         return done.metrics
 
 
 OFF = Way(balancing=False, partitioning=False, migration=False)
 ALL = Way()
-
-
+STILL, QUEUED = Way(migration=False), Way(queues=True)
 STEPS = (
     ("balancing", Way(partitioning=False, migration=False)),
-    ("balancing, partitioning", Way(migration=False)),
+    ("balancing, partitioning", STILL),
     ("all three", ALL),
     ("partitioning", Way(balancing=False, migration=False)),
     ("partitioning, migration", Way(balancing=False)),
@@ -231,7 +210,7 @@ def concurrency(page: Page, seeds: int) -> None:
     rows = []
     for count in TASKS:
         found = slowdowns(count, seeds)
-        every = ([value for own in models.values() for value in own] for models in found.values())
+        every = (list(itertools.chain(*models.values())) for models in found.values())
         rows.append([str(count), "all", *(spread(values, 2) for values in every)])
         for model in MODELS:
             drawn = (models[model] for models in found.values())
@@ -266,10 +245,9 @@ def surplus_shares(log: Log) -> dict[str, float]:
     end = max(log.finished)
     shares = {}
     for profile, points in instance_counts(log).items():
-        spans = zip(points, [*points[1:], (end, 0, 0)], strict=True)
-        shares[profile] = (
-            sum(max(0.0, after[0] - at) for (at, desired, actual), after in spans if actual > desired) / end
-        )
+        spans = itertools.pairwise([*points, (end, 0, 0)])
+        surplus = sum(max(0.0, after[0] - at) for (at, desired, actual), after in spans if actual > desired)
+        shares[profile] = surplus / end
     return shares
 
 
@@ -306,9 +284,9 @@ def shortened(bench: Bench, way: Way) -> list[float]:
 
 WAYS = {
     "balancing": ALL,
-    "balancing, load before": dataclasses.replace(ALL, source_load="before"),
-    "no balancing": dataclasses.replace(ALL, balancing=False),
-    "no balancing, load before": dataclasses.replace(ALL, balancing=False, source_load="before"),
+    "balancing, load before": Way(source_load="before"),
+    "no balancing": Way(balancing=False),
+    "no balancing, load before": Way(balancing=False, source_load="before"),
 }
 CONTENDED = ("opt", "all jobs", "all jobs, whole link")
 
@@ -322,12 +300,11 @@ def migration(page: Page, seeds: int, jobs: int) -> None:
         before (`source_load`), else than it is afterwards. Arrivals stay, so shorter jobs mean emptier GPUs.""",
     )
     rows = []
-    for contention in CONTENDED:
-        for median in MEDIANS:
-            bench = Bench(seeds, World(jobs=jobs, contention=contention, median=median))
-            for name, way in WAYS.items():
-                per_job = statistics.fmean(value for load in WORKLOADS for value in bench.values(load, way, moves))
-                cells = (f"{value:.1f}" for value in shortened(bench, way))
-                rows.append([contention, f"{median:g} s", name, *cells, f"{per_job:.2f}"])
+    for contention, median in itertools.product(CONTENDED, MEDIANS):
+        bench = Bench(seeds, World(jobs=jobs, contention=contention, median=median))
+        for name, way in WAYS.items():
+            per_job = statistics.fmean(value for load in WORKLOADS for value in bench.values(load, way, moves))
+            cells = (f"{value:.1f}" for value in shortened(bench, way))
+            rows.append([contention, f"{median:g} s", name, *cells, f"{per_job:.2f}"])
     page.table(["held up", "median", "", *WORKLOADS, "migrations per job"], rows, texts=(0, 2))
     page.add("Printed: more than 6, 6, 10, 10 (normal-25, long-25, normal-50, long-50).")

@@ -55,14 +55,10 @@ def outcome(family: str, seed: int, parameters: Options, policy: str, options: O
     """Run a scheduler and the whole GPU on the same trace."""
     base = _run(family, seed, parameters, "whole-gpu", ())
     own = _run(family, seed, parameters, policy, options)
-    return MemoryFigures(
-        base.makespan / own.makespan,
-        base.energy / own.energy,
-        own.memory_utilisation / base.memory_utilisation,
-        base.completion.mean / own.completion.mean,
-        own.failures,
-        own.stops,
-    )
+    memory = own.memory_utilisation / base.memory_utilisation
+    turnaround = base.completion.mean / own.completion.mean
+    throughput, energy = base.makespan / own.makespan, base.energy / own.energy
+    return MemoryFigures(throughput, energy, memory, turnaround, own.failures, own.stops)
 
 
 def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[MemoryFigures]:
@@ -74,6 +70,11 @@ def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[Me
 def mean(values: Iterable[float]) -> str:
     """Return the mean of some ratios."""
     return f"{statistics.fmean(values):.2f}"
+
+
+def throughput(mix: str, seeds: int, scheme: str, **parameters: Any) -> str:
+    """Return the mean throughput of a scheme on a mix."""
+    return mean(one.throughput for one in outcomes(mix, seeds, scheme, **parameters))
 
 
 def spread(values: Sequence[float]) -> str:
@@ -109,10 +110,10 @@ def general_table(seeds: int) -> Rows:
 def second_kind(trace: Trace, ratio: float) -> Trace:
     """Return Ml2 with times of its 4.7 GB jobs in a ratio to those of 3.5 GB, and the same seconds in the mean."""
     factors = {3.5: 2 / (1 + ratio), 4.7: 2 * ratio / (1 + ratio)}
-    jobs = (
-        dataclasses.replace(job, times={size: factors[job.memory_gb or 0] * time for size, time in job.times.items()})
-        for job in trace.jobs
-    )
+    jobs = []
+    for job in trace.jobs:
+        times = {size: factors[job.memory_gb or 0] * time for size, time in job.times.items()}
+        jobs.append(dataclasses.replace(job, times=times))
     return trace.replace(jobs=tuple(jobs))
 
 
@@ -186,8 +187,7 @@ def variation_table(seeds: int, rows: int) -> Rows:
             parameters = dict(change)
             if "jobs" in parameters:
                 parameters["jobs"] = 4 * len(generate_trace(f"migm-{mix}").jobs)
-            found = [outcomes(mix, seeds, scheme, **parameters) for scheme in "AB"]
-            cells.append(" / ".join(mean(one.throughput for one in own) for own in found))
+            cells.append(" / ".join(throughput(mix, seeds, scheme, **parameters) for scheme in "AB"))
         yield [label, *cells]
 
 
@@ -205,10 +205,8 @@ def language_table(seeds: int) -> Rows:
         given = len(generate_trace(f"migm-{model}").jobs)
         for jobs in (given, 8):
             for label, options in variants:
-                found = [
-                    outcome(model, seed, (("jobs", jobs), ("noise_gb", 0.01)), "memory-aware-a", options)
-                    for seed in range(seeds)
-                ]
+                asked = (("jobs", jobs), ("noise_gb", 0.01))
+                found = [outcome(model, seed, asked, "memory-aware-a", options) for seed in range(seeds)]
                 totals.setdefault((jobs == given, label), []).extend(found)
                 yield [model, f"{jobs}", label, *map(mean, zip(*found, strict=True))]
     for (as_given, label), found in totals.items():
@@ -220,11 +218,10 @@ def language_table(seeds: int) -> Rows:
 def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
     """Return the throughput of scheme A with prediction, and without."""
     given = (("jobs", 8), *parameters.items())
-    found = [
-        [outcome(model, seed, given, "memory-aware-a", options) for seed in range(seeds)]
+    return " / ".join(
+        mean(outcome(model, seed, given, "memory-aware-a", options).throughput for seed in range(seeds))
         for options in ((), (("prediction", False),))
-    ]
-    return " / ".join(mean(one.throughput for one in own) for own in found)
+    )
 
 
 def restart_table(seeds: int) -> Rows:
@@ -245,8 +242,7 @@ def link_table(seeds: int) -> Rows:
     """Yield the throughput of Needleman-Wunsch by how much of its slowdown is due to the link."""
     yield ["pcie", "printed", "A", "B"]
     for share in (0.0, 0.5, 1.0):
-        found = [outcomes("nw", seeds, scheme, pcie=share) for scheme in "AB"]
-        cells = (mean(one.throughput for one in own) for own in found)
+        cells = (throughput("nw", seeds, scheme, pcie=share) for scheme in "AB")
         yield [f"{share:g}", f"{PRINTED['throughput']['nw']['a']:.2f}", *cells]
 
 
@@ -268,17 +264,15 @@ OWN_ENERGY = (
 def energy_table() -> Rows:
     """Yield which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
     best, language = PRINTED["best"], PRINTED["language"]
-    pairs = [
-        ("best homogeneous mix", best["throughput"], best["energy"]),
-        ("Ml2, scheme A", PRINTED["throughput"]["ml2"]["a"], PRINTED["energy"]["ml2"]["a"]),
-        ("Ml2, scheme B", PRINTED["throughput"]["ml2"]["b"], PRINTED["energy"]["ml2"]["b"]),
-        ("language models, mean", language["throughput"], language["energy"]),
-        ("language models, best", language["best_throughput"], language["best_energy"]),
-    ]
+    pairs = [("best homogeneous mix", best["throughput"], best["energy"])]
+    for scheme in "ab":
+        both = (PRINTED[figure]["ml2"][scheme] for figure in ("throughput", "energy"))
+        pairs.append((f"Ml2, scheme {scheme.upper()}", *both))
+    pairs.append(("language models, mean", language["throughput"], language["energy"]))
+    pairs.append(("language models, best", language["best_throughput"], language["best_energy"]))
     yield ["printed for", "throughput", "energy", "share of the whole GPU's power at rest"]
-    for label, throughput, energy in pairs:
-        share = (1 - 1 / energy) / (1 - 1 / throughput)
-        yield [label, f"{throughput:.2f}", f"{energy:.2f}", f"{share:.0%}"]
+    for label, faster, saved in pairs:
+        yield [label, f"{faster:.2f}", f"{saved:.2f}", f"{(1 - 1 / saved) / (1 - 1 / faster):.0%}"]
 
 
 def sections(cut: bool) -> list[tuple[str, str, Rows]]:

@@ -59,17 +59,15 @@ def forecast_table(printed: Mapping[str, Any], seeds: int) -> Rows:
             yield [f"{noise:g} GB", f"{tolerance:.0%}", *cells]
 
 
-def peak_error(series: Sequence[float]) -> float:
-    """Return by which share of it the peak is missed after a tenth of the iterations."""
-    forecast = MemoryForecast(last=len(series))
-    for iteration, gb in enumerate(series[: max(3, len(series) // 10)], 1):
-        forecast.observe(iteration, gb)
-    return forecast.peak / max(series) - 1
-
-
 def peak_errors(model: str, seeds: int, noise: float) -> list[float]:
-    """Return the error of the predicted peak of a model, seed by seed."""
-    return [peak_error(_series(model, seed, noise)) for seed in range(seeds)]
+    """Return by which share of it the peak is missed after a tenth of the iterations, seed by seed."""
+    errors = []
+    for series in (_series(model, seed, noise) for seed in range(seeds)):
+        forecast = MemoryForecast(last=len(series))
+        for iteration, gb in enumerate(series[: max(3, len(series) // 10)], 1):
+            forecast.observe(iteration, gb)
+        errors.append(forecast.peak / max(series) - 1)
+    return errors
 
 
 def peak_table(printed: Mapping[str, Any], seeds: int) -> Rows:
@@ -97,25 +95,19 @@ def readings() -> Iterator[tuple[str, Callable[[Placement], int]]]:
     machine = partition_state_machine(gpu)
     yield "placed full configurations", finals(lambda state: state)
     yield "the same, each multiset of profiles once", finals(_names)
-    yield (
-        "placed, 3g.20gb and 4g.20gb being one (20 GB)",
-        finals(lambda state: tuple((placement.start, placement.profile.memory_gb) for placement in state)),
-    )
-    yield (
-        "multisets of memory sizes",
-        finals(lambda state: tuple(sorted(placement.profile.memory_gb for placement in state))),
-    )
+    by_memory = finals(lambda state: tuple((placement.start, placement.profile.memory_gb) for placement in state))
+    yield "placed, 3g.20gb and 4g.20gb being one (20 GB)", by_memory
+    sizes = finals(lambda state: tuple(sorted(placement.profile.memory_gb for placement in state)))
+    yield "multisets of memory sizes", sizes
     yield "placed, with 1g.10gb", finals(lambda state: state, "double-memory")
     yield "multisets of profiles, with 1g.10gb", finals(_names, "double-memory")
     yield "all states, full or not", lambda placed: sum(placed in state for state in machine)
-    yield (
-        "sets of kinds of profiles that can still be added",
-        lambda placed: len(
-            {
-                kinds for state in machine if placed in state and (kinds := frozenset(_names(state, placed)))
-            }  # not the empty one
-        ),
-    )
+
+    def kinds(placed: Placement) -> int:
+        found = {frozenset(_names(state, placed)) for state in machine if placed in state}
+        return len(found - {frozenset()})
+
+    yield "sets of kinds of profiles that can still be added", kinds
     yield "states one creation away", lambda placed: machine.out_degree((placed,))
 
 
@@ -163,12 +155,9 @@ def first_table(seeds: int) -> Rows:
     """Yield the table of the paper's first experiment."""
     yield ["scheduler", "throughput, % more", "energy, % less"]
     yield ["printed", "20.6", "6.3"]
-    for label, (policy, options) in FIRST_SCHEDULERS.items():
-        cells = [
-            f"{statistics.fmean(values):.1f} ({min(values):.0f} to {max(values):.0f})"
-            for values in first_experiment(policy, options, seeds)
-        ]
-        yield [label, *cells]
+    for label, given in FIRST_SCHEDULERS.items():
+        both = first_experiment(*given, seeds)
+        yield [label, *(f"{statistics.fmean(own):.1f} ({min(own):.0f} to {max(own):.0f})" for own in both)]
 
 
 def reachability_table(printed: Mapping[str, Any]) -> Rows:

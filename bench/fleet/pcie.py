@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,7 @@ def reductions(
         for which, dashes in enumerate(("-", ":")):
             means = [statistics.mean(more[share, count][which]) for count in counts]
             label = f"{share:.0%} PCIe-bound" if not which else None
-            middle.plot(
-                counts, means, dashes, color=COLOURS[1 + index], marker=MARKERS[index], markersize=4, label=label
-            )
+            middle.plot(counts, means, dashes, label=label, **_look(index))
     middle.axhline(20, color="black", linewidth=0.8, linestyle="--", label="printed: up to 20")
     middle.plot([], [], ":", color="grey", label="arrivals as for 7")
     middle.set_xlabel("instances on each of 4 GPUs")
@@ -63,9 +61,7 @@ def reductions(
     for index, wait in enumerate(dict.fromkeys(wait for _, wait, _ in thresholds)):
         label = "wait threshold: none" if wait is None else f"wait threshold: {wait:g} s"
         means = [thresholds[0.6, wait, delay] for delay in delays]
-        right.plot(
-            range(len(delays)), means, color=COLOURS[1 + index], marker=MARKERS[index], markersize=4, label=label
-        )
+        right.plot(range(len(delays)), means, label=label, **_look(index))
     right.set_xticks(range(len(delays)), ["none" if delay is None else f"{delay:g}" for delay in delays])
     right.set_xlabel("delay threshold (60 % PCIe-bound, 4 GPUs)")
     for axis in (left, middle, right):
@@ -165,13 +161,8 @@ def run(trace: Trace, policy: str, options: Mapping[str, Any]) -> DelayFigures:
     bound = [index for index, job in enumerate(trace.jobs) if job.pcie_gbps]
     short = sum(log.finished[index] - log.scheduled[index] <= 50 for index in bound)
     larger = sum(run.placement.profile.name != trace.jobs[run.job].profile for run in log.runs())
-    return DelayFigures(
-        metrics.completion.mean,
-        metrics.wait.mean,
-        metrics.execution.mean,
-        short / len(bound) if bound else math.nan,
-        larger / len(trace.jobs),
-    )
+    shares = short / len(bound) if bound else math.nan, larger / len(trace.jobs)
+    return DelayFigures(metrics.completion.mean, metrics.wait.mean, metrics.execution.mean, *shares)
 
 
 class Sample:
@@ -215,11 +206,6 @@ def mean(found: Sequence[DelayFigures], name: str) -> float:
     return float(statistics.mean(getattr(one, name) for one in found))
 
 
-def table(page: Page, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Add a table of texts."""
-    page.table(header, rows, range(len(header)))
-
-
 def by_share(page: Page, family: str, plan: Plan, printed: Mapping[float, str]) -> list[list[float]]:
     """Compare all policies for each share of PCIe-bound jobs; return the reductions of the aware one."""
     rows, seconds, saved_by_aware = [], [], []
@@ -233,10 +219,10 @@ def by_share(page: Page, family: str, plan: Plan, printed: Mapping[float, str]) 
         pairs = (f"{mean(base, name):.1f} / {mean(aware, name):.1f}" for name in ("completion", "wait", "execution"))
         short = f"{mean(base, 'short'):.0%} / {mean(aware, 'short'):.0%}" if share else ""
         seconds.append([f"{share:.0%}", *pairs, f"{bound:.1f}", short])
-    table(page, ["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", *RIVALS], rows)
+    page.table(["PCIe-bound", "printed %", "`pcie-aware`: % lower, mean ± sd (range)", *RIVALS], rows, range(9))
     page.add("Seconds, unaware / aware:")
     header = ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"]
-    table(page, header, seconds)
+    page.table(header, seconds, range(9))
     return saved_by_aware
 
 
@@ -257,7 +243,7 @@ def by_instances(page: Page, plan: Plan) -> dict[tuple[float, int], tuple[list[f
         cells = zip(map(spread, (more, same)), balanced, strict=True)
         rows.append([f"{share:.0%}", f"{instances}", *itertools.chain(*cells)])
     header = ["PCIe-bound", "instances", "more arrivals: % lower", "load balancing", "same arrivals: % lower"]
-    table(page, [*header, "load balancing"], rows)
+    page.table([*header, "load balancing"], rows, range(9))
     return drawn
 
 
@@ -270,7 +256,7 @@ def by_thresholds(page: Page, plan: Plan) -> dict[tuple[float, float | None, flo
             found[share, wait, delay] = statistics.mean(sample.lower(delay_threshold=delay, wait_threshold=wait))
         shown = [[_named(wait, " s"), *(f"{found[share, wait, delay]:.1f}" for delay in DELAYS)] for wait in WAITS]
         page.add(f"{share:.0%} PCIe-bound; by wait threshold (rows) and delay threshold (columns):")
-        table(page, ["", *(_named(delay, "") for delay in DELAYS)], shown)
+        page.table(["", *(_named(delay, "") for delay in DELAYS)], shown, range(9))
     return found
 
 
@@ -281,7 +267,7 @@ def by_assumption(page: Page, plan: Plan) -> None:
         sample = Sample(plan, few=changes.get("jobs", 0) >= 1000, **changes)
         patient = f"{statistics.mean(sample.lower(wait_threshold=None)):.1f}"
         rows.append([name, f"{mean(sample.base, 'completion'):.0f}", spread(sample.lower()), patient])
-    table(page, ["", "unaware, s", "% lower", "without wait threshold"], rows)
+    page.table(["", "unaware, s", "% lower", "without wait threshold"], rows, range(9))
 
 
 LARGER_SIZES = ("1,2", "1,2,3", "1,2,3,4,7")
@@ -301,7 +287,18 @@ def by_larger(page: Page, plan: Plan) -> None:
         cells = [f"{mean(own, 'completion'):.0f}" for own in (sample.base, aware)]
         rows.append([sizes, name, *cells, spread(lower(aware, sample.base)), f"{mean(aware, 'larger'):.0%}"])
     header = ["sizes asked for", "jobs can also run on", "unaware, s", "aware, s", "% lower"]
-    table(page, [*header, "ran on a larger instance"], rows)
+    page.table([*header, "ran on a larger instance"], rows, range(9))
+
+
+def copies(sizes: Sequence[int], demand: float, sensitivity: float, seconds: float) -> list[float]:
+    """Return the ends of jobs that run at once on instances of these sizes, which take no time to create."""
+    gpu = get_gpu("A100")
+    names = {profile.compute_slices: profile.name for profile in gpu.profiles_of("base")}
+    jobs = tuple(
+        Job(f"{number}", 0.0, {size: seconds}, names[size], pcie_gbps=demand, sensitivity=sensitivity)
+        for number, size in enumerate(sizes)
+    )
+    return list(simulate(Trace(jobs, gpu, operations=OperationCosts.zero(gpu)), "first-fit").log.finished)
 
 
 def profile(kind: str, noise: float, seed: int) -> SensitivityFit:
@@ -310,33 +307,27 @@ def profile(kind: str, noise: float, seed: int) -> SensitivityFit:
     demand, sensitivity = TABLE_2[kind]
     runs = []
     for count in range(1, 8):
-        jobs = tuple(
-            Job(f"{number}", 0.0, {1: 50.0}, "1g.5gb", pcie_gbps=demand, sensitivity=sensitivity)
-            for number in range(count)
-        )
-        free = OperationCosts.zero(get_gpu("A100"))
-        log = simulate(Trace(jobs, get_gpu("A100"), operations=free), "first-fit").log
-        runs += [ProfiledRun(end * (1 + noise * float(rng.standard_normal())), count) for end in log.finished]
+        ends = copies((1,) * count, demand, sensitivity, 50.0)
+        runs += [ProfiledRun(end * (1 + noise * float(rng.standard_normal())), count) for end in ends]
     return fit_sensitivity(runs, demand, pcie_limit=PCIE_LIMIT)
 
 
 def by_estimate(page: Page, plan: Plan) -> None:
     """Fit sensitivities to noisy profiles, and let the scheduler believe in wrong ones."""
     rows = []
-    for kind in ("bloom560m", "bloom7b1"):
-        for noise in NOISE:
-            fits = [profile(kind, noise, seed) for seed in range(plan.seeds)]
-            alphas, worst = [fit.sensitivity for fit in fits], min(fit.r_squared for fit in fits)
-            shown = f"{statistics.mean(alphas):.3f} ({min(alphas):.3f} to {max(alphas):.3f})"
-            rows.append([kind, f"{TABLE_2[kind][1]}", f"{noise:.0%}", shown, f"{worst:.3f}"])
-    table(page, ["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows)
+    for kind, noise in itertools.product(("bloom560m", "bloom7b1"), NOISE):
+        fits = [profile(kind, noise, seed) for seed in range(plan.seeds)]
+        alphas, worst = [fit.sensitivity for fit in fits], min(fit.r_squared for fit in fits)
+        shown = f"{statistics.mean(alphas):.3f} ({min(alphas):.3f} to {max(alphas):.3f})"
+        rows.append([kind, f"{TABLE_2[kind][1]}", f"{noise:.0%}", shown, f"{worst:.3f}"])
+    page.table(["kind", "truth (Table 2)", "noise of a run", "fitted: mean (range)", "least R²"], rows, range(9))
     sample, rows = Sample(plan), []
     for factor in WRONG:
         believed = ({job.name: factor * job.sensitivity for job in trace.jobs} for trace in sample.traces)
         pairs = zip(sample.traces, believed, strict=True)
         found = [run(trace, AWARE, {"sensitivities": wrong}) for trace, wrong in pairs]
         rows.append([f"{factor:g}", spread(lower(found, sample.base))])
-    table(page, ["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows)
+    page.table(["believed / true sensitivity", "% lower, 60 % PCIe-bound"], rows, range(9))
 
 
 def by_fleet(page: Page, plan: Plan) -> None:
@@ -351,7 +342,8 @@ def by_fleet(page: Page, plan: Plan) -> None:
             each = f"{1e6 * seconds / jobs:.0f}"
             wait = f"{done.metrics.wait.mean:.1f}"
             rows.append([f"{gpus:,}", f"{jobs:,}", f"{load:g}", policy, f"{seconds:.1f}", each, wait])
-    table(page, ["GPUs", "jobs", "load", "policy", "seconds of the processor", "us per job", "mean wait, s"], rows)
+    header = ["GPUs", "jobs", "load", "policy", "seconds of the processor", "us per job", "mean wait, s"]
+    page.table(header, rows, range(9))
 
 
 def _named(value: float | None, unit: str) -> str:

@@ -14,10 +14,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.fleet.rivals import BETTER
+from bench.fleet.rivals import BETTER, bounds_of
 from bench.report import Page, describe, parser_of, some_of, start, timed
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
-from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.models.fleet.arrivals import TraceGoal
 from mig_opt.models.fleet.optimum import trace_optimum
 
@@ -62,11 +61,6 @@ def small_trace(seed: int, moldable: bool) -> Trace:
     return Trace(tuple(jobs), get_gpu("A30" if moldable else "A100"))
 
 
-def drawn(family: str, seed: int, parameters: Mapping[str, int]) -> Trace:
-    """Return a trace of a family."""
-    return generate_trace(family, gpu="A100", gpus=None, pools=(), seed=seed, **parameters)
-
-
 def in_both(done: Simulation) -> tuple[float, float]:
     """Return makespan and mean flow time; infinite if a job was never done."""
     if done.unfinished:
@@ -104,41 +98,39 @@ def means_of(pairs: Sequence[tuple[float, float]]) -> list[float]:
 
 def over_bounds(trace: Trace, done: Simulation) -> tuple[float, float]:
     """Return makespan and mean flow time as multiples of the lower bounds."""
-    bounds = trace_bounds(trace)
-    makespan, completion = in_both(done)
-    return makespan / bounds.makespan[0].value, completion / bounds.mean_completion
+    makespan, completion = (value / bound for value, bound in zip(in_both(done), bounds_of(trace), strict=True))
+    return makespan, completion
 
 
-def large(families: Mapping[str, int], parameters: Mapping[str, int]) -> Iterator[list[str]]:
+def large(families: Mapping[str, int], parameters: Mapping[str, Any]) -> Iterator[list[str]]:
     """Compare on the families with the lower bounds; the least figures are bold."""
     for family, seeds in families.items():
         ratios: dict[str, list[tuple[float, float]]] = {name: [] for name in POLICIES}
         seconds = 0.0
         for seed, (name, options) in itertools.product(range(seeds), POLICIES.items()):
-            trace = drawn(family, seed, parameters)
+            trace = generate_trace(family, seed=seed, **parameters)
             done, taken = timed(functools.partial(simulate, trace, name, **options))
             seconds += taken if name == "planner" else 0.0
             ratios[name].append(over_bounds(trace, done))
         means = {name: means_of(found) for name, found in ratios.items()}
         least = [min(each[at] for each in means.values()) for at in (0, 1)]
-        cells = (
-            " / ".join(
-                f"**{value:.3f}**" if value <= low + 5e-4 else f"{value:.3f}"
-                for value, low in zip(each, least, strict=True)
-            )
-            for each in means.values()
-        )
+        cells = []
+        for each in means.values():
+            pairs = zip(each, least, strict=True)
+            texts = (f"**{value:.3f}**" if value <= low + 5e-4 else f"{value:.3f}" for value, low in pairs)
+            cells.append(" / ".join(texts))
         yield [family, f"{seeds}", *cells, f"{seconds / seeds:.1f}"]
 
 
-def variants(families: Sequence[str], seeds: int, parameters: Mapping[str, int]) -> Iterator[list[str]]:
+def variants(families: Sequence[str], seeds: int, parameters: Mapping[str, Any]) -> Iterator[list[str]]:
     """Compare the options of the planner."""
-    traces = {family: [drawn(family, seed, parameters) for seed in range(seeds)] for family in families}
+    traces = {family: [generate_trace(family, seed=seed, **parameters) for seed in range(seeds)] for family in families}
     for label, options in VARIANTS.items():
-        ratios = (
-            [over_bounds(trace, simulate(trace, "planner", **options)) for trace in own] for own in traces.values()
-        )
-        yield [label, *(" / ".join(f"{mean:.3f}" for mean in means_of(pairs)) for pairs in ratios)]
+        cells = []
+        for own in traces.values():
+            pairs = [over_bounds(trace, simulate(trace, "planner", **options)) for trace in own]
+            cells.append(" / ".join(f"{mean:.3f}" for mean in means_of(pairs)))
+        yield [label, *cells]
 
 
 Rows = Iterator[list[str]]
@@ -181,9 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             page.section(heading, remark, f"{describe('mig-opt', 'ortools')}.")
             found = list(rows(options.cut))
             page.table(head[: len(found[0])], found, range(len(head)))
-        elif earlier := page.earlier(heading):
-            page.section(heading)
-            page.lines += earlier
+        else:
+            page.keep(heading)
     page.save()
 
 

@@ -54,13 +54,10 @@ class PolicyResult:
         values: dict[Goal, float] = {}
         if not row.outcome.error and not figures["unfinished"]:
             values = {"mean_completion": figures["completion"]["mean"], "makespan": figures["makespan"]}
-        return cls(
-            *(run.cell, source.get("family", "openb"), run.batch_key),
-            *(str(source.get("seed", source.get("file"))), run.column, values),
-            {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()},
-            figures["wait"]["mean"] if values else 0.0,
-            row.outcome.seconds,
-        )
+        ratios = {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()}
+        wait, draw = figures["wait"]["mean"] if values else 0.0, str(source.get("seed", source.get("file")))
+        trace = run.cell, source.get("family", "openb"), run.batch_key, draw
+        return cls(*trace, run.column, values, ratios, wait, row.outcome.seconds)
 
 
 def winning(results: Iterable[PolicyResult], goal: Goal) -> tuple[str, ...]:
@@ -76,10 +73,8 @@ def ratio(results: Sequence[PolicyResult], goal: Goal) -> tuple[float, float] | 
     """
     if not all(result.ratios for result in results):
         return None
-    means = [
-        statistics.fmean(result.ratios[goal] for result in own)
-        for own in grouped(results, lambda result: result.draw).values()
-    ]
+    draws = grouped(results, lambda result: result.draw).values()
+    means = [statistics.fmean(result.ratios[goal] for result in own) for own in draws]
     mean = statistics.fmean(result.ratios[goal] for result in results)
     return mean, statistics.stdev(means) if len(means) > 1 else 0.0
 
@@ -207,11 +202,8 @@ def write_days(pods: Path, folder: Path = FOLDER) -> None:
     whole = import_trace(pods).trace
     for day in _DAYS:
         midnight = day * _DAY_S
-        jobs = tuple(
-            dataclasses.replace(job, arrival=job.arrival - midnight)
-            for job in whole.jobs
-            if midnight <= job.arrival < midnight + _DAY_S
-        )
+        own = (job for job in whole.jobs if midnight <= job.arrival < midnight + _DAY_S)
+        jobs = tuple(dataclasses.replace(job, arrival=job.arrival - midnight) for job in own)
         TRACE.write(whole.replace(jobs=jobs), folder / f"openb-{day}.csv")
 
 
@@ -242,10 +234,8 @@ def side_by_side(results: Iterable[PolicyResult]) -> Figure:
                 axis.set_title(regime, fontsize=10)
         line[0].set_yticks(range(len(names)), names)
         line[0].set_ylabel(title, fontsize=10)
-    figure.supxlabel(
-        "multiple of the lower bound (line); bars: spread over seeds; filled: the best, and those that tie with it",
-        fontsize=9,
-    )
+    label = "multiple of the lower bound (line); bars: spread over seeds; filled: the best, and those that tie with it"
+    figure.supxlabel(label, fontsize=9)
     return figure
 
 
@@ -265,16 +255,9 @@ def _points(axis: Axes, found: Mapping[str, tuple[float, float] | None], best: I
             axis.plot(0.97, at, ">", color=_OTHER, markersize=5, transform=axis.get_yaxis_transform())
             _remark(axis, at, f"{figures[0]:.2f}", 0.92, "right")
         else:
-            axis.errorbar(
-                *(figures[0], at),
-                xerr=figures[1],
-                fmt="o",
-                markersize=6,
-                capsize=2.5,
-                linewidth=1.2,
-                color=_BEST if name in best else _OTHER,
-                markerfacecolor=_BEST if name in best else "white",
-            )
+            look = {"markersize": 6, "capsize": 2.5, "linewidth": 1.2, "color": _BEST if name in best else _OTHER}
+            fill = _BEST if name in best else "white"
+            axis.errorbar(figures[0], at, xerr=figures[1], fmt="o", markerfacecolor=fill, **look)
 
 
 def _remark(axis: Axes, at: int, text: str, where: float, side: str) -> None:

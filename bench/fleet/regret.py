@@ -16,10 +16,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from bench.figures import COLOURS, MARKERS, save_figure
-from bench.fleet.rivals import SIMPLE, saturated
+from bench.fleet.rivals import SIMPLE, bounds_of, of_family, saturated
 from bench.report import Kept, Page, parser_of, start, timed
-from mig_opt import Trace, declare_times, generate_trace, simulate
-from mig_opt.fleet.bounds import trace_bounds
+from mig_opt import Trace, declare_times, simulate
 from mig_opt.instances.fleet.registry import trace_families
 
 GOALS = ("makespan", "balanced", "flow")
@@ -32,8 +31,8 @@ EARLIER = ", earlier"
 """End of the names of figures of the planner when it kept no places for urgent jobs, and moved none for them."""
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {
-    "smallest": {"free": False},
-    "any": {},
+    "smallest sizes": {"free": False},
+    "any sizes": {},
     "sub-linear": {"scaling": 0.7},
     "heavy": {"scaling": 0.7, "sigma": 1.2, "mean_s": 400.0},
 }
@@ -51,18 +50,12 @@ NO_STARVATION, SMALLEST = "pcie-aware, nobody starves", "pcie-aware, smallest si
 
 def planned(cut: bool) -> Iterator[tuple[str, Callable[[], Trace]]]:
     """Yield the name of each trace, its kind before the comma, and a function that makes it."""
-    for seed, (kind, settings) in zip(
-        SEEDS[: 2 if cut else None], itertools.cycle(zip(_shapes(), SHAPES.values(), strict=True))
-    ):
+    for seed, (kind, settings) in zip(SEEDS[: 2 if cut else None], itertools.cycle(SHAPES.items())):
         make = functools.partial(saturated, f"regret {seed}", **{"mean_s": 700.0, **settings}, jobs=60 if cut else 500)
         yield f"{kind}, {seed}", make
     for family in trace_families():
-        few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
         for seed in (0,) if cut or family.name in _ONE_SEED else (0, 1):
-            yield (
-                f"{family.name}, {seed}",
-                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, pools=(), seed=seed, **few),
-            )
+            yield f"{family.name}, {seed}", of_family(family, seed, cut=cut)
 
 
 def figures(trace: Trace, policy: str, **options: Any) -> list[float] | None:
@@ -81,16 +74,17 @@ Rows = Mapping[str, Mapping[str, list[float]]]
 
 def measure(kept: Kept, name: str, trace: Trace, parts: Sequence[str]) -> None:
     """Do what is missing of a trace."""
-    runs: dict[str, Callable[[], Any]] = {"bounds": functools.partial(_bounds, trace)}
+    runs: dict[str, Callable[[], Any]] = {"bounds": lambda: bounds_of(trace)}
     runs |= {own: functools.partial(figures, trace, own, **options) for own, options in SIMPLE.items()}
     if "known" in parts:
         runs |= {f"goal={own}": functools.partial(figures, trace, "planner", goal=own) for own in GOALS}
-        if kind_of(name) in _shapes():
+        if kind_of(name) in SHAPES:
             runs[NO_STARVATION] = functools.partial(figures, trace, "pcie-aware", wait_threshold=None)
             runs[SMALLEST] = functools.partial(figures, _smallest(trace), "pcie-aware")
     if "unknown" in parts:
         seed = _ERRORS_FROM + int(name.rpartition(" ")[2])
-        runs |= {words: functools.partial(_without_times, trace, own, seed) for own, words in KNOWLEDGE.items()}
+        for own, words in KNOWLEDGE.items():
+            runs[words] = lambda own=own: figures(declare_times(trace, own, seed=seed), "planner")
     for own, run in runs.items():
         kept.get(f"{name}; {own}", run)
 
@@ -106,11 +100,6 @@ def rows_of(kept: Kept, names: Sequence[str]) -> Rows:
     return {name: row for name, row in rows.items() if f"{name}; {last}" in kept.known}
 
 
-def _shapes() -> list[str]:
-    """Return the kinds of traces of the shape of MIGBench's."""
-    return [f"{shape} sizes" if shape in ("smallest", "any") else shape for shape in SHAPES]
-
-
 def _smallest(trace: Trace) -> Trace:
     """Return a trace whose jobs ask for the smallest profile that they can run on."""
     asked = ((job, trace.profiles(job)[0]) for job in trace.jobs)
@@ -119,15 +108,6 @@ def _smallest(trace: Trace) -> Trace:
         for job, own in asked
     )
     return trace.replace(jobs=tuple(jobs))
-
-
-def _without_times(trace: Trace, knowledge: float | str, seed: int) -> list[float] | None:
-    return figures(declare_times(trace, knowledge, seed=seed), "planner")
-
-
-def _bounds(trace: Trace) -> list[float]:
-    bounds = trace_bounds(trace)
-    return [bounds.makespan[0].value, bounds.mean_completion]
 
 
 def regret(row: Mapping[str, list[float]], scheduler: str, measure: int) -> float:
@@ -143,17 +123,15 @@ def kind_of(name: str) -> str:
 def summary(rows: Rows, schedulers: Sequence[str]) -> Iterator[list[str]]:
     """Yield mean and worst of each scheduler in both measures: on the saturated traces, and on the families."""
     for heading, inside in (("shape of MIGBench's", True), ("families", False)):
-        own = {name: row for name, row in rows.items() if (kind_of(name) in _shapes()) == inside}
+        own = {name: row for name, row in rows.items() if (kind_of(name) in SHAPES) == inside}
         for scheduler in schedulers:
-            cells = [heading, scheduler]
-            for measure in (0, 1):
-                found = {name: regret(row, scheduler, measure) for name, row in own.items() if scheduler in row}
-                if found:
-                    worst = max(found, key=found.__getitem__)
-                    cells += [f"{len(found)}"] if measure == 0 else []
-                    cells += [f"{statistics.fmean(found.values()):.3f}", f"{found[worst]:.3f}", worst]
-            if len(cells) == 9:
-                yield cells
+            known = {name: row for name, row in own.items() if scheduler in row}
+            cells = [heading, scheduler, f"{len(known)}"]
+            for measure in (0, 1) if known else ():
+                found = {name: regret(row, scheduler, measure) for name, row in known.items()}
+                worst = max(found, key=found.__getitem__)
+                cells += [f"{statistics.fmean(found.values()):.3f}", f"{found[worst]:.3f}", worst]
+            yield from [cells] if known else []
 
 
 def within(rows: Rows) -> Iterator[list[str]]:
@@ -184,7 +162,7 @@ def every_trace(rows: Rows, schedulers: Sequence[str]) -> Iterator[list[str]]:
 
 def starvation(rows: Rows) -> Iterator[list[str]]:
     """Yield makespans of `pcie-aware`, and of two that lack something of it, as multiples of those of first-fit."""
-    for kind in _shapes():
+    for kind in SHAPES:
         own = [row for name, row in rows.items() if kind_of(name) == kind and SMALLEST in row]
         cells = []
         for scheduler in ("pcie-aware", NO_STARVATION, SMALLEST):
@@ -230,9 +208,8 @@ def picture(rows: Rows) -> Figure:
         panel.axis("off")
     figure.supxlabel("makespan / lower bound", fontsize=9)
     figure.supylabel("mean flow time / lower bound", fontsize=9)
-    handles = {
-        label: handle for panel in axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
+    pairs = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in axes)
+    handles = {label: handle for handle, label in itertools.chain(*pairs)}
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=5, fontsize=8, frameon=False)
     return figure
 
@@ -250,9 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.traces in name and not options.table:
             measure(kept, name, make(), (options.only,) if options.only else ("known", "unknown"))
     rows = rows_of(kept, list(traces))
-    page = Page(
-        "online_regret", "The planner's goals beside the best simple scheduler", "mig-opt", folder=options.results
-    )
+    title = "The planner's goals beside the best simple scheduler"
+    page = Page("online_regret", title, "mig-opt", folder=options.results)
     page.add(f"""Makespan and mean flow time as multiples of those of the best simple scheduler of each trace, for each
         measure another one: `{"`, `".join(SIMPLE)}`, those with a queue with `backfill=True` and `patience=None`.
         {len(rows)} traces: the shape of MIGBench's, 500 jobs on 8 H100s, with new seeds; and all families on A100s.""")

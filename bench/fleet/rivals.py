@@ -17,6 +17,7 @@ from bench.report import Kept, Page, describe, parser_of, some_of, start, timed
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.files.fleet.migbench import import_migbench, read_published
 from mig_opt.fleet.bounds import trace_bounds
+from mig_opt.instances.fleet.family import TraceFamily
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.studies.summary import grouped
 
@@ -35,13 +36,7 @@ PROFILES = {"1g.10gb": (14, 35), "2g.20gb": (28, 25), "3g.40gb": (42, 25), "7g.8
 
 
 def saturated(
-    seed: int | str,
-    *,
-    free: bool = True,
-    scaling: float = 1.0,
-    sigma: float = 0.8,
-    mean_s: float = 600.0,
-    jobs: int = 500,
+    seed: int | str, *, free: bool = True, scaling: float = 1, sigma: float = 0.8, mean_s: float = 600, jobs: int = 500
 ) -> Trace:
     """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, on 8 H100s for hours."""
     draw, gpu = random.Random(seed), get_gpu("H100-80GB")
@@ -57,23 +52,33 @@ def saturated(
             for other, (percent, _) in PROFILES.items()
             if gpu.profile(other).memory_gb >= own.memory_gb
         }
-        if free:
-            made.append(Job(f"j{number}", now, times, memory_gb=own.memory_gb))
-        else:
-            made.append(Job(f"j{number}", now, {own.compute_slices: times[own.compute_slices]}, name))
+        smallest = {own.compute_slices: times[own.compute_slices]}
+        job = Job(f"j{number}", now, times, memory_gb=own.memory_gb) if free else Job(f"j{number}", now, smallest, name)
+        made.append(job)
     return Trace(tuple(made), gpu, 8)
+
+
+def bounds_of(trace: Trace, *, resizing: bool = True) -> list[float]:
+    """Return the lower bounds of makespan and mean flow time."""
+    bounds = trace_bounds(trace, resizing=resizing)
+    return [bounds.makespan[0].value, bounds.mean_completion]
 
 
 def figures(trace: Trace) -> dict[str, Any]:
     """Return makespan, mean flow time and wait of the planner and of each simple scheduler, and the bounds."""
-    bounds = trace_bounds(trace)
-    found: dict[str, Any] = {"bounds": [bounds.makespan[0].value, bounds.mean_completion]}
+    found: dict[str, Any] = {"bounds": bounds_of(trace)}
     for name, options in (*SIMPLE.items(), ("planner", {})):
         done, seconds = timed(functools.partial(simulate, trace, name, **options))
         if not done.unfinished:
             metrics = done.metrics
             found[name] = [metrics.makespan, metrics.completion.mean, metrics.wait.mean, metrics.wait.p95, seconds]
     return found
+
+
+def of_family(family: TraceFamily, seed: int, *, cut: bool) -> Callable[[], Trace]:
+    """Return a function that makes a trace of a family, with six jobs in a cut."""
+    few: dict[str, Any] = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
+    return functools.partial(generate_trace, family.name, seed=seed, **few)
 
 
 def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Callable[[], Trace]]]:
@@ -83,9 +88,7 @@ def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Ca
         if migbench:
             yield f"MIGBench, {sizes}", functools.partial(import_migbench, migbench[0], sizes=sizes)
     for family, seed in itertools.product(trace_families(), FAMILY_SEEDS[: 1 if cut else None]):
-        few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
-        make = functools.partial(generate_trace, family.name, gpu="A100", gpus=None, pools=(), seed=seed, **few)
-        yield f"{family.name}, {seed}", make
+        yield f"{family.name}, {seed}", of_family(family, seed, cut=cut)
     for seed, sizes in itertools.product(SEEDS[: 1 if cut else None], both):
         own = functools.partial(saturated, seed, free=sizes == "any", jobs=60 if cut else 500)
         yield f"saturated {seed}, {sizes}", own
@@ -159,9 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if part == "MIGBench":
                 published_table(page, rows, published)
             comparison(page, rows)
-        elif earlier := page.earlier(heading):
-            page.section(heading)
-            page.lines += earlier
+        else:
+            page.keep(heading)
     page.save()
 
 

@@ -35,9 +35,8 @@ def make_trace(jobs: int, gpus: int) -> Trace:
         now += draw.expovariate(rate)
         profile = draw.choice(list(SIZES))
         pcie = 9.0 if draw.random() < BOUND else 0.0
-        made.append(
-            Job(f"j{number}", now, {SIZES[profile]: draw.uniform(20, 100)}, profile, pcie_gbps=pcie, sensitivity=0.9)
-        )
+        times = {SIZES[profile]: draw.uniform(20, 100)}
+        made.append(Job(f"j{number}", now, times, profile, pcie_gbps=pcie, sensitivity=0.9))
     return Trace(tuple(made), get_gpu("A100"), gpus)
 
 
@@ -46,29 +45,19 @@ def measure(jobs: int, gpus: int, policy: str) -> dict[str, float]:
     trace = make_trace(jobs, gpus)
     done, processor = timed(lambda: simulate(trace, policy))
     metrics, seconds = timed(lambda: done.metrics, time.perf_counter)
-    return {
-        "seconds": done.runtime_s,
-        "processor": processor,
-        "metrics": seconds,
-        "migrations": metrics.migrations,
-        "unfinished": len(done.unfinished),
-        "gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    }
-
-
-def in_a_process_of_its_own(jobs: int, gpus: int, policy: str) -> dict[str, float]:
-    """Measure where no other trace is in memory."""
-    command = [sys.executable, "-m", "bench.fleet.speed", "--one", str(jobs), str(gpus), policy]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, float] = json.loads(answer.stdout)
-    return result
+    gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    found = {"seconds": done.runtime_s, "processor": processor, "metrics": seconds, "gib": gib}
+    return found | {"migrations": metrics.migrations, "unfinished": len(done.unfinished)}
 
 
 def measured(cases: Iterable[tuple[int, int, str]], cut: int) -> Iterator[list[str]]:
     """Measure simulations; each is given by its numbers of GPUs and jobs and its scheduler."""
     for gpus, jobs, policy in cases:
         many = jobs // cut
-        found = in_a_process_of_its_own(many, gpus, policy)
+        # In a process of its own, where no other trace is in memory.
+        command = [sys.executable, "-m", "bench.fleet.speed", "--one", str(many), str(gpus), policy]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+        found: dict[str, float] = json.loads(answer.stdout)
         assert not found["unfinished"]
         yield [
             *(f"{gpus:,}", f"{many:,}", f"`{policy}`", f"{found['seconds']:.1f} s", f"{found['processor']:.1f} s"),

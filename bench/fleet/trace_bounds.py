@@ -13,9 +13,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bench.fleet.rivals import bounds_of
 from bench.report import Page, parser_of, start
 from mig_opt import Trace, generate_trace, methods, simulate
-from mig_opt.fleet.bounds import _Need, _weightings, trace_bounds
+from mig_opt.fleet.bounds import _Need, _weightings
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end
 from mig_opt.models.fleet.optimum import trace_optimum
 
@@ -86,27 +87,20 @@ def best_of_schedulers(trace: Trace) -> tuple[float, float]:
 def best_schedule(trace: Trace, limit: float) -> tuple[tuple[float, float], ...]:
     """Return the least makespan and the least mean flow time without migration, each between two values."""
     if any(job.pcie_gbps for job in trace.jobs):
-        last, ends = least_last_end(trace), mean_flow(trace, least_sum_of_ends(trace))
+        last, ends = least_end(trace), mean_flow(trace, least_end(trace, total=True))
         return (last, last), (ends, ends)
     makespan, total = (trace_optimum(trace, goal, time_limit=limit, workers=1) for goal in ("makespan", "completion"))
-    flow = (mean_flow(trace, total.value), mean_flow(trace, total.lower_bound))
-    return (
-        (makespan.value if makespan.proven else makespan.lower_bound, makespan.value),
-        (flow[0] if total.proven else flow[1], flow[0]),
-    )
+    ranges = ((found.value if found.proven else found.lower_bound, found.value) for found in (makespan, total))
+    last, (least, most) = ranges
+    return last, (mean_flow(trace, least), mean_flow(trace, most))
 
 
 # PCIe-bound jobs that ask for one slice, on one GPU
 
 
-def least_last_end(trace: Trace) -> float:
-    """Return the least last end of a small trace of PCIe-bound jobs, without migration."""
-    return _Search(trace, total=False).best
-
-
-def least_sum_of_ends(trace: Trace) -> float:
-    """Return the least sum of ends."""
-    return _Search(trace, total=True).best
+def least_end(trace: Trace, *, total: bool = False) -> float:
+    """Return the least last end of a small trace of PCIe-bound jobs, or the least sum of ends, without migration."""
+    return _Search(trace, total=total).best
 
 
 class _Search:
@@ -160,9 +154,6 @@ class _Search:
         self._go_on(after, left, {job: seconds for job, seconds in still.items() if seconds > 1e-9}, ends + over)
 
 
-# Tables
-
-
 def traces(
     families: Sequence[tuple[str, dict[str, Any]]], seeds: int, *, cut: bool
 ) -> Iterator[tuple[str, list[Trace]]]:
@@ -178,10 +169,7 @@ def figures(own: Sequence[Trace], limit: float | None) -> tuple[list[str], list[
     """Return for both goals the bounds, the optimum and the best scheduler, and this one's distances to the bounds."""
     optima = [best_schedule(trace, limit) for trace in own] if limit is not None else []
     plain = [plain_bounds(trace) for trace in own]
-    bounds, fixed = (
-        [(each.makespan[0].value, each.mean_completion) for each in (trace_bounds(t, resizing=resizing) for t in own)]
-        for resizing in (True, False)
-    )
+    bounds, fixed = ([bounds_of(trace, resizing=resizing) for trace in own] for resizing in (True, False))
     reached = [best_of_schedulers(trace) for trace in own]
     both = []
     for goal in range(2):

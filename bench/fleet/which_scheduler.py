@@ -40,9 +40,8 @@ def queues(results: Sequence[PolicyResult]) -> tuple[Figures, Figures]:
         wait = {name: statistics.fmean(each.wait for each in found) for name, found in done.items()}
         base = wait.get("first-fit", 0.0)
         waits[regime] = {name: value / base for name, value in wait.items()} if base else {}
-        makespans[regime] = {
-            name: statistics.fmean(each.ratios["makespan"] for each in found) for name, found in done.items()
-        }
+        ratios = {name: [each.ratios["makespan"] for each in found] for name, found in done.items()}
+        makespans[regime] = {name: statistics.fmean(found) for name, found in ratios.items()}
     return waits, makespans
 
 
@@ -50,10 +49,8 @@ def acceptance(found: Sequence[admission.Ratios]) -> Figures:
     """Return by group and scheduler the accepted jobs as a share of the upper bound of all schedulers."""
     shares: dict[str, dict[str, float]] = {}
     for group, own in grouped(found, lambda each: each.group).items():
-        mean = {
-            name: statistics.fmean(each.jobs for each in runs)
-            for name, runs in grouped(own, lambda each: each.policy).items()
-        }
+        by_policy = grouped(own, lambda each: each.policy)
+        mean = {name: statistics.fmean(each.jobs for each in runs) for name, runs in by_policy.items()}
         bound = mean["upper bound"]
         shares[group] = {name: ratio / bound for name, ratio in mean.items() if " " not in name and ":" not in name}
     return shares

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import RESULTS
+from mig_opt.files.documents import make_folder, write_text
 
 STORED = RESULTS / "papers"
 
@@ -62,8 +63,6 @@ class Group:
 
     Attributes
     ----------
-    where, title : str
-        Place in the paper (``Table 4``, ``Section 6.1``), and what its figures are.
     claims : tuple of Claim
         At least one.
     command : str
@@ -74,6 +73,8 @@ class Group:
         Why figures differ, or cannot be had, as far as it is known; needed in the second case.
     readings : tuple of Reading
         What was tried. Needed where a verdict is "does not".
+    where, title : str
+        Place in the paper (``Table 4``, ``Section 6.1``), and what its figures are: see :meth:`Paper.measure`.
 
     Raises
     ------
@@ -81,22 +82,22 @@ class Group:
         If something that is needed is missing.
     """
 
-    where: str
-    title: str
     claims: tuple[Claim, ...]
     command: str = ""
     assumed: str = ""
     reason: str = ""
     readings: tuple[Reading, ...] = ()
+    where: str = ""
+    title: str = ""
 
     def __post_init__(self) -> None:
         verdicts = {claim.verdict for claim in self.claims}
         if not verdicts:
-            raise ValueError(f"{self.where}: a group needs a claim")
+            raise ValueError("a group needs a claim")
         if Verdict.DOES_NOT in verdicts and not self.readings:
-            raise ValueError(f"{self.where}: a verdict 'does not' needs the readings that were tried")
+            raise ValueError("a verdict 'does not' needs the readings that were tried")
         if Verdict.CANNOT in verdicts and not self.reason:
-            raise ValueError(f"{self.where}: what cannot be had needs a reason")
+            raise ValueError("what cannot be had needs a reason")
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Group:
@@ -111,13 +112,24 @@ class Paper:
     """A paper and the functions that measure its groups, in its order.
 
     ``name`` is what the command line, the result file and the page call it, ``source`` its authors and where it is
-    published. Each function takes ``cut`` (True for a quick run of the least size) and returns its group.
+    published. Each function takes whether it is to be a quick run of the least size, and returns its group; it has the
+    name of the group, and its docstring the place in the paper and the title.
     """
 
     name: str
     title: str
     source: str
-    groups: Mapping[str, Callable[[bool], Group]]
+    functions: tuple[Callable[[bool], Group], ...]
+
+    @property
+    def groups(self) -> dict[str, Callable[[bool], Group]]:
+        """The functions by the names of their groups."""
+        return {function.__name__.replace("_", "-"): function for function in self.functions}
+
+    def measure(self, key: str, *, cut: bool) -> Group:
+        """Return a group with its place in the paper and its title."""
+        where, _, title = str(self.groups[key].__doc__).removesuffix(".").partition(": ")
+        return dataclasses.replace(self.groups[key](cut), where=where, title=title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +160,11 @@ def held(what: str, printed: str, measured: str, holds: bool, note: str = "", *,
     return Claim(what, printed, measured, verdict, note)
 
 
+def listed(values: Iterable[float], digits: int = 0, unit: str = "") -> str:
+    """Return figures, each with its unit, with commas between them."""
+    return ", ".join(f"{value:.{digits}f}{unit}" for value in values)
+
+
 def same(what: str, printed: str, measured: str) -> Claim:
     """Return a claim whose two texts should be the same."""
     return held(what, printed, measured, printed == measured)
@@ -176,9 +193,5 @@ class Store:
             name: {"made": entry.made, "group": dataclasses.asdict(entry.group)}
             for name, entry in self.in_order(order).items()
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        whole = self.path.with_suffix(".new")
-        whole.write_text(
-            json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
-        )
-        whole.replace(self.path)
+        make_folder(self.path.parent)
+        write_text(self.path, json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n")

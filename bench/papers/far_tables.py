@@ -6,6 +6,7 @@ is in the results of ``far_authors.py``.
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,18 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.batch.far_measures import (
-    ONES,
-    Cell,
-    Figures,
-    far_to_area,
-    joins,
-    refinement,
-    rivals_to_far,
-    stream,
-    unrefined_joins,
-)
-from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held
+from bench.batch import far_measures as of
+from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held, listed
 from bench.report import RESULTS
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 
@@ -46,14 +37,14 @@ def near(printed: float, measured: float, within: float) -> tuple[str, str, Verd
 
 
 @cache
-def measured(measure: Callable[[Cell], Figures], cell: Cell) -> Figures:
+def measured(measure: Callable[[of.Cell], of.Figures], cell: of.Cell) -> of.Figures:
     """Measure a cell once for all groups that need it."""
     return measure(cell)
 
 
 def cells(
-    table: str, generator: str, measure: Callable[[Cell], Figures], cut: bool
-) -> list[tuple[str, str, float, Figures]]:
+    table: str, generator: str, measure: Callable[[of.Cell], of.Figures], cut: bool
+) -> list[tuple[str, str, float, of.Figures]]:
     """Return for each printed figure of a table its name, what it is, its value and the figures of its cell."""
     printed = PRINTED[table]
     found = []
@@ -61,18 +52,18 @@ def cells(
         for n, value in zip(printed["n"], values, strict=True):
             if cut and n != printed["n"][0]:
                 continue
-            cell = Cell(generator, scaling, times, n, 3 if cut else _BATCHES)
+            cell = of.Cell(generator, scaling, times, n, 3 if cut else _BATCHES)
             found.append((figure, f"{figure}, {scaling}, {times}, n = {n}", value, measured(measure, cell)))
     return found
 
 
-def errors(found: list[tuple[str, str, float, Figures]], prefix: str = "") -> str:
+def errors(found: list[tuple[str, str, float, of.Figures]]) -> str:
     """Return a sentence with the largest standard error of the measured figures of a table."""
-    largest = max(figures[f"error of {prefix}{figure}"] for figure, _, _, figures in found)
+    largest = max(figures[f"error of {figure}"] for figure, _, _, figures in found)
     return f"Standard errors are {largest:.2g} at most. "
 
 
-def fitting(found: list[tuple[str, str, float, Figures]], name: str, within: float) -> str:
+def fitting(found: list[tuple[str, str, float, of.Figures]], name: str, within: float) -> str:
     """Return how many of the printed figures other measured ones agree with; ``name`` has ``{}`` for the figure."""
     fit = sum(abs(figures[name.format(figure)] - value) <= within for figure, _, value, figures in found)
     return f"{fit} of {len(found)} within {within:g}"
@@ -91,81 +82,57 @@ def of_program(figure: str, table: str) -> Reading:
     for n in (10, 20, 30):
         if n in PRINTED[table]["n"]:
             column = PRINTED[table]["n"].index(n)
-            pairs = [
-                (values[column], rows[scaling, times, n][figure])
-                for scaling, times, name, *values in PRINTED[table]["rows"]
-                if name == figure
-            ]
-            ours, theirs = ([pair[at] for pair in pairs] for at in (1, 0))
+            printed = [row for row in PRINTED[table]["rows"] if row[2] == figure]
+            pairs = [(rows[scaling, times, n][figure], its[column]) for scaling, times, _, *its in printed]
+            ours, theirs = zip(*pairs, strict=True)
             parts.append(f"n = {n}: {min(ours):g} to {max(ours):g} (printed {min(theirs):g} to {max(theirs):g})")
     return Reading(f"the authors' program itself, {figure} (bench/batch/far_authors.py)", "; ".join(parts))
 
 
 def table4(cut: bool) -> Group:
-    """Return FAR by the area bound."""
-    found = cells("table4", "program", far_to_area, cut)
+    """Table 4 and section 6.4.2: FAR's makespan by the area bound."""
+    found = cells("table4", "program", of.far_to_area, cut)
     rows: dict[str, list[float]] = {}
     for _, what, _, figures in found:
         rows.setdefault(what.rpartition(", n")[0], []).append(figures["rho"])
     falls = {row: list(values) == sorted(values, reverse=True) for row, values in rows.items()}
-    claims = [
-        Claim(
-            what,
-            *compare(value, figures["rho"], within=0.02, direction=falls[what.rpartition(", n")[0]]),
-            note=f"`far` {figures['far']:.2f}",
-        )
-        for _, what, value, figures in found
-    ]
+    claims = []
+    for _, what, value, figures in found:
+        texts = compare(value, figures["rho"], within=0.02, direction=falls[what.rpartition(", n")[0]])
+        claims.append(Claim(what, *texts, f"`far` {figures['far']:.2f}"))
     large = max(figures["rho"] for _, what, _, figures in found if cut or not what.endswith("n = 10"))
     claims.append(held("synthetic inputs, error at most (n >= 15)", "1.10", f"{large:.2f}", large <= 1.10))
     count = 3 if cut else _BATCHES
-    small = {
-        (generator, scaling, times): measured(far_to_area, Cell(generator, scaling, times, 10, count, "A30"))
-        for generator in ("program", "text")
-        for scaling in SCALINGS
-        for times in TIME_RANGES
-    }
-    mixed = small["program", "MixedScaling", "WideTimes"]
+    tried = []
+    for generator, title in (("program", "authors' generator"), ("text", "generator of the text")):
+        small = {
+            f"{scaling} with {times}": measured(of.far_to_area, of.Cell(generator, scaling, times, 10, count, "A30"))
+            for scaling, times in itertools.product(SCALINGS, TIME_RANGES)
+        }
+        text = ", ".join(f"{name} {figures['rho']:.2f}" for name, figures in small.items())
+        tried.append(Reading(f"A30, n = 10, {title}", text))
+    mixed = measured(of.far_to_area, of.Cell("program", "MixedScaling", "WideTimes", 10, count, "A30"))
     a100 = next(figures["rho"] for _, what, _, figures in found if what.startswith("rho, MixedScaling"))
-    claims.append(
-        Claim(
-            "rho on an A30, MixedScaling, WideTimes, n = 10",
-            *compare(1.01, mixed["rho"], within=0.02, direction=mixed["rho"] - 1 < (a100 - 1) / 2),
-            note=f"`far` {mixed['far']:.2f}; on the A100 {a100:.2f}",
-        )
-    )
+    texts = compare(1.01, mixed["rho"], within=0.02, direction=mixed["rho"] - 1 < (a100 - 1) / 2)
+    note = f"`far` {mixed['far']:.2f}; on the A100 {a100:.2f}"
+    claims.append(Claim("rho on an A30, MixedScaling, WideTimes, n = 10", *texts, note))
     return Group(
-        "Table 4 and section 6.4.2",
-        "FAR's makespan by the area bound",
         tuple(claims),
         assumed=_BY_PROGRAM + errors(found) + "Without memory-bound tasks, as in its study. Within 0.02; else in "
         "direction: the ratio falls with the number of tasks, or is much smaller on the A30, as printed.",
         reason="The remark on the A30 names no configuration.",
-        readings=tuple(
-            Reading(
-                f"A30, n = 10, {title}",
-                ", ".join(
-                    f"{scaling} with {times} {small[generator, scaling, times]['rho']:.2f}"
-                    for scaling in SCALINGS
-                    for times in TIME_RANGES
-                ),
-            )
-            for generator, title in (("program", "authors' generator"), ("text", "generator of the text"))
-        ),
+        readings=tuple(tried),
     )
 
 
 def table5(cut: bool) -> Group:
-    """Return the rivals by FAR."""
-    found = cells("table5", "program, memory-bound", rivals_to_far, cut)
-    claims = [
-        Claim(
-            what.replace(ONES, "(1,...,1)"),
-            *compare(value, figures[figure], within=0.05, direction=(value > 1.02) == (figures[figure] > 1.02)),
-            note=f"by phases 1 and 2: {figures[f'unrefined, {figure}']:.2f}",
-        )
-        for figure, what, value, figures in found
-    ]
+    """Table 5: Makespans of the rivals by FAR's."""
+    found = cells("table5", "program, memory-bound", of.rivals_to_far, cut)
+    claims = []
+    for figure, what, value, figures in found:
+        texts = compare(value, figures[figure], within=0.05, direction=(value > 1.02) == (figures[figure] > 1.02))
+        note = f"by phases 1 and 2: {figures[f'unrefined, {figure}']:.2f}"
+        claims.append(Claim(what.replace(of.ONES, "(1,...,1)"), *texts, note))
     readings = []
     for name, prefix, generator in (
         ("divided by FAR without its refinement, as the authors' study does", "unrefined, ", "program, memory-bound"),
@@ -176,15 +143,13 @@ def table5(cut: bool) -> Group:
         ("three quarters memory-bound", "", "program, three quarters memory-bound"),
         ("all memory-bound", "", "program, all memory-bound"),
     ):
-        others = cells("table5", generator, rivals_to_far, cut)
+        others = cells("table5", generator, of.rivals_to_far, cut)
         off = [abs(figures[prefix + figure] - value) for figure, _, value, figures in others]
         searched = "memory-bound" in generator and generator != "program, memory-bound"
         text = f"{sum(off) / len(off):.2f} off in the mean, {max(off):.2f} at most"
         readings.append(Reading(name, text, searched=searched))
     own = [abs(figures[figure] - value) for figure, _, value, figures in found]
     return Group(
-        "Table 5",
-        "Makespans of the rivals by FAR's",
         tuple(claims),
         assumed=_BY_PROGRAM + errors(found) + "Half of the tasks memory-bound, as in its study. The rivals' operations "
         "take no time, as there. Within 0.05; else in direction: which of the two is longer (by 2 %). "
@@ -198,7 +163,7 @@ def table5(cut: bool) -> Group:
 
 def extremes(cut: bool) -> dict[str, tuple[float, float]]:
     """Return by how many % rivals are longer than FAR in Table 5, the least and the largest figure of each."""
-    found = cells("table5", "program, memory-bound", rivals_to_far, cut)
+    found = cells("table5", "program, memory-bound", of.rivals_to_far, cut)
     values: dict[str, list[float]] = {}
     for figure, _, _, figures in found:
         values.setdefault(figure.split()[0], []).append((figures[figure] - 1) * 100)
@@ -206,29 +171,32 @@ def extremes(cut: bool) -> dict[str, tuple[float, float]]:
 
 
 def table6(cut: bool) -> Group:
-    """Return what the refinement gains."""
-    found = cells("table6", "program", refinement, cut)
-    claims = [
-        Claim(
-            what.replace("improvement", "improvement (%)"),
-            *near(value, figures[figure], 0.5),
-            note=f"most possible {figures['possible']:.1f} %" if figure == "improvement" else "",
-        )
-        for figure, what, value, figures in found
-    ]
-    wide = {what: (value, figures) for _, what, value, figures in found if "WideTimes" in what}
+    """Table 6: What the refinement gains, and its steps."""
+    found = cells("table6", "program", of.refinement, cut)
+    claims = []
+    for figure, what, value, figures in found:
+        note = f"most possible {figures['possible']:.1f} %" if figure == "improvement" else ""
+        texts = near(value, figures[figure], 0.5)
+        claims.append(Claim(what.replace("improvement", "improvement (%)"), *texts, note))
     other = {"moves": "swaps", "swaps": "moves"}
     exchanged = [
-        abs(figures[other[what.split(",")[0]]] - value) <= 0.5
-        for what, (value, figures) in wide.items()
-        if not what.startswith("improvement")
+        abs(figures[other[figure]] - value) <= 0.5
+        for figure, what, value, figures in found
+        if "WideTimes" in what and figure in other
     ]
     gains = [row for row in found if row[0] == "improvement"]
     beyond = [(value, figures["possible"]) for _, what, value, figures in gains if not what.endswith("n = 10")]
     above = sum(value > possible for value, possible in beyond)
+    fit = f"{sum(exchanged)} of {len(exchanged)} figures are then within 0.5"
+    tried = [Reading("moves and swaps exchanged in the rows of WideTimes", fit, searched=True)]
+    for title, name in (
+        ("first allocation of the family only", "first, {}"),
+        ("only batches in which there is a step", "stepped, {}"),
+    ):
+        values = [figures[name.format("improvement")] for *_, figures in gains]
+        text = f"gains of {min(values):.1f} to {max(values):.1f} %; " + fitting(gains, name, 0.5)
+        tried.append(Reading(title, text))
     return Group(
-        "Table 6",
-        "What the refinement gains, and its steps",
         tuple(claims),
         assumed=_BY_PROGRAM
         + errors(found)
@@ -237,41 +205,21 @@ def table6(cut: bool) -> Group:
         reason=f"With 20 and 30 tasks {above} of {len(beyond)} printed gains are above what is possible, so the "
         "paper's refinement must have begun with longer schedules than those of phases 1 and 2. The steps with "
         "NarrowTimes are about as many as printed.",
-        readings=(
-            Reading(
-                "moves and swaps exchanged in the rows of WideTimes",
-                f"{sum(exchanged)} of {len(exchanged)} figures are then within 0.5",
-                searched=True,
-            ),
-            *(
-                Reading(f"{title}", f"gains of {min(values):.1f} to {max(values):.1f} %; " + fitting(gains, name, 0.5))
-                for title, name in (
-                    ("first allocation of the family only", "first, {}"),
-                    ("only batches in which there is a step", "stepped, {}"),
-                )
-                for values in ([figures[name.format("improvement")] for *_, figures in gains],)
-            ),
-        ),
+        readings=tuple(tried),
     )
 
 
 def table7(cut: bool) -> Group:
-    """Return what joining batches gains."""
-    found = cells("table7", "program", joins, cut)
-    claims = [
-        Claim(
-            what.replace(figure, f"{figure} (%)"),
-            *near(value, figures[figure], 1.0),
-            note=f"most possible {figures['possible']:.1f} %; with the next batch {figures[f'next, {figure}']:.1f} %",
-        )
-        for figure, what, value, figures in found
-    ]
-    unrefined = cells("table7", "text, p_sup 0.25", unrefined_joins, cut)
+    """Table 7: What joining batches gains over one after the other."""
+    found = cells("table7", "program", of.joins, cut)
+    claims = []
+    for figure, what, value, figures in found:
+        note = f"most possible {figures['possible']:.1f} %; with the next batch {figures[f'next, {figure}']:.1f} %"
+        claims.append(Claim(what.replace(figure, f"{figure} (%)"), *near(value, figures[figure], 1.0), note))
+    unrefined = cells("table7", "text, p_sup 0.25", of.unrefined_joins, cut)
     off = [abs(figures[figure] - value) for figure, what, value, figures in unrefined if what.endswith("n = 10")]
     next_one = fitting(found, "next, {}", 1.0) + "; see the notes"
     return Group(
-        "Table 7",
-        "What joining batches gains over one after the other",
         tuple(claims),
         assumed=_BY_PROGRAM + errors(found) + "Each is joined with itself, as its study does; the text says 1001 "
         f"different ones. Joins are those of `concatenate`. Within one point. {_NEAR}",
@@ -291,32 +239,23 @@ def table7(cut: bool) -> Group:
 
 
 def table8(cut: bool) -> Group:
-    """Return the steps of joins."""
-    found = cells("table8", "program", joins, cut)
+    """Table 8: Moves and swaps of a join."""
+    found = cells("table8", "program", of.joins, cut)
     own = [row for row in authors() if row["times"] == "NarrowTimes" and row["n"] == 10]
     narrow = {(s, name): values[0] for s, times, name, *values in PRINTED["table8"]["rows"] if times == "NarrowTimes"}
-    other = {"moves": "swaps", "swaps": "moves"}
-    pairs = "; ".join(
-        f"its {name} "
-        + ", ".join(f"{row[name]:.1f}" for row in own)
-        + f" beside the printed {other[name]} "
-        + ", ".join(f"{narrow[row['scaling'], other[name]]:.1f}" for row in own)
-        for name in other
-    )
+    parts = []
+    for name, rival in (("moves", "swaps"), ("swaps", "moves")):
+        theirs = listed((narrow[row["scaling"], rival] for row in own), 1)
+        parts.append(f"its {name} {listed((row[name] for row in own), 1)} beside the printed {rival} {theirs}")
+    exchanged = "the authors' program, moves and swaps exchanged in the rows of NarrowTimes with ten tasks"
     return Group(
-        "Table 8",
-        "Moves and swaps of a join",
         tuple(Claim(what, *near(value, figures[figure], 0.5)) for figure, what, value, figures in found),
         assumed=_BY_PROGRAM + errors(found) + f"Each is joined with itself. Within 0.5. {_NEAR}",
         reason="Steps are judged here and may lead to several instances, in both directions of a batch; those of the "
         "direction that ends first are counted. The program stops after twenty rounds and judges none.",
         readings=(
             Reading("each batch joined with the next one", fitting(found, "next, {}", 0.5)),
-            Reading(
-                "the authors' program, moves and swaps exchanged in the rows of NarrowTimes with ten tasks",
-                pairs,
-                searched=True,
-            ),
+            Reading(exchanged, "; ".join(parts), searched=True),
             of_program("moves", "table8"),
             of_program("swaps", "table8"),
         ),
@@ -324,21 +263,15 @@ def table8(cut: bool) -> Group:
 
 
 def table9(cut: bool) -> Group:
-    """Return how far streams are above the area bound."""
-    found = cells("table9", "program", stream, cut)
-    claims = [
-        Claim(
-            what.replace("above", "above (%)"),
-            *near(value, figures["above"], 2.0),
-            note=f"as the text says it: {figures['stream']:.1f} %",
-        )
-        for _, what, value, figures in found
-    ]
+    """Table 9: How far the end of a stream is above the area bound of all its tasks."""
+    found = cells("table9", "program", of.stream, cut)
+    claims = []
+    for _, what, value, figures in found:
+        note = f"as the text says it: {figures['stream']:.1f} %"
+        claims.append(Claim(what.replace("above", "above (%)"), *near(value, figures["above"], 2.0), note))
     rows = authors()
     own = {n: [row["above"] for row in rows if row["n"] == n and row["times"] == "WideTimes"] for n in (10, 20, 30)}
     return Group(
-        "Table 9",
-        "How far the end of a stream is above the area bound of all its tasks",
         tuple(claims),
         assumed=_BY_PROGRAM + "As in its study of streams: the ends of all pairs of neighbours are summed, in which "
         f"each batch stands twice, and each bound once. Within two points. {_NEAR}",

@@ -12,7 +12,9 @@ from bench.fleet import fragmentation_worlds as tables
 from bench.fleet.fragmentation_worlds import (
     ALL,
     OFF,
+    QUEUED,
     STEPS,
+    STILL,
     WORKLOADS,
     Bench,
     Way,
@@ -23,7 +25,7 @@ from bench.fleet.fragmentation_worlds import (
     total,
     wait,
 )
-from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held, same
+from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held, listed, same
 from mig_opt import generate_trace, get_gpu, simulate
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.simulation import Metrics
@@ -36,11 +38,6 @@ _WORLD = (
 )
 _PRINTED_EXECUTION = {"normal-25": 6, "long-25": 6, "normal-50": 10, "long-50": 10}
 _SEARCHED = (("opt", 90.0), ("all jobs", 45.0), ("all jobs, whole link", 30.0), ("all jobs, whole link", 45.0))
-STILL = dataclasses.replace(ALL, migration=False)
-
-
-def _queues(way: Way) -> Way:
-    return dataclasses.replace(way, queues=True)
 
 
 @cache
@@ -53,32 +50,25 @@ def _assumed(cut: bool) -> str:
     return _WORLD.format(seeds=_bench(cut).seeds)
 
 
-def profiles(_cut: bool) -> Group:
-    """Return the instances of an A100 (Table I)."""
-    printed = {
-        "7g.40gb": "7, 8, at 0, 8",
-        "4g.20gb": "4, 4, at 0, 4",
-        "3g.20gb": "3, 4, at 0, 4, 4",
-        "2g.10gb": "2, 2, at 0, 2, 4, 2",
-        "1g.10gb": "1, 2, at 0, 2, 4, 6, 2",
-        "1g.5gb": "1, 1, at 0, 1, 2, 3, 4, 5, 6, 1",
-    }
+def table1(_cut: bool) -> Group:
+    """Table I: Compute slices, memory slices, starting indices and size of each profile."""
+    printed = {"7g.40gb": "7, 8, at 0, 8", "4g.20gb": "4, 4, at 0, 4", "3g.20gb": "3, 4, at 0, 4, 4"}
+    printed |= {"2g.10gb": "2, 2, at 0, 2, 4, 2", "1g.10gb": "1, 2, at 0, 2, 4, 6, 2"}
+    printed |= {"1g.5gb": "1, 1, at 0, 1, 2, 3, 4, 5, 6, 1"}
     claims = []
     for name, wanted in printed.items():
         own = get_gpu("A100").profile(name)
         found = f"{own.compute_slices}, {own.memory_slices}, at {', '.join(map(str, own.starts))}, {own.memory_slices}"
         claims.append(same(name, wanted, found))
     return Group(
-        "Table I",
-        "Compute slices, memory slices, starting indices and size of each profile",
         tuple(claims),
         assumed="None: the catalogue has them from NVIDIA.",
         readings=(Reading("placements of the catalogue", "as in the table"),),
     )
 
 
-def placement(_cut: bool) -> Group:
-    """Return where instances can be, and where the cost puts them (Figure 1, section III-A)."""
+def figure1(_cut: bool) -> Group:
+    """Figure 1, section III-A: External fragmentation on one GPU."""
     geometry = geometry_of(get_gpu("A100"))
     by_name = {str(entry): index for index, entry in enumerate(geometry.placements)}
 
@@ -89,17 +79,11 @@ def placement(_cut: bool) -> Group:
     left, right = possible("4g.20gb", "3g.20gb@0"), possible("4g.20gb", "3g.20gb@4")
     costs = {start: geometry.usage(1 << by_name[f"2g.10gb@{start}"]).cost for start in (0, 2, 4)}
     best = min(costs, key=costs.__getitem__)
+    found = ["can be created" if it else "cannot be created" for it in (left, right)]
     return Group(
-        "Figure 1, section III-A",
-        "External fragmentation on one GPU",
         (
-            held(
-                "4g beside a 3g on the left, with 4 free slices on the right",
-                "cannot be created",
-                "can" if left else "cannot be created",
-                not left,
-            ),
-            held("4g beside a 3g on the right", "can be created", "can be created" if right else "cannot", right),
+            same("4g beside a 3g on the left, with 4 free slices on the right", "cannot be created", found[0]),
+            same("4g beside a 3g on the right", "can be created", found[1]),
             Claim("start of a first 2g", *compare(4, best, within=0, digits=0), "of least fragmentation cost (Eq. 5)"),
         ),
         assumed="The driver's own choice for 2g is printed (4); measured is what the fragmentation cost prefers.",
@@ -107,16 +91,14 @@ def placement(_cut: bool) -> Group:
     )
 
 
-def workloads(cut: bool) -> Group:
-    """Return the arrivals of the workloads (Table II)."""
+def table2(cut: bool) -> Group:
+    """Table II: Arrivals of the workloads."""
     claims = []
     for name in WORKLOADS:
         gaps = [generate_trace(name, seed=seed).jobs[-1].arrival / 100 for seed in range(2 if cut else 100)]
         printed = float(name.split("-")[1])
         claims.append(Claim(f"{name}: mean gap in s", *compare(printed, statistics.fmean(gaps), within=2, digits=1)))
     return Group(
-        "Table II",
-        "Arrivals of the workloads",
         tuple(claims),
         assumed="An input of the families: agreement is no evidence. Query lengths are from BurstGPT in the paper; "
         "here they are lognormal, and the top half of them in `long-...`. Gaps agree within 2 s.",
@@ -124,8 +106,8 @@ def workloads(cut: bool) -> Group:
     )
 
 
-def concurrent(cut: bool) -> Group:
-    """Return the time per token of concurrent tasks (Figure 5)."""
+def figure5(cut: bool) -> Group:
+    """Figure 5, section V-B: Slowdown of concurrent tasks against a task alone on its GPU, by model."""
     seeds = 2 if cut else 20
     found = {count: tables.slowdowns(count, seeds) for count in tables.TASKS}
 
@@ -140,8 +122,8 @@ def concurrent(cut: bool) -> Group:
         claims.append(held(f"{model}, {most} tasks: less than first fit", "shortest", text, own <= first + 1e-9))
         series = [mean(count, "fragmentation-aware", model) for count in tables.TASKS]
         rises = series[0] < series[-1] and all(one <= other + 0.05 for one, other in itertools.pairwise(series))
-        text = ", ".join(f"{value:.2f}" for value in series)
-        claims.append(held(f"{model}: more tasks, more time", "increases", text, rises, "2, 4, 6, 8 tasks"))
+        what = f"{model}: more tasks, more time"
+        claims.append(held(what, "increases", listed(series, 2), rises, "2, 4, 6, 8 tasks"))
         others = (f"{policy} {mean(most, policy, model):.2f}" for policy in tables.RIVALS)
         tried.append(Reading(f"{model}, {most} tasks, other rivals", ", ".join(others)))
     claims += [
@@ -150,8 +132,6 @@ def concurrent(cut: bool) -> Group:
         Claim("milliseconds per token", "only in the figure", "", Verdict.CANNOT),
     ]
     return Group(
-        "Figure 5, section V-B",
-        "Slowdown of concurrent tasks against a task alone on its GPU, by model",
         tuple(claims),
         assumed="Tasks that arrive together and ask for less than three quarters of 4 GPUs; each asks for 17.65 GB/s; "
         "the threshold is the load of all tasks, as printed. The mean over 20 draws of the tasks.",
@@ -165,8 +145,8 @@ def concurrent(cut: bool) -> Group:
     )
 
 
-def series(cut: bool) -> Group:
-    """Return the desired and the actual instances over time (Figure 6)."""
+def figure6(cut: bool) -> Group:
+    """Figure 6, section V-C: Desired and actual numbers of instances."""
     shares: list[float] = []
     early = destroyed = 0
     for seed in range(2 if cut else 20):
@@ -179,23 +159,13 @@ def series(cut: bool) -> Group:
         for gpu in range(trace.gpus):
             own = [operation.kind for operation in operations if operation.gpu == gpu]
             early += bool(own) and own[-1] == "destroy"
+    share = statistics.fmean(shares)
+    stay = f"{100 * share:.0f} % of the time there are more than wanted"
+    reclaimed = f"{destroyed - early} of {destroyed} destructions are followed by a creation"
     return Group(
-        "Figure 6, section V-C",
-        "Desired and actual numbers of instances",
         (
-            held(
-                "surplus instances are not destroyed at once",
-                "they stay",
-                f"{100 * statistics.fmean(shares):.0f} % of the time there are more than wanted",
-                statistics.fmean(shares) > 0.1,
-                "mean over profiles",
-            ),
-            held(
-                "they are reclaimed only for other instances",
-                "only then",
-                f"{destroyed - early} of {destroyed} destructions are followed by a creation",
-                not early,
-            ),
+            held("surplus instances are not destroyed at once", "they stay", stay, share > 0.1, "mean over profiles"),
+            held("they are reclaimed only for other instances", "only then", reclaimed, not early),
             Claim("the curves themselves, such as around second 1900", "only in the figure", "", Verdict.CANNOT),
         ),
         assumed=_assumed(cut) + " Of normal-25;"
@@ -205,22 +175,19 @@ def series(cut: bool) -> Group:
     )
 
 
-def waits(cut: bool) -> Group:
-    """Return the waiting times against static partitions (Figure 7)."""
+def figure7(cut: bool) -> Group:
+    """Figure 7, section V-C: Waiting time against the best static partition."""
     bench = _bench(cut)
     claims, tried = [], []
     for workload in WORKLOADS:
         static = {queues: bench.static(workload, queues=queues) for queues in (False, True)}
         one = bench.saved(workload, ALL, static[False], wait)
-        both = bench.saved(workload, _queues(ALL), static[True], wait)
+        both = bench.saved(workload, QUEUED, static[True], wait)
         mixed = bench.saved(workload, ALL, static[True], wait)
         claims.append(held(f"{workload}, % less", "at least 30", f"{one:.0f}", one >= 30, direction=one > 0))
-        tried.append(
-            Reading(workload, f"a queue for each size in both {both:.0f} %, in static partitions only {mixed:.0f} %")
-        )
+        text = f"a queue for each size in both {both:.0f} %, in static partitions only {mixed:.0f} %"
+        tried.append(Reading(workload, text))
     return Group(
-        "Figure 7, section V-C",
-        "Waiting time against the best static partition",
         tuple(claims),
         assumed=_assumed(cut)
         + " One queue, first come first served, in both; the paper says so of its own scheduler only."
@@ -230,8 +197,8 @@ def waits(cut: bool) -> Group:
     )
 
 
-def fragmentation(cut: bool) -> Group:
-    """Return what migration does to fragmentation (Figure 8)."""
+def figure8(cut: bool) -> Group:
+    """Figure 8, section V-D: Mean fragmentation without and with migration."""
     bench = _bench(cut)
     claims = []
     for workload in WORKLOADS:
@@ -241,33 +208,28 @@ def fragmentation(cut: bool) -> Group:
         )
         claims.append(held(workload, "lower", f"{without:.1f} to {with_it:.1f} %", with_it < without))
     return Group(
-        "Figure 8, section V-D",
-        "Mean fragmentation without and with migration",
         tuple(claims),
         assumed=_assumed(cut),
         readings=(Reading("defaults of the study", "as in the table"),),
     )
 
 
-def executions(cut: bool) -> Group:
-    """Return what migration does to execution (Figure 9)."""
+def figure9(cut: bool) -> Group:
+    """Figure 9, section V-D: Execution time with migration against without."""
     bench = _bench(cut)
     claims = []
     for workload, printed in _PRINTED_EXECUTION.items():
-        saved = bench.saved(workload, ALL, STILL, execution)
-        claims.append(
-            held(f"{workload}, % less", f"more than {printed}", f"{saved:.1f}", saved > printed, direction=saved >= 2)
-        )
+        saved, what = bench.saved(workload, ALL, STILL, execution), f"{workload}, % less"
+        claims.append(held(what, f"more than {printed}", f"{saved:.1f}", saved > printed, direction=saved >= 2))
     tried, every = [], {}
     for contention, median in _SEARCHED:
         own = _bench(cut, dataclasses.replace(World(), contention=contention, median=median), 10)
         for name, way in tables.WAYS.items():
             values = every[contention, median, name] = tables.shortened(own, way)
-            shorter = ", ".join(f"{value:.1f}" for value in values)
             per_job = statistics.fmean(value for load in WORKLOADS for value in own.values(load, way, moves))
             label = f"held up: {contention}; median {median:g} s; {name}"
             searched = (contention, median) != _SEARCHED[0]
-            tried.append(Reading(label, f"{shorter} %, {per_job:.2f} migrations per job", searched))
+            tried.append(Reading(label, f"{listed(values, 1)} %, {per_job:.2f} migrations per job", searched))
     reached = {
         key: sum(value > printed for value, printed in zip(values, _PRINTED_EXECUTION.values(), strict=True))
         for key, values in every.items()
@@ -281,8 +243,6 @@ def executions(cut: bool) -> Group:
         for value, other in zip(values, every[contention, median, name.removesuffix(before)], strict=True)
     )
     return Group(
-        "Figure 9, section V-D",
-        "Execution time with migration against without",
         tuple(claims),
         assumed=_assumed(cut)
         + " From 2 % on it counts as in direction. In the list below: normal-25, long-25, normal-50,"
@@ -297,12 +257,12 @@ def executions(cut: bool) -> Group:
     )
 
 
-def ablation(cut: bool) -> Group:
-    """Return the sum of waiting time and execution by technique (Figure 10)."""
+def figure10(cut: bool) -> Group:
+    """Figure 10, abstract: Wait + execution (the paper's makespan) against first fit on static partitions."""
     bench = _bench(cut)
 
     def saved(way: Way, queues: bool, figure: Callable[[Metrics], float] = total) -> list[float]:
-        own, base = (_queues(way), _queues(OFF)) if queues else (way, OFF)
+        own, base = (dataclasses.replace(each, queues=queues) for each in (way, OFF))
         return [bench.saved(workload, own, base, figure) for workload in WORKLOADS]
 
     one, each = saved(ALL, queues=False), saved(ALL, queues=True)
@@ -313,43 +273,24 @@ def ablation(cut: bool) -> Group:
         [one - before for one, before in zip(values, base, strict=True)]
         for values, base in zip(grown, [[0.0] * len(WORKLOADS), *grown], strict=False)
     ]
+    claims = []
+    for what, values, note, direction in (
+        ("all three techniques, % less", one, "one queue", min(one) > 0),
+        ("the same", each, "a queue for each size", True),
+    ):
+        text, inside = f"{min(values):.0f} to {max(values):.0f}", min(values) >= 13 and max(values) <= 35
+        claims.append(held(what, "13 to 35", text, inside, note, direction=direction))
     everywhere = all(value > 0 for values in adds for value in values)
-    inside = min(one) >= 13 and max(one) <= 35
-    claims = [
-        held(
-            "all three techniques, % less",
-            "13 to 35",
-            f"{min(one):.0f} to {max(one):.0f}",
-            inside,
-            "one queue",
-            direction=min(one) > 0,
-        ),
-        held(
-            "the same",
-            "13 to 35",
-            f"{min(each):.0f} to {max(each):.0f}",
-            min(each) >= 13 and max(each) <= 35,
-            "a queue for each size",
-            direction=True,
-        ),
-        held(
-            "each technique adds to it, points",
-            "consistently",
-            "; ".join(", ".join(f"{value:.1f}" for value in values) for values in adds),
-            everywhere,
-            "balancing; partitioning; migration, for each workload, a queue for each size",
-            direction=all(statistics.fmean(values) > 0 for values in adds),
-        ),
-    ]
+    mostly = all(statistics.fmean(values) > 0 for values in adds)
+    what, text = "each technique adds to it, points", "; ".join(listed(values, 1) for values in adds)
+    note = "balancing; partitioning; migration, for each workload, a queue for each size"
+    claims.append(held(what, "consistently", text, everywhere, note, direction=mostly))
     tried = [
-        Reading(f"{name}, a queue for each size", ", ".join(f"{value:.0f} %" for value in saved(way, queues=True)))
-        for name, way in STEPS
+        Reading(f"{name}, a queue for each size", listed(saved(way, queues=True), unit=" %")) for name, way in STEPS
     ]
     ends = saved(ALL, queues=False, figure=lambda metrics: metrics.makespan)
-    tried.append(Reading("makespan as the end of the last job", ", ".join(f"{value:.0f} %" for value in ends)))
+    tried.append(Reading("makespan as the end of the last job", listed(ends, unit=" %")))
     return Group(
-        "Figure 10, abstract",
-        "Wait + execution (the paper's makespan) against first fit on static partitions",
         tuple(claims),
         assumed=_assumed(cut) + " The paper does not say what queue its baseline has. A technique adds to it if it does"
         " so with every workload; in direction if it does in the mean.",
@@ -364,15 +305,5 @@ PAPER = Paper(
     "Fragmentation-aware scheduling",
     '"An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs" (arXiv, 2025).'
     " The scheduler is `fragmentation-aware`; [its rules](../simulation.md#the-schedulers).",
-    {
-        "table1": profiles,
-        "figure1": placement,
-        "table2": workloads,
-        "figure5": concurrent,
-        "figure6": series,
-        "figure7": waits,
-        "figure8": fragmentation,
-        "figure9": executions,
-        "figure10": ablation,
-    },
+    (table1, figure1, table2, figure5, figure6, figure7, figure8, figure9, figure10),
 )

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         store = Store(name, options.results)
         for number, key in enumerate(wanted, 1):
             print(f"{name}: {number} of {len(wanted)}, {key}", file=sys.stderr, flush=True)
-            store.put(key, measured(paper.groups[key](options.cut)), order)
+            store.put(key, measured(paper.measure(key, cut=options.cut)), order)
 
 
 if __name__ == "__main__":

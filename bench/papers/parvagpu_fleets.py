@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held
+from bench.papers.claims import Claim, Group, Reading, Verdict, compare, held, listed
 from bench.papers.parvagpu_rivals import mps_gpus
 from bench.papers.parvagpu_rivals import readings as mig_serving_readings
+from bench.report import there
 from bench.serving.scenarios import PRINTED, SCENARIOS
 from mig_opt import Demand, Deployment, SloRule, deploy
 from mig_opt.heuristics.serving.demand_match import Need, match
@@ -44,9 +45,7 @@ def scenario(number: int, rule: SloRule, processes: int) -> Demand:
 @cache
 def planned(method: str, number: int, rule: SloRule = PROGRAM, processes: int = 5) -> Deployment:
     """Return the deployment of a method for a scenario."""
-    found = deploy(scenario(number, rule, processes), method).deployment
-    assert found is not None
-    return found
+    return there(deploy(scenario(number, rule, processes), method).deployment)
 
 
 def counts(method: str, numbers: Sequence[int], rule: SloRule = PROGRAM, processes: int = 5) -> list[int]:
@@ -56,9 +55,7 @@ def counts(method: str, numbers: Sequence[int], rule: SloRule = PROGRAM, process
 
 def used_gpus(wanted: Demand, method: str) -> int:
     """Return the GPUs of a method for a demand."""
-    found = deploy(wanted, method, time_limit=20).gpus
-    assert found is not None
-    return found
+    return there(deploy(wanted, method, time_limit=20).gpus)
 
 
 def small_batches(wanted: Demand, most: int = 32) -> Demand:
@@ -68,11 +65,6 @@ def small_batches(wanted: Demand, most: int = 32) -> Demand:
         for table in wanted.tables
     )
     return wanted.replace(tables=tuple(tables))
-
-
-def listed(values: Sequence[float], digits: int = 0) -> str:
-    """Return figures with commas between them."""
-    return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
 def saving(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -92,7 +84,7 @@ def percent(what: str, printed: float, measured: float, note: str = "", *, unit:
 
 
 def program(cut: bool) -> Group:
-    """Return the counts of the published files and of the authors' program."""
+    """Published files: GPUs for S1 to S6."""
     rows = tomllib.loads(PRINTED.read_text(encoding="utf-8"))["rows"]
     claims = []
     for row in rows:
@@ -112,8 +104,6 @@ def program(cut: bool) -> Group:
     text = [planned("parvagpu", number, TEXT, 3).compute_slices for number in numbers]
     claims.append(held("slices by the text's rule and 3 processes", listed(slices), listed(text), slices == text))
     return Group(
-        "Published files",
-        "GPUs for S1 to S6",
         tuple(claims),
         assumed="The program's rule: latency below 0.45 of the SLO in whole milliseconds. The text says at most one "
         "half, and at most 3 processes; the published files have up to 5. Only they are published; Figure 5 "
@@ -126,68 +116,51 @@ def program(cut: bool) -> Group:
             ),
             Reading(
                 "parvagpu-unoptimized with 3g at slot 0 as well, 3 and 5 processes",
-                " and ".join(listed([_anywhere(number, processes) for number in numbers]) for processes in (3, 5)),
+                " and ".join(listed([used_by(_anywhere, number, own) for number in numbers]) for own in (3, 5)),
             ),
         ),
     )
 
 
-def _anywhere(number: int, processes: int) -> int:
-    """Return the GPUs of segment relocation alone if 3g may start at slot 0 as well."""
+Planner = Callable[[FilledGpus, Sequence[Need], Control[Deployment]], None]
+
+
+def used_by(planner: Planner, number: int, processes: int = 5) -> int:
+    """Return the GPUs of a planner on a scenario."""
     control = Control[Deployment](judge=lambda found: (found.used_gpus, found.compute_slices))
+    report_plans(scenario(number, PROGRAM, processes), control, lambda *given: planner(*given, control))
+    return there(control.plan).used_gpus
 
-    def planner(gpus: FilledGpus, needs: Sequence[Need]) -> None:
-        segments = [PlannedSegment(need.service, option) for need in needs for option in match(need)]
-        for segment in largest_first(segments):
-            if not fit(gpus, segment):
-                gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
 
-    report_plans(scenario(number, PROGRAM, processes), control, planner)
-    assert control.plan is not None
-    return control.plan.used_gpus
+def _anywhere(gpus: FilledGpus, needs: Sequence[Need], _control: object) -> None:
+    """Relocate segments, of which 3g may start at slot 0 as well."""
+    for segment in largest_first([PlannedSegment(need.service, option) for need in needs for option in match(need)]):
+        if not fit(gpus, segment):
+            gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
 
 
 def figure5(cut: bool) -> Group:
-    """Return what the text says about the number of GPUs (Figure 5)."""
+    """Figure 5: Total number of GPUs."""
     numbers = list(scenarios(cut))
     ours, single = counts("parvagpu", numbers), counts("parvagpu-single", numbers)
     few = [number for number in numbers if number <= 4]
     printed = {"gpulet": 46.5, "iGniter": 34.6, "MIG-serving": 41.0}
     claims = []
     for name, method in RIVALS.items():
-        over = few if name == "iGniter" else numbers
-        claims.append(
-            percent(
-                f"GPUs saved over {name}, mean",
-                printed[name],
-                saving(counts("parvagpu", over), counts(method, over, processes=1)),
-                "S1 to S4" if name == "iGniter" else "",
-            )
-        )
+        over, note = (few, "S1 to S4") if name == "iGniter" else (numbers, "")
+        saved = saving(counts("parvagpu", over), counts(method, over, processes=1))
+        claims.append(percent(f"GPUs saved over {name}, mean", printed[name], saved, note))
     claims.append(held("GPUs of ParvaGPU in S1 to S3", "at most 3", listed(ours[:3]), max(ours[:3]) <= 3))
     equal = ours[:3] == single[:3]
     claims.append(held("ParvaGPU-single in S1 to S3", "as many", listed(single[:3]), equal))
     for number, value in {4: 12.5, 5: 7.1, 6: 11.1}.items():
         if number in numbers:
-            pair = single[number - 1], ours[number - 1]
-            claims.append(
-                percent(
-                    f"saved over ParvaGPU-single in S{number}",
-                    value,
-                    saving(pair[1:], pair[:1]),
-                    "{} and {}".format(*pair),
-                )
-            )
-    beyond = [number for number in numbers if _too_much(scenario(number, PROGRAM, 1))]
-    claims.append(
-        held(
-            "scenarios that iGniter cannot serve",
-            "S5, S6",
-            ", ".join(f"S{number}" for number in beyond) or "none",
-            beyond == [5, 6],
-            "a rate beyond a whole GPU",
-        )
-    )
+            theirs, own = single[number - 1], ours[number - 1]
+            what, note = f"saved over ParvaGPU-single in S{number}", f"{theirs} and {own}"
+            claims.append(percent(what, value, saving([own], [theirs]), note))
+    beyond = [f"S{number}" for number in numbers if _too_much(scenario(number, PROGRAM, 1))]
+    text, holds = ", ".join(beyond) or "none", beyond == ["S5", "S6"]
+    claims.append(held("scenarios that iGniter cannot serve", "S5, S6", text, holds, "a rate beyond a whole GPU"))
     igniter = [one - other for one, other in zip(counts("igniter", few, processes=1), ours, strict=False)]
     rises = igniter == sorted(igniter) and igniter[0] == 0
     claims.append(held("GPUs of iGniter beyond ParvaGPU's, S1 to S4", "more with the rates", listed(igniter), rises))
@@ -199,8 +172,6 @@ def figure5(cut: bool) -> Group:
     most = [max(counts(method, [number], processes=1)[0] for method in RIVALS.values()) for number in numbers[:2]]
     claims.append(held("MIG-serving takes most GPUs in S1 and S2", "yes", listed(fast), fast == most))
     return Group(
-        "Figure 5",
-        "Total number of GPUs",
         tuple(claims),
         assumed=f"{SETTING}Means agree within {TOLERANCE:g} percentage points. GPUs here: ParvaGPU {listed(ours)}; "
         f"single {listed(single)}; "
@@ -232,43 +203,33 @@ def _readings5(numbers: Sequence[int]) -> tuple[Reading, ...]:
             found.append(f"{name} {saving(counts('parvagpu', over, rule, processes), theirs):.1f} %")
         return ", ".join(found)
 
+    def saved(rival: str, gpus: Sequence[int]) -> str:
+        return f"{listed(gpus)} GPUs, {rival} {saving(counts('parvagpu', numbers), gpus):.1f} %"
+
     batches = [used_gpus(small_batches(scenario(number, PROGRAM, 1)), "gpulet") for number in numbers]
-    shares = [mps_gpus(scenario(number, PROGRAM, 1)) for number in numbers]
-    text = counts("parvagpu-single", numbers, TEXT), counts("parvagpu", numbers, TEXT, 3)
-    scores = mig_serving_readings([scenario(number, PROGRAM, 1) for number in numbers])
+    single, ours = listed(counts("parvagpu-single", numbers, TEXT)), listed(counts("parvagpu", numbers, TEXT, 3))
+    stronger = savings(PROGRAM, 5, {"MIG-serving": "mig-serving"}, 1)
     return (
         Reading("the text's rule (at most half of the SLO) and 3 processes", savings(TEXT, 3, RIVALS, 1)),
         Reading("the program's rule and 3 processes", savings(PROGRAM, 3, RIVALS, 1)),
         Reading("rivals with as many processes as ParvaGPU (5)", savings(PROGRAM, 5, RIVALS, 5)),
-        Reading(
-            "MIG-serving with the stronger score (`mig-serving`)",
-            savings(PROGRAM, 5, {"MIG-serving": "mig-serving"}, 1),
-        ),
+        Reading("MIG-serving with the stronger score (`mig-serving`)", stronger),
         *(
-            Reading(
-                f"MIG-serving's fast algorithm, {name}",
-                f"{listed(gpus)} GPUs, MIG-serving {saving(counts('parvagpu', numbers), gpus):.1f} %",
-            )
-            for name, gpus in scores.items()
+            Reading(f"MIG-serving's fast algorithm, {name}", saved("MIG-serving", gpus))
+            for name, gpus in mig_serving_readings([scenario(number, PROGRAM, 1) for number in numbers]).items()
         ),
-        Reading(
-            "gpulet with batches of 32 at most, as in its program",
-            f"{listed(batches)} GPUs, gpulet {saving(counts('parvagpu', numbers), batches):.1f} %",
-        ),
+        Reading("gpulet with batches of 32 at most, as in its program", saved("gpulet", batches)),
         Reading(
             "gpulet on shares of MPS in sevenths, the second service with all that the first leaves (throughput on 5 "
             "and 6 sevenths interpolated)",
-            f"{listed(shares)} GPUs, gpulet {saving(counts('parvagpu', numbers), shares):.1f} %",
+            saved("gpulet", [mps_gpus(scenario(number, PROGRAM, 1)) for number in numbers]),
         ),
-        Reading(
-            "ParvaGPU-single and ParvaGPU by the text's rule, 3 processes",
-            f"{listed(text[0])} and {listed(text[1])} GPUs",
-        ),
+        Reading("ParvaGPU-single and ParvaGPU by the text's rule, 3 processes", f"{single} and {ours} GPUs"),
     )
 
 
 def figure6(cut: bool) -> Group:
-    """Return internal slack (Figure 6)."""
+    """Figure 6, equation 3: Internal slack."""
     numbers = list(scenarios(cut))
 
     def slack(method: str, processes: int) -> list[float]:
@@ -278,14 +239,8 @@ def figure6(cut: bool) -> Group:
         ]
 
     ours = slack("parvagpu", 5)
-    claims = [
-        held(
-            "internal slack of ParvaGPU, S1 to S6",
-            "3 to 5 %",
-            f"{listed(ours, 1)} %",
-            all(3 <= value <= 5 for value in ours),
-        )
-    ]
+    holds = all(3 <= value <= 5 for value in ours)
+    claims = [held("internal slack of ParvaGPU, S1 to S6", "3 to 5 %", f"{listed(ours, 1)} %", holds)]
     busiest, idle = [_against_the_best(number) for number in numbers], []
     printed = {"gpulet": 26.0, "iGniter": 32.0, "MIG-serving": 30.0, "ParvaGPU-single": 4.7}
     for name, value in printed.items():
@@ -296,8 +251,6 @@ def figure6(cut: bool) -> Group:
         theirs = [_against_the_best(number, method, 1) for number in over]
         idle.append(f"{name} {statistics.mean(theirs) - statistics.mean(busiest[: len(over)]):.1f}")
     return Group(
-        "Figure 6, equation 3",
-        "Internal slack",
         tuple(claims),
         assumed=f"{SETTING}The activity of a service is its rate as a share of its throughput (`internal_slack`); the "
         "paper measures the activity of streaming multiprocessors on GPUs.",
@@ -334,7 +287,7 @@ def _against_the_best(number: int, method: str = "parvagpu", processes: int = 5)
 
 
 def figure7(cut: bool) -> Group:
-    """Return external fragmentation (Figure 7)."""
+    """Figure 7, equation 4: External fragmentation."""
     numbers = list(scenarios(cut))
 
     def fragments(method: str, processes: int, of: Callable[[Deployment], float] = _external) -> list[float]:
@@ -345,21 +298,14 @@ def figure7(cut: bool) -> Group:
     tails = [fragments(method, 5, _but_the_last) for method in ("parvagpu", "parvagpu-unoptimized")]
     mean = statistics.mean
     fast, halves = fragments("mig-serving-fast", 1), fragments("gpulet", 1)
+    note = "none by definition where the second share is the rest of the GPU"
     return Group(
-        "Figure 7, equation 4",
-        "External fragmentation",
         (
             held("ParvaGPU, S1 to S6", "0 in all", f"{listed(ours, 1)} %", not any(ours)),
             percent("less than ParvaGPU-unoptimized, mean", 29.0, mean(before) - mean(ours), unit="points"),
             percent("iGniter, mean of S1 to S4", 26.9, mean(igniter)),
             held("MIG-serving", "none", f"{listed(fast, 1)} %", not any(fast)),
-            Claim(
-                "gpulet",
-                "none",
-                f"{listed(halves, 1)} %",
-                Verdict.DOES_NOT,
-                "none by definition where the second share is the rest of the GPU",
-            ),
+            Claim("gpulet", "none", f"{listed(halves, 1)} %", Verdict.DOES_NOT, note),
         ),
         assumed=SETTING,
         reason="The published files themselves have 10 of 14 slices in use for S1, and 28.6 % by equation 4. They have "
@@ -386,3 +332,6 @@ def _but_the_last(deployment: Deployment) -> float:
     last = max(segment.gpu for segment in deployment.segments)
     rest = deployment.replace(segments=(segment for segment in deployment.segments if segment.gpu != last))
     return 100 * rest.external_fragmentation
+
+
+GROUPS = (program, figure5, figure6, figure7)

@@ -7,14 +7,13 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from bench.papers.claims import Claim, Group, Reading, Verdict, held
+from bench.papers.claims import Claim, Group, Reading, Verdict, held, listed
 from bench.papers.parvagpu_fleets import (
     PROGRAM,
     RIVALS,
     RIVALS_DIFFER,
     SETTING,
     TOLERANCE,
-    listed,
     percent,
     planned,
     saving,
@@ -27,7 +26,6 @@ from bench.serving.scenarios import copies
 from mig_opt import Demand, Deployment, simulate_requests
 from mig_opt.method.control import Control
 from mig_opt.method.registry import get_deploy_method
-from mig_opt.simulation.serving.outcome import ServiceLatencies
 
 REPEATS = 15
 
@@ -63,23 +61,18 @@ _TIMED = (
 
 
 def figure9(cut: bool) -> Group:
-    """Return scheduling delays (Figure 9)."""
+    """Figure 9: Scheduling delay, S1 to S6."""
     rows = [delays(scenario(number, PROGRAM, 3), _TIMED, 3 if cut else REPEATS) for number in scenarios(cut)]
     ours, single, gpulet, fast, igniter, before = zip(*rows, strict=True)
     few = min(4, len(rows))
+    more = f"{statistics.mean(ours) - statistics.mean(single):.1f} ms"
+    without = f"{saving(before, gpulet):.1f} % less than gpulet, {saving(before, fast):.1f} % less than MIG-serving"
     return Group(
-        "Figure 9",
-        "Scheduling delay, S1 to S6",
         (
             percent("less than gpulet, mean", 80.0, saving(ours, gpulet)),
             percent("less than MIG-serving, mean", 97.2, saving(ours, fast)),
             percent("iGniter less than ParvaGPU, mean", 35.0, saving(igniter[:few], ours[:few]), "S1 to S4"),
-            Claim(
-                "more than ParvaGPU-single, mean",
-                "1.1 ms",
-                f"{statistics.mean(ours) - statistics.mean(single):.1f} ms",
-                Verdict.DIRECTION if _longer(ours, single) else Verdict.DOES_NOT,
-            ),
+            held("more than ParvaGPU-single, mean", "1.1 ms", more, False, direction=_longer(ours, single)),
             Claim("MIG-serving's slow algorithm", "about 6 hours", "", Verdict.CANNOT, "genetic, not built here"),
         ),
         assumed="The methods of this package in Python, not the authors' programs in C: processor time from a demand "
@@ -90,12 +83,7 @@ def figure9(cut: bool) -> Group:
         "score is a sum over instances, the best one is found here without that. gpulet's and iGniter's evaluate their "
         "models of interference. ParvaGPU and gpulet here plan twice each and keep the better deployment. Where such "
         "figures agree, they do so by chance.",
-        readings=(
-            Reading(
-                "ParvaGPU without its last stage",
-                f"{saving(before, gpulet):.1f} % less than gpulet, {saving(before, fast):.1f} % less than MIG-serving",
-            ),
-        ),
+        readings=(Reading("ParvaGPU without its last stage", without),),
     )
 
 
@@ -104,7 +92,7 @@ def _multiples(cut: bool) -> range:
 
 
 def figure10(cut: bool) -> Group:
-    """Return the GPUs for copies of S5 (Figure 10)."""
+    """Figure 10: GPUs for 1 to 10 copies of S5."""
     methods = {"gpulet": ("gpulet", 1), "MIG-serving": ("mig-serving-fast", 1), "ParvaGPU-single": ("parvagpu", 1)}
     base = scenario(5, PROGRAM, 5)
     batches: list[int] = []
@@ -117,52 +105,37 @@ def figure10(cut: bool) -> Group:
         batches.append(used_gpus(small_batches(wanted.replace(max_processes=1)), "gpulet"))
     printed = {"gpulet": 45.2, "MIG-serving": 30.0, "ParvaGPU-single": 7.4}
     ours = found["ParvaGPU"]
+    small = f"{listed(batches)} GPUs, {saving(ours, batches):.1f} %"
     return Group(
-        "Figure 10",
-        "GPUs for 1 to 10 copies of S5",
         tuple(percent(f"fewer than {name}, mean", value, saving(ours, found[name])) for name, value in printed.items()),
         assumed=f"{SETTING}Means agree within {TOLERANCE:g} percentage points. "
         + "; ".join(f"{name} {listed(found[name])}" for name in ("ParvaGPU", *methods))
         + f"; the proven fewest {listed(found['exact'])}.",
         reason=RIVALS_DIFFER,
         readings=(
-            Reading(
-                "gpulet with batches of 32 at most, as in its program",
-                f"{listed(batches)} GPUs, {saving(ours, batches):.1f} %",
-            ),
+            Reading("gpulet with batches of 32 at most, as in its program", small),
             Reading("MIG-serving with the stronger score (`mig-serving`)", f"{saving(ours, found['stronger']):.1f} %"),
         ),
     )
 
 
 def figure11(cut: bool) -> Group:
-    """Return scheduling delays for copies of S5 (Figure 11)."""
+    """Figure 11: Scheduling delay for 1 to 10 copies of S5."""
     base = scenario(5, PROGRAM, 3)
     rows = [delays(copies(base, number), _TIMED[:4], 1 if cut else 5) for number in _multiples(cut)]
     ours, single, gpulet, fast = zip(*rows, strict=True)
-    more = _longer(ours, single)
+    text = f"{listed(ours, 1)} against {listed(single, 1)} ms"
+    last = f"{100 * (1 - ours[-1] / gpulet[-1]):.1f} % and {100 * (1 - ours[-1] / fast[-1]):.1f} %"
     return Group(
-        "Figure 11",
-        "Scheduling delay for 1 to 10 copies of S5",
         (
             percent("less than gpulet, mean", 15.8, saving(ours, gpulet)),
             percent("less than MIG-serving, mean", 99.9, saving(ours, fast)),
-            held(
-                "ParvaGPU takes longer than ParvaGPU-single",
-                "slightly",
-                f"{listed(ours, 1)} against {listed(single, 1)} ms",
-                more,
-            ),
+            held("ParvaGPU takes longer than ParvaGPU-single", "slightly", text, _longer(ours, single)),
         ),
         assumed="As in Figure 9, the least of 5 runs. In ms, "
         f"ParvaGPU {listed(ours, 1)}; gpulet {listed(gpulet, 1)}; MIG-serving {listed(fast, 1)}.",
         reason="As in Figure 9.",
-        readings=(
-            Reading(
-                "ten copies alone",
-                f"{100 * (1 - ours[-1] / gpulet[-1]):.1f} % and {100 * (1 - ours[-1] / fast[-1]):.1f} %",
-            ),
-        ),
+        readings=(Reading("ten copies alone", last),),
     )
 
 
@@ -173,35 +146,25 @@ _OURS = ("parvagpu", 5)
 
 
 def figure8(cut: bool) -> Group:
-    """Return the share of batches that break the SLO (Figure 8)."""
+    """Figure 8: Violations of SLOs."""
     numbers = list(scenarios(cut))
     seconds = 2.0 if cut else SECONDS
     methods = {"ParvaGPU": _OURS, **{name: (method, 1) for name, method in RIVALS.items()}}
-    slow = {
-        name: [
-            _slow(method, number, "poisson", seconds)
-            for number in numbers
-            if name != "iGniter" or number <= IGNITER_LAST
-        ]
-        for name, method in methods.items()
-    }
-    claims = [
-        held(
-            f"batches of {name} that take longer than the SLO",
-            "0 %",
-            f"{listed(slow[name], 1)} %",
-            not any(slow[name]),
-            f"S1 to S{IGNITER_LAST}" if name == "iGniter" else "S1 to S6",
-        )
-        for name in methods
-        if name != "gpulet"
-    ]
-    at_two = listed([slow["gpulet"][1]], 1)
-    claims.append(Claim("the same of gpulet in S2", "3.5 %", f"{at_two} %", Verdict.CANNOT, "needs its interference"))
-    late = {kind: [_late(number, kind, seconds) for number in numbers] for kind in ("even", "poisson")}
+    claims = []
+    for name, method in methods.items():
+        last = IGNITER_LAST if name == "iGniter" else 6
+        slow = [_share("slow_batches", method, number, "poisson", seconds) for number in numbers if number <= last]
+        if name == "gpulet":
+            at_two = f"{slow[1]:.1f} %"
+        else:
+            what, text = f"batches of {name} that take longer than the SLO", f"{listed(slow, 1)} %"
+            claims.append(held(what, "0 %", text, not any(slow), f"S1 to S{last}"))
+    claims.append(Claim("the same of gpulet in S2", "3.5 %", at_two, Verdict.CANNOT, "needs its interference"))
+    even, late = (
+        f"{listed([_share('late_batches', _OURS, at, kind, seconds) for at in numbers], 1)} %"
+        for kind in ("even", "poisson")
+    )
     return Group(
-        "Figure 8",
-        "Violations of SLOs",
         tuple(claims),
         assumed=f"Simulated: {seconds:g} s of Poisson arrivals (`mig-opt serve`); the published program's rule. A "
         "batch breaks the SLO if it takes longer than that, as the text has it; what its requests wait before it "
@@ -211,27 +174,19 @@ def figure8(cut: bool) -> Group:
         "half of the SLO.",
         readings=(
             Reading(
-                "batches of ParvaGPU with a request that is answered late, its wait included, Poisson arrivals",
-                f"{listed(late['poisson'], 1)} %",
+                "batches of ParvaGPU with a request that is answered late, its wait included, Poisson arrivals", late
             ),
-            Reading("the same with requests at even distances", f"{listed(late['even'], 1)} %"),
+            Reading("the same with requests at even distances", even),
         ),
     )
 
 
-def _served(method: tuple[str, int], number: int, arrivals: str, seconds: float) -> tuple[ServiceLatencies, ...]:
+def _share(what: str, method: tuple[str, int], number: int, arrivals: str, seconds: float) -> float:
+    """Return the percentage of batches that are too slow by themselves, or have a late request."""
     name, processes = method
     wanted, found = scenario(number, PROGRAM, processes), planned(name, number, PROGRAM, processes)
-    return simulate_requests(wanted, found, arrivals=arrivals, seconds=seconds).services
+    services = simulate_requests(wanted, found, arrivals=arrivals, seconds=seconds).services
+    return 100 * sum(getattr(one, what) for one in services) / sum(one.batches for one in services)
 
 
-def _slow(method: tuple[str, int], number: int, arrivals: str, seconds: float) -> float:
-    """Return the percentage of batches that take longer than the SLO by themselves."""
-    services = _served(method, number, arrivals, seconds)
-    return 100 * sum(one.slow_batches for one in services) / sum(one.batches for one in services)
-
-
-def _late(number: int, arrivals: str, seconds: float) -> float:
-    """Return the percentage of ParvaGPU's batches with a late request."""
-    services = _served(_OURS, number, arrivals, seconds)
-    return 100 * sum(one.late_batches for one in services) / sum(one.batches for one in services)
+GROUPS = (figure8, figure9, figure10, figure11)

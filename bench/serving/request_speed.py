@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from bench.report import Page, parser_of, start, timed
+from bench.report import Page, parser_of, start, there, timed
 from mig_opt import Demand, Deployment, deploy, simulate_requests
 from mig_opt.instances.bundled import load
 
@@ -31,12 +31,9 @@ def measured(demand: Demand, deployment: Deployment, *, cut: bool) -> Iterator[l
     """Simulate the requests of each case."""
     rate = sum(service.rate for service in demand.services)
     for arrivals, router, requests in CASES:
-        settings: dict[str, Any] = {
-            "arrivals": arrivals,
-            "router": router,
-            "seconds": requests / (100 if cut else 1) / rate,
-        }
-        found, processor = timed(partial(simulate_requests, demand, deployment, **settings, warm_up=0.0, seed=1))
+        settings: dict[str, Any] = {"arrivals": arrivals, "router": router, "warm_up": 0.0, "seed": 1}
+        seconds = requests / (100 if cut else 1) / rate
+        found, processor = timed(partial(simulate_requests, demand, deployment, seconds=seconds, **settings))
         speed = found.requests / processor
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cells = [f"{processor:.1f} s", f"{speed / 1e6:.1f} million", f"{memory:.0f} MiB"]
@@ -49,8 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__, "request_speed.md", "a hundredth of the requests, in a second")
     options = parser.parse_args(arguments)
     demand = load("parvagpu-s5")
-    deployment = deploy(demand).deployment
-    assert deployment is not None
+    deployment = there(deploy(demand).deployment)
     page = Page("request_speed", "Speed of the simulation of requests", "mig-opt", "numpy", folder=options.results)
     page.add(f"""Requests at the deployment of `exact` for S5: {len(demand.services)} services,
         {len(deployment.segments)} segments. Seconds of the processor, one thread, which makes the arrivals too. Memory:

@@ -46,14 +46,11 @@ def scenario(name: str, rule: str) -> Demand:
 def copies(demand: Demand, number: int, *, spread: float = 0.0, seed: int = 0) -> Demand:
     """Return a demand with every service ``number`` times, rates changed by up to ``spread`` of them."""
     rng = random.Random(seed)
-    services = tuple(
-        dataclasses.replace(
-            service, name=f"{service.name}-{copy}", rate=service.rate * rng.uniform(1 - spread, 1 + spread)
-        )
-        for copy in range(number)
-        for service in demand.services
-    )
-    return demand.replace(services=services)
+    services = []
+    for copy, service in itertools.product(range(number), demand.services):
+        rate = service.rate * rng.uniform(1 - spread, 1 + spread)
+        services.append(dataclasses.replace(service, name=f"{service.name}-{copy}", rate=rate))
+    return demand.replace(services=tuple(services))
 
 
 def measured(
@@ -74,30 +71,25 @@ def milliseconds(seconds: float) -> str:
 
 def counts(page: Page, rule: str, names: Sequence[str], printed: dict[str, Any]) -> dict[str, list[int]]:
     """Add a table of the GPUs of every method on the scenarios, with what is expected; return the counts."""
-    goals = {
-        "exact": {"half": (2, 3, 5, 7, 12, 15), "program3": (2, 3, 5, 7, 12, 16)}.get(rule),
-        **{entry["method"]: tuple(entry["gpus"]) for entry in printed["rows"] if entry["rule"] == rule},
-    }
+    goals = {"exact": {"half": (2, 3, 5, 7, 12, 15), "program3": (2, 3, 5, 7, 12, 16)}.get(rule, ())}
+    goals |= {entry["method"]: tuple(entry["gpus"]) for entry in printed["rows"] if entry["rule"] == rule}
     rows: list[list[str]] = []
     found: dict[str, list[int]] = {}
     for method in methods("deploy"):
         results = [(scenario(name, rule), *measured(scenario(name, rule), method.name)) for name in names]
-        cells, slices, fragments, idle, slack = [], 0, [], [], 1.0
-        for demand, result, _ in results:
-            assert result.deployment is not None
-            assert result.gpus is not None
-            proof = "*" if result.status is Status.OPTIMAL else ""
-            cells.append(f"{result.gpus}{proof}")
-            slices += result.deployment.compute_slices
-            fragments.append(result.deployment.external_fragmentation)
-            idle.append(result.deployment.internal_slack(demand))
-            slack = min(slack, *result.deployment.slack(demand).values())
-            found.setdefault(method.name, []).append(result.gpus)
-        goal = goals.get(method.name)
-        expected = "" if goal is None else ", ".join(map(str, goal[: len(names)]))
-        seconds = max(taken for *_, taken in results)
-        means = (f"{statistics.mean(shares):.1%}" for shares in (fragments, idle))
-        rows.append([method.name, *cells, expected, f"{slices}", *means, f"{slack:.2%}", milliseconds(seconds)])
+        pairs = [(demand, result.deployment) for demand, result, _ in results if result.deployment is not None]
+        assert len(pairs) == len(names)
+        found[method.name] = [deployment.used_gpus for _, deployment in pairs]
+        proofs = ("*" if result.status is Status.OPTIMAL else "" for _, result, _ in results)
+        cells = (f"{gpus}{proof}" for gpus, proof in zip(found[method.name], proofs, strict=True))
+        slices = sum(deployment.compute_slices for _, deployment in pairs)
+        fragments = statistics.mean(deployment.external_fragmentation for _, deployment in pairs)
+        idle = statistics.mean(deployment.internal_slack(demand) for demand, deployment in pairs)
+        slack = min(min(deployment.slack(demand).values()) for demand, deployment in pairs)
+        expected = ", ".join(map(str, goals.get(method.name, ())[: len(names)]))
+        seconds = milliseconds(max(taken for *_, taken in results))
+        shares = f"{fragments:.1%}", f"{idle:.1%}", f"{slack:.2%}"
+        rows.append([method.name, *cells, expected, f"{slices}", *shares, seconds])
     head = ["method", *(name[-2:].upper() for name in names), "expected or theirs", "slices", "fragmentation"]
     page.table([*head, "internal slack", "least slack", "time"], rows, range(len(names) + 7))
     return found

@@ -15,11 +15,9 @@ def imports() -> Iterator[tuple[str, str]]:
     for path in sorted(Path(BENCH).rglob("*.py")):
         module = ".".join(path.relative_to(BENCH.parent).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from ((module, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                yield module, node.module or ""
-                yield from ((module, f"{node.module}.{alias.name}") for alias in node.names)
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            yield from ((module, other) for name in names for other in (f"{base}{name}", base.rstrip(".")) if other)
 
 
 def test_no_scripts_import_each_other_in_a_circle() -> None:

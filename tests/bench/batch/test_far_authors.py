@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,35 +15,20 @@ from bench.report import Page
 from mig_opt import Batch, Task, get_gpu
 
 
-@dataclass
-class Node:
-    """An instance of a tree like that of the program."""
-
-    first: int
-    size: int
-    tasks: list[SimpleNamespace] = field(default_factory=list)
-    children: list[Node] = field(default_factory=list)
-
-    @property
-    def slices(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(num_slice=self.first + at) for at in range(self.size)]
+def node(size: int, *tasks: tuple[int, float, float], below: Sequence[SimpleNamespace] = ()) -> SimpleNamespace:
+    """An instance on the left of a tree like that of the program, with index, begin and seconds of its tasks."""
+    runs = [SimpleNamespace(index=index, start=start, time=time) for index, start, time in tasks]
+    slices = [SimpleNamespace(num_slice=at) for at in range(size)]
+    return SimpleNamespace(size=size, slices=slices, tasks=runs, children=below)
 
 
-def run(index: int, start: float, time: float) -> SimpleNamespace:
-    return SimpleNamespace(index=index, start=start, time=time)
-
-
-def test_schedules_of_the_program_are_judged_like_others() -> None:
+@pytest.mark.parametrize(("begin", "valid"), [(1.5, True), (1.2, False)])  # no time to destroy and to create
+def test_schedules_of_the_program_are_judged_like_others(begin: float, valid: bool) -> None:
     batch = Batch((Task("wide", {4: 1.0}), Task("narrow", {1: 2.0})), get_gpu("A30"))
-    late = Node(0, 4, [run(0, 0.13, 1.0)], [Node(0, 2, children=[Node(0, 1, [run(1, 1.5, 2.0)])])])
-    printed, timed, valid = far_authors.judge(batch, late)
-    assert (printed, valid) == (3.5, True)
-    assert timed == pytest.approx(0.13 + 1.0 + 0.10 + 0.11 + 2.0)
-    early = Node(0, 4, [run(0, 0.13, 1.0)], [Node(0, 2, children=[Node(0, 1, [run(1, 1.2, 2.0)])])])
-    printed, again, valid = far_authors.judge(batch, early)
-    assert (again, valid) == (timed, False), "no time to destroy and to create"
-    outcome = far_authors.Outcome(batch, "", {}, printed, timed, valid)
-    assert outcome.theirs == timed
+    tree = node(4, (0, 0.13, 1.0), below=[node(2, below=[node(1, (1, begin, 2.0))])])
+    timed = pytest.approx(0.13 + 1.0 + 0.10 + 0.11 + 2.0)
+    assert far_authors.judge(batch, tree) == (begin + 2, timed, valid)
+    assert far_authors.Outcome(batch, "", {}, 3.2, 3.34, valid).theirs == (3.2 if valid else 3.34)
 
 
 def test_there_are_a_thousand_batches() -> None:

@@ -13,23 +13,20 @@ from bench.report import Page
 
 
 def figures() -> list[Ratios]:
-    """Two schedulers in two groups."""
+    """Two schedulers and the bound on two traces."""
+    jobs = {"first-fit": (0.5, 0.7, 2.0), "baskets": (0.6, 0.9, 1.0), "upper bound": (0.8, 1.0, None)}
     return [
-        Ratios("even, 4 GPUs", "one", "first-fit", 0.5, 0.5, 0.4, 2.0, 0.0),
-        Ratios("even, 4 GPUs", "two", "first-fit", 0.7, 0.5, 0.4, 2.0, 0.0),
-        Ratios("even, 4 GPUs", "one", "baskets", 0.6, 0.5, 0.4, 1.0, 0.1),
-        Ratios("even, 4 GPUs", "two", "baskets", 0.9, 0.5, 0.4, 1.0, 0.1),
-        Ratios("even, 4 GPUs", "one", "upper bound", 0.8),
-        Ratios("even, 4 GPUs", "two", "upper bound", 1.0),
+        Ratios("even, 4 GPUs", trace, policy, accepted, gpus=gpus)
+        for policy, (*both, gpus) in jobs.items()
+        for trace, accepted in zip(("one", "two"), both, strict=True)
     ]
 
 
 def test_means_and_gains() -> None:
     assert admission.gain(figures(), "baskets", "first-fit", "mixes") == pytest.approx(0.25)
     assert admission.gain(figures(), "baskets", "first-fit", "mixes", "gpus") == pytest.approx(-0.5)
-    assert which_scheduler.acceptance(figures()) == {
-        "even, 4 GPUs": pytest.approx({"first-fit": 0.6 / 0.9, "baskets": 0.75 / 0.9})
-    }
+    shares = which_scheduler.acceptance(figures())["even, 4 GPUs"]
+    assert shares == pytest.approx({"first-fit": 0.6 / 0.9, "baskets": 0.75 / 0.9})
 
 
 def test_no_stored_ratio_is_above_its_bound() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 import pytest
 
 from bench.fleet.fragmentation_worlds import ALL, MIX, OFF, PROFILES, STATIC, Bench, World, make_trace, total, wait
@@ -11,12 +14,9 @@ from mig_opt.gpu.partitions import find_partition
 
 def test_static_partitions_have_the_instances_of_the_mix() -> None:
     for partitions in STATIC:
-        sizes = [
-            placement.profile.compute_slices
-            for name in partitions
-            for placement in find_partition(get_gpu("A100"), name)
-        ]
-        assert {size: sizes.count(size) / 10 for size in MIX} == MIX
+        placed = itertools.chain(*(find_partition(get_gpu("A100"), name) for name in partitions))
+        counts = Counter(placement.profile.compute_slices for placement in placed)
+        assert {size: count / 10 for size, count in counts.items()} == MIX
 
 
 def test_a_world() -> None:
@@ -34,10 +34,9 @@ def test_a_world() -> None:
 
 def test_the_baseline_is_first_fit_on_static_partitions() -> None:
     bench = Bench(2, World(jobs=20))
-    expected = [
-        simulate(make_trace("long-25", seed, bench.world), "static", partition=STATIC[0]).metrics for seed in range(2)
-    ]
-    assert bench.values("long-25", OFF, total) == [metrics.completion.mean for metrics in expected]
+    traces = (make_trace("long-25", seed, bench.world) for seed in range(2))
+    expected = [simulate(trace, "static", partition=STATIC[0]).metrics.completion.mean for trace in traces]
+    assert bench.values("long-25", OFF, total) == expected
     assert bench.saved("long-25", OFF, OFF, wait) == 0.0
     means = [sum(bench.values("long-25", way, wait)) for way in (ALL, OFF)]
     assert bench.saved("long-25", ALL, OFF, wait) == pytest.approx(100 * (1 - means[0] / means[1]))

@@ -22,22 +22,18 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
     more = [dataclasses.replace(trace_families()[0], name=name) for name in ("migm-new", "strange")]
     monkeypatch.setattr("bench.fleet.policies.trace_families", lambda: (*trace_families(), *more))
     joined = [source for source in online_policies.planned().traces if isinstance(source, GeneratedTraces)][-2:]
-    assert [(source.family, source.group) for source in joined] == [
-        (("migm-new",), "memory mixes"),
-        (("strange",), "other families"),
-    ]
+    groups = {source.family: source.group for source in joined}
+    assert groups == {("migm-new",): "memory mixes", ("strange",): "other families"}
     new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queues:FirstFit")
     monkeypatch.setattr("bench.fleet.policies.methods", lambda _: (*methods("simulate"), new))
     assert online_policies.planned().policies[-1].policy == "newest"
 
 
-def result(
-    policy: str, draw: int, completion: float, makespan: float, regime: str = "r", family: str = "f"
-) -> PolicyResult:
+def result(policy: str, draw: int, completion: float, makespan: float, regime: str = "r") -> PolicyResult:
     """A simulation of a trace whose bounds are 10 s and 100 s."""
-    values: dict[online_policies.Goal, float] = {"mean_completion": completion, "makespan": makespan}
-    ratios: dict[online_policies.Goal, float] = {"mean_completion": completion / 10, "makespan": makespan / 100}
-    return PolicyResult(regime, family, f"{family}{draw}", str(draw), policy, values, ratios, 2.0, 0.5)
+    values, bounds = {"mean_completion": completion, "makespan": makespan}, {"mean_completion": 10, "makespan": 100}
+    ratios = {goal: value / bounds[goal] for goal, value in values.items()}
+    return PolicyResult(regime, "f", f"f{draw}", str(draw), policy, values, ratios, 2.0, 0.5)
 
 
 RESULTS = [

@@ -33,7 +33,6 @@ def test_ten_copies_have_names_of_their_own() -> None:
 def test_the_worst_service_is_that_of_all_seeds() -> None:
     demand = demands(cut=True)["S1"]
     deployment = deploy(demand).deployment
-    assert deployment is not None
     share, worst, within = late(demand, deployment, "bursty")
     assert 0.01 < share < worst < 0.5
     assert not within
