@@ -6,13 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Literal, Unpack
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.problems import total_problems
-from mig_opt.batch.schedule import Operation, Run, Schedule, on_gpus, wrong_types
+from mig_opt.batch.schedule import Schedule, on_gpus, wrong_types
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, raise_any
 from mig_opt.heuristics.batch.far import best_published, far_published, far_unrefined
@@ -73,15 +74,12 @@ class StreamPlan:
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule of all tasks; it is valid for :attr:`batch`."""
-        runs: list[Run] = []
-        operations: list[Operation] = []
-        for index, schedule in enumerate(self.schedules):
-            runs += [replace(run, task=self._name(index, run.task)) for run in schedule.runs]
-            operations += schedule.operations or ()
-        runs.sort(key=lambda run: run.begin)
+        pairs = list(enumerate(self.schedules))
+        runs = (replace(run, task=self._name(index, run.task)) for index, plan in pairs for run in plan.runs)
+        operations = (operation for _, plan in pairs for operation in plan.operations or ())
         # What takes no time stays in the order of the batches: the sort is stable.
-        operations.sort(key=lambda operation: operation.begin)
-        return Schedule(tuple(runs), tuple(operations))
+        begin = attrgetter("begin")
+        return Schedule(tuple(sorted(runs, key=begin)), tuple(sorted(operations, key=begin)))
 
     @cached_property
     def _numbered(self) -> bool:
@@ -205,17 +203,9 @@ def plan_stream(
     ([76.2, 104.8, 194.8], 30)
     """
     batches = entries_of("batches", batches, Batch, "a Batch")
-    settings = run_options(
-        METHODS,
-        method,
-        also=[
-            *wrong_choice("join", join, (*JOINS, "handover")),
-            *_foresight_problems(foresight, join, method),
-            *_batch_problems(batches, "batches"),
-        ],
-        time_limit=time_limit,
-        **options,
-    )
+    wrong = [*wrong_choice("join", join, (*JOINS, "handover")), *_foresight_problems(foresight, join, method)]
+    wrong += _batch_problems(batches, "batches")
+    settings = run_options(METHODS, method, also=wrong, time_limit=time_limit, **options)
     own = RunOptions(time_limit=time_limit, deterministic=settings.deterministic)  # of what is done around the method
 
     def solved(index: int, batch: Batch) -> Schedule:
@@ -376,10 +366,8 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
     for index, batch in enumerate(batches):
         at = f"{path}[{index}]"
         if not batch.gpu:
-            message = (
-                f"has several kinds of GPUs ({batch.kind_names}), and a stream is planned on one; plan each by itself"
-            )
-            problems.append(Problem(f"{at}.pools", message))
+            message = f"has several kinds of GPUs ({batch.kind_names}), and a stream is planned on one"
+            problems.append(Problem(f"{at}.pools", f"{message}; plan each by itself"))
         problems += [
             Problem(f"{at}.{name}", f"must be the same as in {path}[0]: the GPUs are the same")
             for name in ("gpu", "gpus", "operations", "parallel_operations")

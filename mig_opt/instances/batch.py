@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -173,16 +173,9 @@ def generate_batch(
     speeds = np.random.Generator(np.random.PCG64((seed, 1)))  # tasks are those that they are without pools
     others = list(dict.fromkeys(pool.gpu for pool in pools if pool.gpu != model))
     times_of: list[TimesByKind] = []
-    share = p_sup if variant == "paper" else memory_bound
-    kinds = _step_lists(
-        task_counts(n, shares),
-        model.sizes,
-        rng,
-        variant=variant,
-        memory_bound=_exact(share),
-        decided_by=decided_by,
-    )
-    for steps in kinds:
+    share = _exact(p_sup if variant == "paper" else memory_bound)
+    kinds: Any = {"variant": variant, "memory_bound": share, "decided_by": decided_by}
+    for steps in _step_lists(task_counts(n, shares), model.sizes, rng, **kinds):
         drawn = [float(rng.uniform(t_min, t_max))]
         for size, step in enumerate(steps, start=1):
             drawn.append((size + step.draw(rng)) / (size + 1) * drawn[-1])

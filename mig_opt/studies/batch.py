@@ -70,13 +70,9 @@ class BatchRun(StudyRun):
         for repetition in range(study.repetitions):
             for method, given, column in columns(study.methods):
                 partition = given.pop("partition")  # rows of methods without one have no such key
-                arguments = {
-                    "method": method.method if isinstance(method.method, str) else place_of(method.method, "method"),
-                    **given,
-                    "deterministic": method.deterministic,
-                    "seed": study.seed + repetition,
-                    "fresh": study.fresh,
-                }
+                name = method.method if isinstance(method.method, str) else place_of(method.method, "method")
+                settings = {"deterministic": method.deterministic, "seed": study.seed + repetition}
+                arguments = {"method": name, **given, **settings, "fresh": study.fresh}
                 yield arguments if partition is None else {**arguments, "partition": partition}, column
 
     @classmethod
@@ -85,12 +81,10 @@ class BatchRun(StudyRun):
         if isinstance(source, BundledBatch):
             name, known = source.instance, instance_names(drawn=True)
             if name not in known:
-                no_batch = "no bundled instance"
-                if name in instance_names("demand", drawn=True):
-                    no_batch = "a demand of services, not a batch of tasks"
-                raise InputError([Problem("name", f"{name!r} is {no_batch}; {nearest(name, known)}")])
-            batch = load(name)
-            assert isinstance(batch, Batch)
+                demand = name in instance_names("demand", drawn=True)
+                what = "a demand of services, not a batch of tasks" if demand else "no bundled instance"
+                raise InputError([Problem("name", f"{name!r} is {what}; {nearest(name, known)}")])
+            batch: Batch = load(name)
         else:
             batch = BATCH.read(folder / source.file, gpu=source.gpu and gpu_named(source.gpu, folder))
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
@@ -165,10 +159,8 @@ def tolerance(batch: Batch, makespan: float | None) -> float:
 
 def violations(batch: Batch, schedule: Schedule | None) -> str:
     """Return the defects of a schedule in one line; empty if it is valid, or if there is none."""
-    if schedule is None:
-        return ""
-    found = validate(batch, schedule)
-    return "" if found.valid else f"{len(found.violations)} violations: {found.violations[0]}"
+    found = () if schedule is None else validate(batch, schedule).violations
+    return f"{len(found)} violations: {found[0]}" if found else ""
 
 
 @functools.cache
@@ -230,12 +222,10 @@ def _partition_problems(
 def sample_batches(sources: Sequence[BatchSource | None], folder: Path) -> Iterator[tuple[str, Batch]]:
     """Yield batches that show which partitions a study can have, with their paths; those that can be had."""
     for index, source in enumerate(sources):
-        with contextlib.suppress(InputError):  # which is a problem of its own
-            match source:
-                case GeneratedBatches():
-                    for gpu in source.gpu:
-                        with contextlib.suppress(InputError):
-                            # Tasks of the generator run on every size.
-                            yield f"batches[{index}]", generate_batch(1, gpu=gpu)
-                case BundledBatch() | BatchFromFile():
-                    yield f"batches[{index}]", BatchRun.load(source, folder)
+        drawn = source.gpu if isinstance(source, GeneratedBatches) else ()
+        for gpu in drawn:
+            with contextlib.suppress(InputError):  # which is a problem of its own
+                yield f"batches[{index}]", generate_batch(1, gpu=gpu)  # tasks of the generator run on every size
+        with contextlib.suppress(InputError):
+            if isinstance(source, BundledBatch | BatchFromFile):
+                yield f"batches[{index}]", BatchRun.load(source, folder)

@@ -62,15 +62,12 @@ def fingerprint(
     others = versions(*(name for name in packages if name != "mig-opt"))
     digest = hashlib.sha256(f"Python {platform.python_version()}, {others}".encode())
     found = sorted(path for pattern in ("*.py", "*.c", "*.h") for path in _PACKAGE.rglob(pattern))
-    named = ((path.relative_to(_PACKAGE), path) for path in found)
-    own = [
-        (str(name), path)
-        for name, path in named
-        if name.parts[0] not in _IDLE_PARTS and not {*name.parent.parts, name.stem} & set(without)
-    ]
-    for name, path in [*own, *((path.name, path) for path in more_sources)]:
+    sources = [(path.relative_to(_PACKAGE), path) for path in found]
+    sources = [(name, path) for name, path in sources if not {*name.parent.parts, name.stem} & set(without)]
+    sources = [(name, path) for name, path in sources if name.parts[0] not in _IDLE_PARTS]
+    for name, path in [*sources, *((Path(path.name), path) for path in more_sources)]:
         there = path.stat()
-        digest.update(name.encode() + b"\0" + _content(path, there.st_mtime_ns, there.st_size))
+        digest.update(str(name).encode() + b"\0" + _content(path, there.st_mtime_ns, there.st_size))
     return digest.hexdigest()[:12]
 
 

@@ -40,13 +40,8 @@ def missing_runs(infos: Iterable[InstanceInfo], limit: float) -> list[tuple[floa
 
     An instance that is solved needs none; one that is new comes first, with the shortest limit.
     """
-    steps = [step for step in LADDER if step <= limit]
-    return sorted(
-        (step, info.name)
-        for info in infos
-        for step in steps
-        if step > info.tried_s and not (info.solved and info.plan_sha256)
-    )
+    open_ones = [info for info in infos if not (info.solved and info.plan_sha256)]
+    return sorted((step, info.name) for info in open_ones for step in LADDER if info.tried_s < step <= limit)
 
 
 def renew(

@@ -257,8 +257,7 @@ def score(
         return _scored_folder(known, Path(command))
     problems = [*wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0.0)]
     problems += wrong_integer("jobs", jobs, 1, MOST_JOBS)
-    if command is not None:
-        problems += _command_problems(str(command), here=scheduler is None)
+    problems += () if command is None else _command_problems(str(command), here=scheduler is None)
     raise_any(problems)
     if kind is None and is_policy(solver):
         kind = "trace"
@@ -275,23 +274,12 @@ def score(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if output is None else str(output)
         make_folder(folder)
-        kept = Path(folder).resolve()
-        runs = [
-            SolverRun(
-                solver=label,
-                how=way,
-                what=which,
-                instance=info.name,
-                folder=str(known.folder.resolve()),
-                time_limit=float(time_limit),
-                plan=str(kept / f"{info.name}{suffix}.json"),
-            )
-            for info in infos
-            for label, way, which, suffix in [
-                (shown, how, what, ""),
-                *((f"mig-opt {name}", "method", name, f".{name}") for name in ours[info.name]),
-            ]
-        ]
+        kept, asked = Path(folder).resolve(), (str(known.folder.resolve()), float(time_limit))
+        runs = []
+        for info in infos:
+            beside = ((f"mig-opt {name}", "method", name, f".{name}") for name in ours[info.name])
+            for *who, suffix in [(shown, how, what, ""), *beside]:
+                runs.append(SolverRun(*who, info.name, *asked, str(kept / f"{info.name}{suffix}.json")))
         return _scored_runs(known, runs, jobs, scheduler, told)
 
 
@@ -338,9 +326,8 @@ def _scored_folder(library: Library, folder: Path) -> Scores:
     """Return the scores of the plans in a folder that are called like instances; what cannot be read is garbage."""
     paths = [path for path in sorted(folder.glob("*.json")) if path.stem in library.infos]
     if not paths:
-        raise InputError(
-            [Problem("", "has no plan that is called like an instance, such as rodinia-a30.json")], str(folder)
-        )
-    infos = [library.info(path.stem) for path in paths]
-    judged = [left_plan(library, info, path, "")[1:] for info, path in zip(infos, paths, strict=True)]
-    return Scores(tuple(_score(info, *one, solver=folder.name) for info, one in zip(infos, judged, strict=True)))
+        message = "has no plan that is called like an instance, such as rodinia-a30.json"
+        raise InputError([Problem("", message)], str(folder))
+    judged = ((library.info(path.stem), path) for path in paths)
+    plans = ((info, *left_plan(library, info, path, "")[1:]) for info, path in judged)
+    return Scores(tuple(_score(*one, solver=folder.name) for one in plans))

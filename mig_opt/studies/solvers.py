@@ -119,14 +119,8 @@ def left_plan(library: Library, info: InstanceInfo, plan: Path, said: str) -> tu
 
 def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -> list[str]:
     """Return the command line of a solver."""
-    values = {
-        "instance": str(instance),
-        "plan": str(plan),
-        "seconds": f"{run.time_limit:g}",
-        "name": info.name,
-        "goal": info.goal,
-        "question": json.dumps(dict(info.question)),
-    }
+    values = {"instance": str(instance), "plan": str(plan), "seconds": f"{run.time_limit:g}", "name": info.name}
+    values |= {"goal": info.goal, "question": json.dumps(dict(info.question))}
     if run.how != "command":
         given = json.dumps([run.how, run.what, info.name, run.folder, run.time_limit, str(plan)])
         return [sys.executable, "-c", "from mig_opt.studies.solvers import call_solver; call_solver()", given]

@@ -151,16 +151,8 @@ def run_study(
     missing = _known(runs, records, current, retry=retry).missing
     progress = progress or StudyProgress()
     progress.on_start(missing, len(runs) - len(missing))
-    run_missing(
-        missing,
-        perform,
-        records,
-        fingerprints=lambda _: current,
-        now=lambda _: fingerprint(),
-        jobs=jobs,
-        scheduler=scheduler,
-        told=progress.on_row,
-    )
+    prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
+    run_missing(missing, perform, records, jobs=jobs, scheduler=scheduler, told=progress.on_row, **prints)
     return _known(runs, records, current)
 
 
@@ -270,14 +262,10 @@ def _part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:
         yield from _missing(parts, ("batches", "methods"), "" if batches else "traces and policies")
     if traces:
         yield from _missing(parts, ("traces", "policies"), "")
-    for key, sources, problem_class in (
-        ("batches", parts.batches, batch.BatchRun),
-        ("traces", parts.traces, fleet.TraceRun),
-    ):
-        for index, source in enumerate(sources):
-            if source is not None:
-                found = _source_problems(source, problem_class, folder)
-                yield from (problem.below(f"{key}[{index}]") for problem in found)
+    for run_class, key in ((BatchRun, "batches"), (TraceRun, "traces")):
+        for index, source in enumerate(getattr(parts, key)):
+            found = () if source is None else _source_problems(source, run_class, folder)
+            yield from (problem.below(f"{key}[{index}]") for problem in found)
     samples = functools.cache(lambda: list(batch.sample_batches(parts.batches, folder)))
     of_method = functools.partial(batch.method_problems, samples=samples)
     yield from _solver_problems("methods", parts.methods, of_method, batch.columns)

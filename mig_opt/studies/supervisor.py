@@ -47,13 +47,8 @@ def main() -> None:
     begin = time.perf_counter()
     code: int | None = 127
     try:
-        process = subprocess.Popen(  # noqa: S603  # the user's own command
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, **streams, start_new_session=True)  # noqa: S603  # the user's own command
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         said = f"{command[0]} cannot be run: {reason}"

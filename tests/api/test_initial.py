@@ -31,8 +31,6 @@ from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
-ANYWHERE = [method.name for method in methods() if "partition" not in method.options]
-
 
 def delayed(schedule: Schedule, seconds: float) -> Schedule:
     """The same runs, later; operations are no longer in time."""
@@ -40,7 +38,7 @@ def delayed(schedule: Schedule, seconds: float) -> Schedule:
     return Schedule(tuple(runs), schedule.operations)
 
 
-@pytest.mark.parametrize("method", ANYWHERE)
+@pytest.mark.parametrize("method", [method.name for method in methods() if "partition" not in method.options])
 @pytest.mark.parametrize("seconds", [0.0, 5.0, -1.0], ids=["in time", "late", "too early"])
 def test_no_method_returns_more_than_it_began_with(method: str, seconds: float) -> None:
     result = solve(tiny.BATCH, method, initial=delayed(tiny.BEST, seconds), time_limit=5)
@@ -54,9 +52,8 @@ def test_other_times_are_mended(batch: Batch, seconds: float, chance) -> None:
     if batch.unplaceable():
         return
     begun = solve(batch, "lpt").schedule
-    runs = [
-        dataclasses.replace(run, begin=seconds * (1 + run.begin), end=seconds * (1 + run.end)) for run in begun.runs
-    ]
+    times = ({"begin": seconds * (1 + run.begin), "end": seconds * (1 + run.end)} for run in begun.runs)
+    runs = [dataclasses.replace(run, **late) for run, late in zip(begun.runs, times, strict=True)]
     chance.shuffle(runs)
     found = solve(batch, "lpt", initial=Schedule(tuple(runs), None))
     assert validate(batch, found.schedule).valid
@@ -81,11 +78,8 @@ def test_what_no_times_mend_is_named() -> None:
     wrong = Schedule((Run("big", 0, "1g.6gb", 0, 0.2, 2.2), Run("left", 1, "2g.12gb", 0, 0.2, 3.2)), None)
     with pytest.raises(InputError) as caught:
         solve(tiny.BATCH, initial=wrong)
-    assert [problem.path for problem in caught.value.problems] == [
-        "initial.tasks[2]",
-        "initial.runs[1].gpu",
-        "initial.runs[0]",
-    ]
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["initial.tasks[2]", "initial.runs[1].gpu", "initial.runs[0]"]
     with pytest.raises(InputError, match="initial: must be a Schedule"):
         solve(tiny.BATCH, initial="plan.json")  # type: ignore[arg-type]
 

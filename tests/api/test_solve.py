@@ -40,40 +40,28 @@ def method(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Resul
     return register
 
 
-# Statuses
-
-
 def test_nothing_found_is_no_solution(method: Callable[..., Callable[..., Result]]) -> None:
     result = method(lambda batch, control: None)()
-    assert result.status is Status.NO_SOLUTION
-    assert result.schedule is None
-    assert result.gap is None
+    assert (result.status, result.schedule, result.gap) == (Status.NO_SOLUTION, None, None)
     assert result.lower_bound == tiny.BOUNDS["slice load"]
 
 
-def test_a_schedule_alone_is_feasible(method: Callable[..., Callable[..., Result]]) -> None:
-    result = method(lambda batch, control: control.report_plan(tiny.BEST))()
-    assert result.status is Status.FEASIBLE
-    assert result.gap == pytest.approx((6.34 - 4.36) / 6.34)
-
-
-def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
-    def proves(batch: Batch, control: Control[Schedule]) -> None:
+@pytest.mark.parametrize(
+    ("bound", "status", "proven"),
+    [(0.0, Status.FEASIBLE, 4.36), (6.335, Status.OPTIMAL, 6.34)],  # every makespan is a multiple of 0.01 s
+)
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_statuses_of_a_schedule(method, bound: float, status: Status, proven: float, interrupted: bool) -> None:
+    def runner(batch: Batch, control: Control[Schedule]) -> None:
         control.report_plan(tiny.BEST)
-        control.raise_bound(6.335)  # every makespan is a multiple of 0.01 s
+        control.raise_bound(bound)
+        if interrupted:
+            raise KeyboardInterrupt
 
-    result = method(proves)()
-    assert result.status is Status.OPTIMAL
-    assert result.lower_bound == 6.34
-
-
-def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
-    def proves(batch: Batch, control: Control[Schedule]) -> None:
-        control.report_plan(tiny.BEST)
-        control.raise_bound(6.34)
-        raise KeyboardInterrupt
-
-    assert method(proves)().status is Status.OPTIMAL
+    result = method(runner)()
+    assert result.status is (Status.INTERRUPTED if interrupted and status is Status.FEASIBLE else status)
+    assert result.lower_bound == proven
+    assert result.gap == pytest.approx((6.34 - proven) / 6.34)
 
 
 def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..., Result]]) -> None:
@@ -89,9 +77,6 @@ def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
     batch = Batch((Task("a", {4: 3.0}),), A30)
     assert solve(batch).status is Status.OPTIMAL
     assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
-
-
-# Listeners
 
 
 def raises(error: BaseException) -> Callable[[], None]:
@@ -161,9 +146,6 @@ def test_solve_in_another_thread_and_in_several_at_once() -> None:
     assert [(result.status, result.makespan) for result in results] == [(Status.OPTIMAL, tiny.OPTIMUM)] * 4
 
 
-# Arguments
-
-
 @given(batches(max_tasks=4, max_gpus=1))
 @settings(max_examples=15)
 def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
@@ -172,7 +154,6 @@ def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
     one, two = solve(enough, workers=1), solve(many, workers=1)
     assert one.status is two.status is Status.OPTIMAL
     assert one.makespan == pytest.approx(two.makespan, rel=1e-6)
-    assert two.schedule is not None
     assert validate(many, two.schedule).valid
 
 

@@ -11,44 +11,29 @@ import tiny
 
 from mig_opt import Callbacks, InputError, Status, solve
 
+WRONG: dict[str, tuple[Any, ...]] = {
+    "time_limit": (0, -1.0, math.nan, math.inf, "60", True),
+    "seed": (-1, 2**31, 1.5, None),
+    "workers": (0, "2", 2.0, True),
+    "gap": (-1, 1.5, math.nan, "1%", None),
+    "stop": (True,),
+    "deterministic": (1,),
+    "callbacks": (Callbacks, "far"),
+    "method": (7,),
+    "partition": ("4",),
+}
+PARTITIONS = (("far", ""), *(("fixpart", partition) for partition in (None, 4, "4+4", "1+1+1+1")))
+
 
 @pytest.mark.parametrize(
-    ("arguments", "path"),
+    ("path", "arguments"),
     [
-        ({"time_limit": 0}, "time_limit"),
-        ({"time_limit": -1.0}, "time_limit"),
-        ({"time_limit": math.nan}, "time_limit"),
-        ({"time_limit": math.inf}, "time_limit"),
-        ({"seed": -1}, "seed"),
-        ({"seed": 2**31}, "seed"),
-        ({"workers": 0}, "workers"),
-        ({"time_limit": "60"}, "time_limit"),
-        ({"time_limit": True}, "time_limit"),
-        ({"seed": 1.5}, "seed"),
-        ({"seed": None}, "seed"),
-        ({"workers": "2"}, "workers"),
-        ({"workers": 2.0}, "workers"),
-        ({"workers": True}, "workers"),
-        ({"gap": -1}, "gap"),
-        ({"gap": 1.5}, "gap"),
-        ({"gap": math.nan}, "gap"),
-        ({"gap": "1%"}, "gap"),
-        ({"gap": None}, "gap"),
-        ({"stop": True}, "stop"),
-        ({"deterministic": 1}, "deterministic"),
-        ({"callbacks": Callbacks}, "callbacks"),
-        ({"callbacks": "far"}, "callbacks"),
-        ({"callbacks": [Callbacks(), Callbacks]}, "callbacks[1]"),
-        ({"method": 7}, "method"),
-        ({"partition": "4"}, "partition"),
-        ({"method": "far", "partition": ""}, "partition"),
-        ({"method": "fixpart"}, "partition"),
-        ({"method": "fixpart", "partition": 4}, "partition"),
-        ({"method": "fixpart", "partition": "4+4"}, "partition"),
-        ({"method": "fixpart", "partition": "1+1+1+1"}, "partition"),
+        *((name, {name: value}) for name, values in WRONG.items() for value in values),
+        *(("partition", {"method": method, "partition": partition}) for method, partition in PARTITIONS),
+        ("callbacks[1]", {"callbacks": [Callbacks(), Callbacks]}),
     ],
 )
-def test_wrong_arguments(arguments: dict[str, Any], path: str) -> None:
+def test_wrong_arguments(path: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         solve(tiny.BATCH, **arguments)
     assert [problem.path for problem in caught.value.problems] == [path]

@@ -32,9 +32,7 @@ EPS = 5e-9
 
 
 def schedule_of(batch: Batch, method: str = "far") -> Schedule:
-    schedule = solve(batch, method).schedule
-    assert schedule is not None
-    return schedule
+    return solve(batch, method).schedule
 
 
 def plans(*stream: Batch) -> list[tuple[Batch, Schedule]]:
@@ -42,7 +40,7 @@ def plans(*stream: Batch) -> list[tuple[Batch, Schedule]]:
 
 
 def halves(*seconds: float, name: str = "t") -> Batch:
-    """A batch of tasks that only run on half of an A30."""
+    """Tasks that only run on half of an A30."""
     return Batch(tuple(Task(f"{name}{index}", {2: each}) for index, each in enumerate(seconds)), A30)
 
 
@@ -59,8 +57,6 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 
 
 joins = st.sampled_from(JOINS)
-
-# By hand
 
 
 def test_instances_that_are_live_are_reused() -> None:
@@ -110,13 +106,9 @@ def test_the_driver_may_serve_what_is_ready_first() -> None:
         instance.tasks = [(batch.tasks[at].times[instance.placement.profile.compute_slices], at) for at in indices]
     schedule = plan.fifo_driver_schedule()
     assert validate(batch, schedule).valid
-    assert [(operation.kind, operation.profile, operation.start) for operation in schedule.operations or ()] == [
-        ("create", "2g.12gb", 2),
-        ("create", "1g.6gb", 0),
-        ("create", "1g.6gb", 1),
-        ("destroy", "2g.12gb", 2),
-        ("create", "1g.6gb", 2),
-    ]
+    done = [f"{operation.kind} {operation.profile}@{operation.start}" for operation in schedule.operations]
+    assert done[:3] == ["create 2g.12gb@2", "create 1g.6gb@0", "create 1g.6gb@1"]
+    assert done[3:] == ["destroy 2g.12gb@2", "create 1g.6gb@2"]
     ends = {run.task: run.end for run in schedule.runs}
     assert ends == pytest.approx({"half": 1.12, "short": 1.23, "long": 5.34, "after": 1.22 + 0.11 + 2.0})
     assert Refinement(batch, plan.instances()).schedule().makespan < schedule.makespan
@@ -143,45 +135,37 @@ def test_exact_methods_plan_the_next_batch_from_the_state_that_is_left() -> None
     for batch, schedule in zip(stream, plan.schedules, strict=True):
         begin = max(state.driver_free.values(), default=0.0)
         assert all(operation.begin >= begin for operation in schedule.operations or ())
-        initial = batch.replace(
-            initial=tuple(LiveInstance(*where, free=max(0.0, free - begin)) for where, free in state.live.items())
-        )
-        assert schedule.makespan - begin == pytest.approx(solve(initial, "cp").makespan, abs=1e-6)
+        live = tuple(LiveInstance(*where, free=max(0.0, free - begin)) for where, free in state.live.items())
+        assert schedule.makespan - begin == pytest.approx(solve(batch.replace(initial=live), "cp").makespan, abs=1e-6)
         state = state.after(batch, schedule)
     following, seconds = handover(stream[0], plan.schedules[0], stream[1])
     assert seconds + (solve(following, "cp").makespan or 0.0) == pytest.approx(plan.ends[1], abs=1e-6)
 
 
-# Progress
-
-
 class Recorder(Callbacks):
     def __init__(self) -> None:
-        self.calls: list[object] = []
+        self.begun: list[Batch] = []
         self.gaps: list[float] = []
 
     def on_start(self, problem: Batch, method: str) -> None:
-        self.calls += [problem, method]
+        self.begun.append(problem)
 
     def on_end(self, result: ScheduleResult) -> None:
-        self.calls.append(result.schedule)
         self.gaps.append(result.gap or 0.0)
 
 
 def test_gap_and_stop_end_the_run_of_a_batch_and_not_the_stream() -> None:
     stream = [generate_batch(7, gpu="A30", seed=seed) for seed in (2, 3)]
     proven, close, stopped = Recorder(), Recorder(), Recorder()
-    plan_stream(stream, method="cp", callbacks=proven)
+    for recorder, options in (
+        (proven, {}),
+        ([close], {"gap": 0.5}),
+        (stopped, {"stop": lambda point: point.objective is not None}),
+    ):
+        assert len(plan_stream(stream, method="cp", callbacks=recorder, **options).schedules) == 2
     assert proven.gaps == [0.0, 0.0]
-    plan = plan_stream(stream, method="cp", callbacks=[close], gap=0.5)
-    assert len(plan.schedules) == 2
     assert all(0.0 < gap <= 0.5 for gap in close.gaps)
-    plan = plan_stream(stream, method="cp", callbacks=stopped, stop=lambda point: point.objective is not None)
-    assert len(plan.schedules) == 2
     assert all(gap > 0.0 for gap in stopped.gaps)
-
-
-# Wrong input
 
 
 def wrong(call: object) -> list[str]:
@@ -192,33 +176,19 @@ def wrong(call: object) -> list[str]:
 
 def test_all_that_is_wrong_is_reported() -> None:
     first = halves(1.0)
-    other = Batch(
-        (Task("t", {1: 1.0}), Task("u", {1: 2.0}, 40)),
-        A100,
-        gpus=2,
-        initial=(LiveInstance(0, "1g.5gb", 0),),
-        parallel_operations=True,
-    )
-    assert wrong(lambda: plan_stream([first, other], join="turned", method="fra", time_limit=-1.0)) == [
-        "join",
-        "batches[1].gpu",
-        "batches[1].gpus",
-        "batches[1].operations",
-        "batches[1].parallel_operations",
-        "batches[1].initial",
-        "batches[1].tasks[1]",
-        "method",
-        "time_limit",
-    ]
-    assert wrong(lambda: plan_stream([first], callbacks=[Callbacks], gap=2.0, stop=3)) == [  # type: ignore[list-item, arg-type]
-        "gap",
-        "callbacks[0]",
-        "stop",
-    ]
-    assert wrong(lambda: plan_stream([])) == ["batches"]
-    assert wrong(lambda: plan_stream([first], foresight=1)) == ["foresight"]  # type: ignore[arg-type]
-    assert wrong(lambda: plan_stream([first], foresight=True, method="cp")) == ["foresight"]
-    assert wrong(lambda: plan_stream([first], foresight=True, join="trivial")) == ["foresight"]
+    tasks, initial = (Task("t", {1: 1.0}), Task("u", {1: 2.0}, 40)), (LiveInstance(0, "1g.5gb", 0),)
+    other = Batch(tasks, A100, gpus=2, initial=initial, parallel_operations=True)
+    keys = ("gpu", "gpus", "operations", "parallel_operations", "initial", "tasks[1]")
+    every = ["join", *(f"batches[1].{key}" for key in keys), "method", "time_limit"]
+    for stream, options, expected in (
+        ([first, other], {"join": "turned", "method": "fra", "time_limit": -1.0}, every),
+        ([first], {"callbacks": [Callbacks], "gap": 2.0, "stop": 3}, ["gap", "callbacks[0]", "stop"]),
+        ([], {}, ["batches"]),
+        ([first], {"foresight": 1}, ["foresight"]),
+        ([first], {"foresight": True, "method": "cp"}, ["foresight"]),
+        ([first], {"foresight": True, "join": "trivial"}, ["foresight"]),
+    ):
+        assert wrong(lambda stream=stream, options=options: plan_stream(stream, **options)) == expected
     assert wrong(lambda: concatenate([], join="handover")) == ["join", "plans"]
     ((batch, schedule),) = plans(first)
     assert wrong(lambda: concatenate([(batch, schedule), (halves(2.0), schedule)])) == ["plans[1]"]
@@ -235,9 +205,6 @@ def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(streaming, "solve", nothing)
     assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
-
-
-# Ctrl-C, and defects
 
 
 def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,9 +229,6 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "joined", lambda batch, plan, state, join: plan)
     with pytest.raises(SolverError, match="do not fit together"):
         concatenate(plans(halves(1.0), halves(2.0)))
-
-
-# Any streams
 
 
 @pytest.mark.deep
@@ -318,18 +282,14 @@ def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before()
 
 
 def test_foresight_plans_a_first_batch_that_is_better_to_follow() -> None:
-    stream = [
-        generate_batch(
-            10, scaling="PoorScaling", times="NarrowTimes", variant="published-program", shuffle=True, seed=seed
-        )
-        for seed in (24, 25)
-    ]
+    kind = {"scaling": "PoorScaling", "times": "NarrowTimes", "variant": "published-program", "shuffle": True}
+    stream = [generate_batch(10, seed=seed, **kind) for seed in (24, 25)]
     plan, better = plan_stream(stream), plan_stream(stream, foresight=True)
     assert better.ends[0] > plan.ends[0] == schedule_of(stream[0]).makespan
     assert better.makespan < 0.9 * plan.makespan
     recorder = Recorder()
     plan_stream(stream, foresight=True, callbacks=recorder)
-    assert recorder.calls[::3] == stream, "each batch is solved once"
+    assert recorder.begun == stream, "each batch is solved once"
 
 
 @given(streams())

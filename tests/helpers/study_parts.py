@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from online_worlds import job, trace
@@ -25,8 +26,6 @@ from mig_opt.studies import (
     run_study,
     study_rows,
 )
-from mig_opt.studies.rows import Row
-from mig_opt.studies.runs import StudyRun
 
 FAR = MethodSettings("far")
 SMALL = Study((GeneratedBatches(n=(3, 4), seeds=(0, 1)),), (FAR, MethodSettings("cp", time_limit=(5.0,))))
@@ -63,37 +62,18 @@ def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Contro
     monkeypatch.setattr("mig_opt.studies.batch.warm_up", lambda method: None)
 
 
-class Heard(StudyProgress):
-    def __init__(self) -> None:
-        self.missing: list[StudyRun] = []
-        self.known = -1
-        self.rows: list[Row[StudyRun]] = []
-
-    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
-        self.missing, self.known = list(missing), known
-
-    def on_row(self, row: Row[StudyRun]) -> None:
-        self.rows.append(row)
-
-
-def resumed(study: Study, path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyRows:
+def resumed(study: Study, path: Path) -> StudyRows:
     """Stop a study of eight runs after three of them, begin it again, and return what it ends with."""
-    heard = Heard()
-
-    def stop(row: Row[StudyRun]) -> None:
-        if len(path.read_text().splitlines()) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(heard, "on_row", stop)
+    heard, again = Mock(spec=StudyProgress), Mock(spec=StudyProgress)
+    heard.on_row.side_effect = [None, None, KeyboardInterrupt]
     with pytest.raises(KeyboardInterrupt):
         run_study(study, path, progress=heard)
     before = path.read_text()
-    with path.open("a") as file:
-        file.write('{"run": {"ba')  # killed while it wrote
+    path.write_text(before + '{"run": {"ba')  # killed while it wrote
     assert len(study_rows(study, path).missing) == 5
-    again = Heard()
     found = run_study(study, path, progress=again)
-    assert (again.known, len(again.missing), len(again.rows)) == (3, 5, 5)
+    missing, known = again.on_start.call_args.args
+    assert (known, len(missing), again.on_row.call_count) == (3, 5, 5)
     assert (len(found.rows), found.missing, found.failures, found.contradictions) == (8, (), [], [])
     assert path.read_text().startswith(before)
     assert len(path.read_text().splitlines()) == 8

@@ -61,9 +61,6 @@ def test_rates_of_a_day_are_below_those_of_the_demand() -> None:
         assert 0.85 * service.rate < max(row) <= service.rate
 
 
-# ------------------------------------------------------------------------------------------------------------- days
-
-
 def test_a_day_is_exported_planned_by_the_command_line_and_scored(run: Any, tmp_path: Path) -> None:
     assert run("instances", "export", tmp_path, "--kind", "demand").code == 0
     services, rates = tmp_path / f"{DAY}.json", tmp_path / f"{DAY}.csv"
@@ -89,16 +86,13 @@ def crowded() -> tuple[Day, DayPlan]:
     demand = base.replace(services=services, pools=(Pool(A30, 1),))
     day = Day(demand, RateTable((0, 3600, 7200), {"3d-unet": (30.2, 5.0), "rnnt": (0.0, 100.0)}))
     plan = deploy_day(demand, day.rates, time_limit=20).plan
-    assert plan is not None
     assert (plan.created, plan.interrupted) == (2, 1)
     return day, plan
 
 
 def test_a_plan_of_a_day_comes_back_as_it_was() -> None:
-    stated = library().info(DAY)
-    day = day_of(load(DAY), stated.question)
+    day = day_of(load(DAY), library().info(DAY).question)
     easy = deploy_day(day.demand, day.rates, margin=day.margin, time_limit=5).plan
-    assert easy is not None
     for given, plan in ((day, easy), crowded()):
         again = day_plan_from_json(rendered(day_document(plan)), given)
         assert again.deployments == plan.deployments

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
+from study_parts import FAR, FIRST_FIT, SMALL, document, failing, method_that, problems, resumed
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.batches import BATCH
-from mig_opt.method.control import Control
 from mig_opt.studies import (
     BundledBatch,
     GeneratedBatches,
+    GeneratedTraces,
     MethodSettings,
     Study,
     run_study,
@@ -23,26 +23,16 @@ from mig_opt.studies import (
 )
 from mig_opt.studies.studies import read_run, runs_of
 
-# Runs
-
 
 def test_every_combination_is_a_run(tmp_path: Path) -> None:
-    study = Study(
-        (
-            BundledBatch("rodinia-a30"),
-            GeneratedBatches(n=(3, 4), seeds=(0, 1, 2), gpu=("A30", "A100"), operation_costs=(True, False)),
-        ),
-        (FAR, MethodSettings("cp", time_limit=(1.0, None), workers=(1, 2))),
-        repetitions=2,
-        seed=10,
-    )
+    drawn = GeneratedBatches(n=(3, 4), seeds=(0, 1, 2), gpu=("A30", "A100"), operation_costs=(True, False))
+    methods = (FAR, MethodSettings("cp", time_limit=(1.0, None), workers=(1, 2)))
+    study = Study((BundledBatch("rodinia-a30"), drawn), methods, repetitions=2, seed=10)
     runs = runs_of(study, tmp_path)
     assert len(runs) == len({run.key for run in runs}) == (1 + 2 * 3 * 2 * 2) * (1 + 2 * 2) * 2
     assert {run.arguments["seed"] for run in runs} == {10, 11}
-    assert {run.column for run in runs} == {
-        "far",
-        *(f"cp, {limit}, {threads}" for limit in ("1 s", "no limit") for threads in ("1 thread", "2 threads")),
-    }
+    own = (f"cp, {limit}, {threads}" for limit in ("1 s", "no limit") for threads in ("1 thread", "2 threads"))
+    assert {run.column for run in runs} == {"far", *own}
     assert "n=3, A30, no operation costs" in {run.cell for run in runs}
     assert all(read_run(json.loads(run.key)) == run for run in runs)
 
@@ -50,46 +40,31 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
 def test_partitions_are_arguments(tmp_path: Path) -> None:
     study = Study((GeneratedBatches(n=(5,)),), (FAR, MethodSettings("fixpart", partition=("7", "4+2+1"))))
     far_run, *runs = runs_of(study, tmp_path)
-    assert [(run.column, run.arguments["partition"]) for run in runs] == [
-        ("fixpart, 7", "7"),
-        ("fixpart, 4+2+1", "4+2+1"),
-    ]
+    assert {run.column: run.arguments["partition"] for run in runs} == {"fixpart, 7": "7", "fixpart, 4+2+1": "4+2+1"}
     assert all(read_run(json.loads(run.key)) == run for run in runs)
     assert "partition" not in far_run.key, "rows of methods without a partition keep their keys"
     makespans = [row.outcome.makespan for row in run_study(study).rows[1:]]
     assert makespans == [solve(generate_batch(5), "fixpart", partition=name).makespan for name in ("7", "4+2+1")]
-    alone = document(methods=[{"method": "fixpart", "partition": "7"}])
-    assert runs_of(study_from_json(alone), tmp_path)[0].column == "fixpart, 7"
-    assert runs_of(study_from_json(alone), tmp_path)[0].key.endswith('"partition": "7"}')
+    (alone,) = runs_of(study_from_json(document(methods=[{"method": "fixpart", "partition": "7"}])), tmp_path)
+    assert (alone.column, alone.key.endswith('"partition": "7"}')) == ("fixpart, 7", True)
 
 
 def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
     BATCH.write(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
     batches = [{"n": 3, "gpu": ["A30", "A100"]}, {"instance": "rodinia-a30"}, {"file": "wide.json"}, {"instance": "x"}]
-    wrong = document(
-        batches=batches,
-        methods=[
-            {"method": "fixpart"},
-            {"method": "fixpart", "partition": ["4", "2+2", "1+1+1+1", 5]},
-            {"method": "far", "partition": "4"},
-            {"method": "fixpart", "partition": []},
-        ],
-    )
-    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
-    assert found["methods[0].partition"] == "batches[0]: fixpart needs one; the partitions of A30-24GB are " + (
-        "4, 2+2, 2+1+1, 1+1+2, 1+1+1+1"
-    )
-    assert "methods[1].partition[3]" in found
-    assert found["methods[2].partition"] == "is for the method fixpart; leave it out"
-    assert "methods[3].partition" in found
-    wrong["methods"] = [{"method": "fixpart", "partition": ["4", "2+2"]}]
-    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
-    assert found["methods[0].partition[0]"].startswith("batches[0]: A100-40GB has no partition '4'")
-    wrong["batches"] = batches[1:3]
-    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
-    assert found == {
-        "methods[0].partition[1]": "batches[1]: 2+2 has no instance for task 'wide'; choose one of 4",
-    }
+    needs = "batches[0]: fixpart needs one; the partitions of A30-24GB are 4, 2+2, 2+1+1, 1+1+2, 1+1+1+1"
+    wide = "batches[1]: 2+2 has no instance for task 'wide'; choose one of 4"
+    for settings, sources, path, message in (
+        ({}, batches, "partition", needs),
+        ({"partition": ["4", "2+2", "1+1+1+1", 5]}, batches, "partition[3]", ""),
+        ({"partition": "4", "method": "far"}, batches, "partition", "is for the method fixpart; leave it out"),
+        ({"partition": []}, batches, "partition", "needs at least one value"),
+        ({"partition": ["4", "2+2"]}, batches, "partition[0]", "batches[0]: A100-40GB has no partition '4'"),
+        ({"partition": ["4", "2+2"]}, batches[1:3], "partition[1]", wide),
+    ):
+        wrong = document(batches=sources, methods=[{"method": "fixpart", **settings}])
+        found = problems(lambda wrong=wrong: study_from_json(wrong, folder=tmp_path))
+        assert found[f"methods[0].{path}"].startswith(message)
 
 
 def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,26 +76,12 @@ def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest
     assert seen == [generate_batch(5, seed=3, scaling="GoodScaling", times="NarrowTimes", gpu="A30")]
 
 
-# Running
-
-
 def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.jsonl"
-    found = resumed(SMALL, path, monkeypatch)
+    found = resumed(SMALL, path)
     assert study_rows(SMALL, path) == found
     monkeypatch.setattr("mig_opt.studies.studies.perform", None)
     run_study(SMALL, path)  # nothing is left to do
-
-
-def test_rows_hold_what_was_run_and_where(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    run_study(Study((BundledBatch("rodinia-a30"),), (FAR,)), path)
-    (row,) = map(json.loads, path.read_text().splitlines())
-    assert row["run"]["batch"]["instance"] == "rodinia-a30"
-    assert row["outcome"]["makespan"] == pytest.approx(29.2615, abs=1e-3)
-    assert row["outcome"]["status"] == "feasible"
-    assert row["environment"]["cores"] >= 1
-    assert set(row) == {"run", "outcome", "fingerprint", "date", "environment"}
 
 
 def test_rows_of_other_sources_are_done_again_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,24 +108,15 @@ def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(path.read_text().splitlines()) == 4
 
 
-def invalid(batch: Batch, control: Control[Schedule]) -> None:
-    control.report_plan(Schedule((), ()))
-
-
 def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    method_that(monkeypatch, invalid)
+    method_that(monkeypatch, lambda batch, control: control.report_plan(Schedule((), ())))
     (failure,) = run_study(Study((GeneratedBatches(n=(3,)),), (FAR,))).failures
     assert "returned an invalid schedule" in failure
 
 
-@pytest.mark.deep
-def test_runs_in_processes_give_the_same(tmp_path: Path) -> None:
-    here, there = run_study(SMALL), run_study(SMALL, jobs=2)
-    assert [row.outcome.makespan for row in here.rows] == [row.outcome.makespan for row in there.rows]
-
-
 def test_fresh_runs_measure_memory() -> None:
-    study = Study((GeneratedBatches(n=(3,)),), (FAR,), fresh=True)
-    (row,) = run_study(study).rows
-    assert (row.outcome.peak_bytes or 0) > 2**24
-    assert row.outcome.status == "feasible"
+    traces = (GeneratedTraces(("normal-25",), parameters={"jobs": (3,)}),)
+    study = Study((GeneratedBatches(n=(3,)),), (FAR,), fresh=True, traces=traces, policies=(FIRST_FIT,))
+    for row in run_study(study).rows:
+        assert (row.outcome.peak_bytes or 0) > 2**24
+        assert row.outcome.status == "feasible"

@@ -16,7 +16,7 @@ from study_jobs import Job, cluster_of_two, perform
 from mig_opt.errors import InputError
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
-from mig_opt.studies.rows import Outcome, Records, Row
+from mig_opt.studies.rows import Records, Row
 from mig_opt.studies.workers import WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
@@ -46,9 +46,6 @@ def expect_every_deed(rows: list[Row[Job]]) -> None:
         assert row.outcome.status == ("crashed" if failed else "feasible")
         assert row.outcome.makespan == (None if failed else row.run.number)
         assert row.environment["packages"]["numpy"]
-
-
-# Where runs are done
 
 
 def test_here_one_by_one() -> None:
@@ -99,22 +96,18 @@ def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) 
 
 
 def test_workers_with_other_sources_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.studies.execution.fingerprint", _here_only)
+    monkeypatch.setattr("mig_opt.studies.execution.fingerprint", os.getpid)
     with pytest.raises(InputError, match=r"scheduler: the worker tcp://.* has other sources"):
         done(numbered("end"), scheduler=cluster)
-
-
-def _here_only() -> str:
-    return f"{os.getpid()}"
 
 
 def test_a_scheduler_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("mig_opt.studies.execution._CONNECTING_S", 0.1)
-    with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
-        done(numbered("end"), scheduler="tcp://127.0.0.1:9")
-    for address in ("nonsense", "tcp://127.0.0.1"):
-        with pytest.raises(InputError, match=r"scheduler: must be an address with a port, like tcp://10.0.0.1:8786"):
+    wanted = r"scheduler: must be an address with a port, like tcp://10.0.0.1:8786"
+    none = r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"
+    for address, message in (("tcp://127.0.0.1:9", none), ("nonsense", wanted), ("tcp://127.0.0.1", wanted)):
+        with pytest.raises(InputError, match=message):
             done(numbered("end"), scheduler=address)
 
 
@@ -139,19 +132,14 @@ def test_sources_that_change_end_a_study() -> None:
     assert records.find(Job(0, "end"), "f") is None
 
 
-# Workers
-
-
 @pytest.mark.deep
 def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
     with contextlib.closing(WorkerPool()) as pool:
         first = pool.answer(perform, Job(0, "end"))
-        assert first is not None
         (worker,) = pool._idle
         os.kill(int(first[0].lower_bound or 0), signal.SIGKILL)
         worker._process.wait()
         second = pool.answer(perform, Job(1, "end"))
-    assert second is not None
     assert second[0].status == "feasible"
 
 
@@ -162,16 +150,6 @@ def test_alone_is_a_fresh_process_each_time() -> None:
     assert alone(perform, Job(0, "die")).status == "crashed"
     with pytest.raises(KeyboardInterrupt):
         alone(perform, Job(0, "interrupt"))
-
-
-# Records
-
-
-def row(number: int, outcome: Outcome) -> Row[Job]:
-    return Row(Job(number), outcome)
-
-
-# Environment
 
 
 def test_fingerprints_depend_on_versions_and_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

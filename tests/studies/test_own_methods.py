@@ -159,12 +159,12 @@ def test_own_methods_and_schedulers_take_part_in_studies(jobs: int | None, tmp_p
 
 def test_studies_refuse_what_other_processes_do_not_find() -> None:
     batches, traces = (GeneratedBatches(n=(4,)),), (GeneratedTraces(("normal-25",)),)
-    told = problems(lambda: run_study(Study(batches, (MethodSettings(lambda batch: None),))))
-    assert "at the top of a file" in told["methods[0].method"]
-    told = problems(lambda: run_study(Study(traces=traces, policies=(PolicySettings(FleetAgent(first)),))))
-    assert "at the top of a file" in told["policies[0].policy"]
-    told = problems(lambda: run_study(Study(traces=traces, policies=(PolicySettings(agent, {"backfill": (True,)}),))))
-    assert "given by name" in told["policies[0].options.backfill"]
+    for study, path, message in (
+        (Study(batches, (MethodSettings(lambda batch: None),)), "methods[0].method", "at the top of a file"),
+        (Study(traces=traces, policies=(PolicySettings(FleetAgent(first)),)), "policies[0].policy", "at the top of"),
+        (Study(traces=traces, policies=(PolicySettings(agent, {"a": (1,)}),)), "policies[0].options.a", "given by"),
+    ):
+        assert message in problems(lambda study=study: run_study(study))[path]
     with pytest.raises(InputError, match="unknown method 'os:abort'"):
         run_study(Study(batches, (MethodSettings("os:abort"),)))
 
@@ -209,8 +209,7 @@ def test_trained_models_are_scored() -> None:
     assert (flow.status, flow.solver) == ("valid", "agent")
     assert flow.value == pytest.approx(score(agent, names=names[:1], time_limit=60).scores[0].value)
     assert rejected.status == "valid"
-    assert rejected.value is not None
-    assert rejected.value >= (rejected.lower_bound or 0)
+    assert rejected.value >= rejected.lower_bound
     (batch,) = score(planner, names=[SMALL], time_limit=30, methods=[]).scores
     assert batch.status == "valid"
     assert batch.value == pytest.approx(planner(load(SMALL)).makespan)

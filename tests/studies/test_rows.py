@@ -31,28 +31,21 @@ def known(path: Path, number: int, sources: str = "f") -> Outcome | None:
     return row.outcome if row else None
 
 
-def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path: Path) -> None:
-    add(path, 1)
-    add(path, 2)
-    assert pack(path) == 2
+@pytest.mark.parametrize("name", [plain, packed])
+def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path: Path, name: Callable[[Path], Path]) -> None:
+    """Either name stands for both files."""
+    add(name(path), 1)
+    add(name(path), 2)
+    assert path.exists()
+    assert pack(name(path)) == 2
     assert not path.exists()
-    assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, None]
+    assert [known(name(path), number) for number in (1, 2, 3)] == [FINE, FINE, None]
     before = packed(path).read_bytes()
     add(path, 3, BETTER)
     assert packed(path).read_bytes() == before
     assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
     assert pack(path) == 3
     assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
-
-
-@pytest.mark.parametrize("name", [plain, packed])
-def test_either_name_stands_for_both_files(path: Path, name: Callable[[Path], Path]) -> None:
-    add(name(path), 1)
-    assert path.exists()
-    pack(name(path))
-    assert packed(path).exists()
-    assert not path.exists()
-    assert known(name(path), 1) == FINE
 
 
 def test_of_rows_of_the_same_run_the_latest_stays(path: Path) -> None:
@@ -84,15 +77,14 @@ def test_nothing_to_pack(path: Path) -> None:
     assert not packed(path).exists()
     add(path, 1)
     pack(path)
-    before = packed(path).stat()
+    before = packed(path).stat().st_mtime_ns
     assert pack(path) == 1
-    assert packed(path).stat() == before, "without new rows the file is not written again"
+    assert packed(path).stat().st_mtime_ns == before, "without new rows the file is not written again"
 
 
 def test_a_torn_last_line_is_not_packed(path: Path) -> None:
     add(path, 1)
-    with path.open("a") as file:
-        file.write('{"run": {"num')
+    path.write_text(path.read_text() + '{"run": {"num')
     assert pack(path) == 1
     assert known(path, 1) == FINE
 
@@ -110,8 +102,7 @@ def test_a_packed_file_of_something_else_is_refused_and_kept(path: Path, data: b
 
 def test_a_file_with_a_line_that_is_no_row_is_not_packed(path: Path) -> None:
     add(path, 1)
-    with path.open("a") as file:
-        file.write("{}\n")
+    path.write_text(path.read_text() + "{}\n")
     with pytest.raises(InputError, match="line 2"):
         pack(path)
     assert path.exists()

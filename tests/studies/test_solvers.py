@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -19,14 +20,14 @@ from mig_opt.studies.scores import Score, score
 EASY = "far-1xa30-006-mixed-2"
 
 
-def scored(tmp_path: Path, script: str, *, limit: float = 2.0, names: tuple[str, ...] = (EASY,)) -> Score:
+def scored(tmp_path: Path, script: str, *, limit: float = 2.0) -> Score:
     """The score of a solver that is a script; in a folder with a space in its name."""
     folder = tmp_path / "a folder"
     folder.mkdir(exist_ok=True)
     (folder / "mine.sh").write_text(script)
     (folder / "best.json").write_text(library().text("plans", EASY) or "")
     command = f"sh '{folder / 'mine.sh'}' {{instance}} {{plan}} '{folder}'"
-    found = score(command, names=names, time_limit=limit, output=folder / "my plans", jobs=1)
+    found = score(command, names=[EASY], time_limit=limit, output=folder / "my plans")
     assert (folder / "my plans" / f"{EASY}.json").exists() == found.scores[0].valid
     return found.scores[0]
 
@@ -35,11 +36,8 @@ def running(mark: str) -> list[str]:
     """Processes with a word in their command."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if mark in path.read_bytes().decode("utf-8", "replace").split("\0"):
-                found.append(path.parent.name)
-        except OSError:
-            continue
+        with contextlib.suppress(OSError):
+            found += [path.parent.name] * (mark in path.read_bytes().decode("utf-8", "replace").split("\0"))
     return found
 
 
@@ -61,10 +59,8 @@ def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
     seconds = f"4{os.getpid()}.5"
     program = [sys.executable, "-I", "-S", supervisor.__file__]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        process.stdin.write(
-            json.dumps([["sh", "-c", f"setsid sleep {seconds} & sleep {seconds}"], 100]).encode() + b"\n"
-        )
+        asked = ["sh", "-c", f"setsid sleep {seconds} & sleep {seconds}"], 100
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
         until = time.monotonic() + 20
         while len(running(seconds)) < 2 and time.monotonic() < until:
@@ -75,20 +71,17 @@ def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
 
 def test_floods(tmp_path: Path) -> None:
     """Of endless output the last line is kept; a plan without end, or with too much, is none."""
-    flood = scored(tmp_path, "yes nonsense", limit=1)
-    assert (flood.status, flood.reason) == ("timeout", "had to be ended after 1 s")
-    kept = scored(tmp_path, "yes nonsense | head -c 30000000; echo; echo last words; exit 4")
-    assert (kept.status, kept.reason) == ("crashed", "exit code 4: last words")
-    pipe = scored(tmp_path, 'mkfifo "$2"')
-    assert (pipe.status, pipe.reason) == ("garbage", "is no file")
-    device = scored(tmp_path, 'ln -s /dev/zero "$2"')
-    assert (device.status, device.reason) == ("garbage", "is no file")
-    large = scored(tmp_path, 'head -c 100000000 /dev/zero > "$2"')
-    assert (large.status, large.reason) == ("garbage", "has 100000000 bytes, which no plan has")
-    folder = scored(tmp_path, 'mkdir "$2"')
-    assert (folder.status, folder.reason) == ("garbage", "is no file")
-    endless = scored(tmp_path, 'cat /dev/zero > "$2"', limit=20)
-    assert endless.status == "crashed"
+    for script, limit, told in (
+        ("yes nonsense", 1, ("timeout", "had to be ended after 1 s")),
+        ("yes nonsense | head -c 30000000; echo; echo last words; exit 4", 2, ("crashed", "exit code 4: last words")),
+        ('mkfifo "$2"', 2, ("garbage", "is no file")),
+        ('ln -s /dev/zero "$2"', 2, ("garbage", "is no file")),
+        ('head -c 100000000 /dev/zero > "$2"', 2, ("garbage", "has 100000000 bytes, which no plan has")),
+        ('mkdir "$2"', 2, ("garbage", "is no file")),
+    ):
+        one = scored(tmp_path, script, limit=limit)
+        assert (one.status, one.reason) == told
+    assert scored(tmp_path, 'cat /dev/zero > "$2"', limit=20).status == "crashed"
 
 
 def test_plans_that_are_nearly_right(tmp_path: Path) -> None:

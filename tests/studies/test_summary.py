@@ -20,14 +20,8 @@ def row(method: str, makespan: float | None, bound: float | None = 8.0, batch: s
 
 
 def test_gaps_are_to_the_best_of_all() -> None:
-    one, two, none, wrong = judge(
-        [
-            row("a", 10.0, 5.0),
-            row("b", 12.5, 8.0),
-            row("c", None, 9.0),
-            row("d", 1.0, 20.0, error="not valid"),
-        ]
-    )
+    wrong_row = row("d", 1.0, 20.0, error="not valid")
+    one, two, none, wrong = judge([row("a", 10.0, 5.0), row("b", 12.5, 8.0), row("c", None, 9.0), wrong_row])
     assert (one.best_bound, one.best_known) == (9.0, 10.0)
     assert (one.gap, one.above_best) == (pytest.approx(0.1), 0.0)
     assert (two.gap, two.above_best) == (pytest.approx(0.28), pytest.approx(0.25))
@@ -38,10 +32,7 @@ def test_makespans_on_record_count() -> None:
     (one,) = judge([row("a", 10.0)], {row("a", 10.0).run.batch_key: 8.0})
     assert (one.best_known, one.above_best) == (8.0, 0.25)
     (run,) = run_study(Study((BundledBatch("rodinia-a30"),), (FAR,))).judged()
-    best = instance_info("rodinia-a30").best_known
-    assert best is not None
-    assert best.makespan is not None
-    assert run.best_known == best.makespan.value
+    assert run.best_known == instance_info("rodinia-a30").best_known.makespan.value
 
 
 def test_lines_summarise() -> None:

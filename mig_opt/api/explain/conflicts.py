@@ -52,8 +52,7 @@ class Oracle:
     """
 
     def __init__(self, requirements: Requirements, limits: Limits) -> None:
-        self.requirements = requirements
-        self.limits = limits
+        self.requirements, self.limits = requirements, limits
         self._possible: dict[Kept, Schedule | None] = {}
         self._impossible: dict[Kept, float] = {}
 
@@ -123,8 +122,7 @@ class Shrinker:
     def __init__(self, oracle: Oracle, core: Kept) -> None:
         self.core = core  # impossible, as has been proven
         self.needed: set[Requirement] = set()  # without these the core would be possible, as schedules have shown
-        self._oracle = oracle
-        self._all = oracle.requirements
+        self._oracle, self._all = oracle, oracle.requirements
         self._end = oracle.limits.end_of(_MOST)
 
     @property

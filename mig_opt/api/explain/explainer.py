@@ -97,19 +97,15 @@ def explain(
 
 def check_question(target: object, *, also: Sequence[Problem] = (), **options: Any) -> RunOptions:
     """Return the options of a run; refuse wrong arguments of :func:`explain`, and what is ``also`` wrong."""
-    problems = [*also]
-    if target is not None:
-        problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
-    return run_options(also=problems, **options)
+    wrong = () if target is None else wrong_number("target", target, "a finite number of seconds > 0", above=0)
+    return run_options(also=[*also, *wrong], **options)
 
 
 class _Explaining:
     """Run of one explanation, with what is known at each moment."""
 
     def __init__(self, batch: Batch, target: float | None, limits: Limits) -> None:
-        self._batch = batch
-        self._target = target
-        self._limits = limits
+        self._batch, self._target, self._limits = batch, target, limits
         self._verdict = Verdict.UNKNOWN
         self._schedule: Schedule | None = None
         self._lower_bound = 0.0
@@ -318,15 +314,11 @@ def _misfit_remedies(batch: Batch, index: int) -> Iterator[Remedy]:
         text = f"a time for task {task.name!r} on {slices}: {least.name} has {least.memory_gb:.12g} GB"
         kind = f"{least.gpu}." if task.by_kind else ""
         yield Remedy(f"tasks[{index}].times.{kind}{least.compute_slices}", text, None)
-    larger = [
-        (model.memory_gb, model.name, profile)
-        for model in catalogue()
-        for profile in model.profiles_of("double-memory")
-        if task.time_on(profile) is not None
-    ]
+    every = ((model, own) for model in catalogue() for own in model.profiles_of("double-memory"))
+    larger = [(model, own) for model, own in every if task.time_on(own) is not None]
     if larger:
-        _, name, profile = min(larger, key=lambda entry: (entry[0], _smallness(entry[2]), entry[1]))
-        yield Remedy("gpu", f"the GPU {name}, where task {task.name!r} fits into {profile.name}", None)
+        model, profile = min(larger, key=lambda pair: (pair[0].memory_gb, _smallness(pair[1]), pair[0].name))
+        yield Remedy("gpu", f"the GPU {model.name}, where task {task.name!r} fits into {profile.name}", None)
 
 
 def _smallness(profile: Profile) -> tuple[int, float]:

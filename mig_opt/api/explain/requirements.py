@@ -96,8 +96,8 @@ class Requirements:
             tuple(_details(batch, index, task, imagined))
             for index, (task, imagined) in enumerate(zip(batch.tasks, self._imagined, strict=True))
         ]
-        self._about = dict(self._tasks)
-        self._about |= {detail: index for index, details in enumerate(self._details) for detail in details}
+        about = {detail: index for index, details in enumerate(self._details) for detail in details}
+        self._about = self._tasks | about
         self.live, self.tasks = tuple(self._live), tuple(self._tasks)
         self.details = tuple(detail for details in self._details for detail in details)
         self.all = frozenset((self.gpus, *self.operations, *self.live, *self._about))
@@ -156,9 +156,8 @@ class Requirements:
         for requirement, index in self._live.items():
             if requirement not in kept:
                 initial[index] = dataclasses.replace(initial[index], free=0.0)
-        return self.batch.replace(
-            tasks=tuple(tasks), operations=operations, parallel_operations=parallel, initial=tuple(initial)
-        )
+        costs = {"operations": operations, "parallel_operations": parallel}
+        return self.batch.replace(tasks=tuple(tasks), initial=tuple(initial), **costs)
 
     def least(self, kept: Collection[Requirement], lower_bound: float) -> float:
         """Return a lower bound under ``kept`` from one on the batch that :meth:`relaxed` returns, both in seconds.
@@ -230,30 +229,20 @@ def _must_run(index: int, task: Task) -> Requirement:
 def _details(
     batch: Batch, index: int, task: Task, imagined: Mapping[GpuModel, Mapping[int, float]]
 ) -> Iterator[Requirement]:
+    name, at = f"task {task.name!r}", f"tasks[{index}]"
     if imagined:
-        missing = " and ".join(f"{_sizes(times)}{_of(kind, batch)}" for kind, times in imagined.items())
-        yield Requirement(
-            RequirementKind.SIZES,
-            f"tasks[{index}].times",
-            f"task {task.name!r} has no time on {missing}",
-            f"if task {task.name!r} took "
-            + " and ".join(f"{_times(times)}{_of(kind, batch)}" for kind, times in imagined.items()),
-            task.name,
+        kinds = {kind: "" if batch.gpu else f" of {kind.name}" for kind in imagined}
+        missing, taken = (
+            " and ".join(f"{spell(times)}{kinds[kind]}" for kind, times in imagined.items())
+            for spell in (_sizes, _times)
         )
+        text, dropped = f"{name} has no time on {missing}", f"if {name} took {taken}"
+        yield Requirement(RequirementKind.SIZES, f"{at}.times", text, dropped, task.name)
     needed = task.memory_gb
     profiles = [profile for kind in batch.kinds for profile in kind.profiles_of("double-memory")]
     if needed is not None and any(profile.memory_gb < needed for profile in profiles):
-        yield Requirement(
-            RequirementKind.MEMORY,
-            f"tasks[{index}].memory_gb",
-            f"task {task.name!r} needs {needed:.12g} GB",
-            f"if task {task.name!r} needed less memory",
-            task.name,
-        )
-
-
-def _of(kind: GpuModel, batch: Batch) -> str:
-    return "" if batch.gpu else f" of {kind.name}"
+        text, dropped = f"{name} needs {needed:.12g} GB", f"if {name} needed less memory"
+        yield Requirement(RequirementKind.MEMORY, f"{at}.memory_gb", text, dropped, task.name)
 
 
 def _sizes(times: Mapping[int, float]) -> str:
@@ -283,9 +272,8 @@ def _with_imagined(task: Task, imagined: Mapping[GpuModel, Mapping[int, float]])
     """Return a task with the times that it does not have."""
     if not task.by_kind:
         return task.with_times({**task.times, **next(iter(imagined.values()))})
-    return task.with_times(
-        {**task.times, **{kind.name: {**task.times_on(kind), **times} for kind, times in imagined.items()}}
-    )
+    by_kind = {kind.name: {**task.times_on(kind), **times} for kind, times in imagined.items()}
+    return task.with_times({**task.times, **by_kind})
 
 
 def _alone(batch: Batch, operations: OperationCosts, task: Task) -> Decimal:

@@ -119,12 +119,8 @@ def check(
     shows_nothing = Fraction(0), list[Problem]()
     value, wrong_evidence = shows_nothing if batch.unplaceable() else _recomputed(batch, schedule, certificate)
     bound = question.seconds_below(value)
-    mismatches = [
-        *_wrong_statements(batch, schedule, certificate, question),
-        *wrong_evidence,
-        *wrong_method(certificate.method),
-        *_wrong_claim(batch, certificate, question, bound),
-    ]
+    mismatches = [*_wrong_statements(batch, schedule, certificate, question), *wrong_evidence]
+    mismatches += (*wrong_method(certificate.method), *_wrong_claim(batch, certificate, question, bound))
     undecided = certificate.claim is not Claim.REFUTED and not question.met(bound)
     needs_solver = undecided or certificate.lower_bound > bound
     again: Certificate | None = None

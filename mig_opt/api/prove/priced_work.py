@@ -108,22 +108,16 @@ class _Tables:
             table = all_inside.copy()
             for task, price in zip(self._batch.tasks, self._prices, strict=True):
                 seconds = task.time_on(profile)
-                if seconds is not None and price:
-                    self._add(table, self._grains(seconds), price)
+                grains = self._size if seconds is None else self._grains(seconds)
+                if price and grains < self._size:  # the task runs or not, in all of the time that is left
+                    np.maximum(table[grains:], table[: self._size - grains] + price, out=table[grains:])
             create, destroy = self._grains(operations.of("create", profile)), self._grains(self._destroy[placement])
-            self._known[key] = (
-                np.maximum(all_inside, self._later(table, create + destroy)),
-                np.maximum(spared_inside, self._later(table, create)),
-            )
+            every, spared = self._later(table, create + destroy), self._later(table, create)
+            self._known[key] = np.maximum(all_inside, every), np.maximum(spared_inside, spared)
         return key, self._known[key]
 
     def _grains(self, seconds: float) -> int:
         return int(Fraction(as_decimal(seconds)) // self._grain)
-
-    def _add(self, table: Values, grains: int, price: int) -> None:
-        """Let a task run or not, in all of the time that is left."""
-        if grains < self._size:
-            np.maximum(table[grains:], table[: self._size - grains] + price, out=table[grains:])
 
     def _later(self, table: Values, grains: int) -> Values:
         """Return a table that begins later."""

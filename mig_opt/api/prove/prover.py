@@ -235,10 +235,9 @@ def check_proof_options(
     method: object = DEFAULT_METHOD, *, within: object = 0.0, also: Sequence[Problem] = (), **options: Any
 ) -> RunOptions:
     """Return the options of a run; refuse wrong arguments of :func:`prove`, and what is ``also`` wrong."""
-    problems = [*also]
-    problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
-    if isinstance(method, str):
-        problems += wrong_method(method, also_unknown=False)
+    wanted, below_zero = "a finite number of seconds >= 0", math.nextafter(0.0, -1.0)
+    problems = [*also, *wrong_number("within", within, wanted, above=below_zero)]
+    problems += wrong_method(method, also_unknown=False) if isinstance(method, str) else ()
     return run_options(METHODS, method, also=problems, **options)
 
 
@@ -283,13 +282,12 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
     load = Fraction(0)
     created: dict[str, list[Fraction]] = {name: [] for name in on_slice}
     for task in batch.tasks:
-        options = batch.options(task)
-        load += min(
-            _exactly(seconds) * sum(on_slice[placement.profile.gpu][at] for at in placement.footprint)
-            for placement, seconds in options
-        )
-        for placement, _ in options:
-            created[placement.profile.gpu].append(_exactly(batch.operations.of("create", placement.profile)))
+        works = []
+        for placement, seconds in batch.options(task):
+            gpu = placement.profile.gpu
+            works.append(_exactly(seconds) * sum(on_slice[gpu][at] for at in placement.footprint))
+            created[gpu].append(_exactly(batch.operations.of("create", placement.profile)))
+        load += min(works)
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
     for kind, on_gpus, idle in _live_by_kind(batch):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import signal
 from collections.abc import Collection
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import assume, given, settings
@@ -27,7 +29,6 @@ from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
-KIND = RequirementKind
 
 
 def batch_of(*tasks: Task, **changes: object) -> Batch:
@@ -38,14 +39,8 @@ def paths(conflict: Conflict) -> list[str]:
     return [requirement.path for requirement in conflict.requirements]
 
 
-def kinds(explanation: Explanation) -> set[RequirementKind]:
-    return {requirement.kind for conflict in explanation.conflicts for requirement in conflict.requirements}
-
-
-# The reference: what is left of a batch under some requirements, written down independently of the package
-
-
 def left(batch: Batch, kept: Collection[Requirement]) -> Batch | None:
+    """The reference: what is left of a batch under some requirements, written down independently of the package."""
     at = {requirement.path for requirement in kept}
     tasks = []
     for index, task in enumerate(batch.tasks):
@@ -78,7 +73,6 @@ def possible(batch: Batch | None, target: float) -> bool:
     # Brute force shares nothing with what finds the explanation; with several GPUs it takes too long.
     result = solve(batch, "brute-force" if batch.gpus == 1 else "cp", workers=1)
     assert result.status == "optimal"
-    assert result.makespan is not None
     return in_time(Ticks.of(batch), result.makespan, target)
 
 
@@ -86,15 +80,12 @@ def check(batch: Batch, explanation: Explanation) -> None:
     """The requirements are impossible together, and possible without any one of them."""
     (conflict,) = explanation.conflicts
     assert conflict.minimal
-    assert conflict.target is not None
-    requirements = [entry for entry in conflict.requirements if entry.kind is not KIND.TARGET]
+    requirements = [entry for entry in conflict.requirements if entry.kind is not RequirementKind.TARGET]
     assert len(requirements) == len(conflict.requirements) - 1
     assert not possible(left(batch, requirements), conflict.target)
     for dropped in requirements:
-        assert possible(left(batch, [entry for entry in requirements if entry is not dropped]), conflict.target), (
-            dropped
-        )
-    assert conflict.makespan is not None
+        rest = [entry for entry in requirements if entry is not dropped]
+        assert possible(left(batch, rest), conflict.target), dropped
     assert conflict.target < conflict.lower_bound <= conflict.makespan
 
 
@@ -120,7 +111,6 @@ def small_batches(draw: st.DrawFn) -> Batch:
 @settings(max_examples=40)
 def test_a_conflict_is_impossible_and_minimal(batch: Batch, share: float) -> None:
     optimum = solve(batch, "brute-force").makespan
-    assert optimum is not None
     target = round(optimum * share, 2)
     assume(target > 0)
     explanation = explain(batch, target, time_limit=None, workers=1)
@@ -132,7 +122,6 @@ def test_a_conflict_is_impossible_and_minimal(batch: Batch, share: float) -> Non
         check(batch, explanation)
         assert explanation.makespan == pytest.approx(optimum)
     assert explanation.lower_bound <= optimum + 1e-9
-    assert explanation.schedule is not None
     assert validate(batch, explanation.schedule).valid
 
 
@@ -144,7 +133,6 @@ def test_without_a_target_the_conflict_is_just_below_the_optimum(batch: Batch) -
     assert explanation.makespan == pytest.approx(explanation.lower_bound)
     check(batch, explanation)
     target = explanation.conflicts[0].target
-    assert target is not None
     tick = float(Ticks.of(batch).length)
     assert explanation.lower_bound - target == pytest.approx(tick)
 
@@ -153,11 +141,9 @@ def test_without_a_target_the_conflict_is_just_below_the_optimum(batch: Batch) -
 @settings(max_examples=20)
 def test_remedies_mend(batch: Batch, share: float) -> None:
     optimum = solve(batch, "brute-force").makespan
-    assert optimum is not None
     explanation = explain(batch, max(round(optimum * share, 2), 0.01), time_limit=None, workers=1)
     assume(explanation.verdict is Verdict.IMPOSSIBLE)
     target = explanation.target
-    assert target is not None
     everything = Requirements(batch, target).all
     first, *others = explanation.remedies
     assert (first.path, first.makespan) == ("target", pytest.approx(optimum))
@@ -224,9 +210,8 @@ def test_an_instance_that_is_busy() -> None:
     batch = batch_of(Task("a", {1: 4.0, 2: 4.0, 4: 4.0}), initial=(LiveInstance(0, "4g.24gb", 0, 12.5),))
     explanation = explain(batch, 10.0)
     assert paths(explanation.conflicts[0]) == ["target", "gpus", "initial[0].free", "tasks[0]"]
-    assert "instance 4g.24gb@0 on GPU 0 exists and is busy until 12.5 s" in map(
-        str, explanation.conflicts[0].requirements
-    )
+    texts = map(str, explanation.conflicts[0].requirements)
+    assert "instance 4g.24gb@0 on GPU 0 exists and is busy until 12.5 s" in texts
     assert {remedy.path for remedy in explanation.remedies} == {"target", "gpus", "initial[0].free", "tasks[0]"}
     check(batch, explanation)
 
@@ -244,21 +229,16 @@ def test_more_gpus_do_not_help_tasks_that_share_a_live_instance() -> None:
 @pytest.mark.parametrize("scale", [1e3, 1e-3])
 def test_times_of_many_decimals(scale: float) -> None:
     """If makespans cannot be counted in ticks, a millionth below the bound is ruled out, and no more is claimed."""
-    batch = batch_of(
-        Task("a", {4: math.pi * scale}), Task("b", {4: math.e * scale}), operations=OperationCosts.zero(A30)
-    )
+    tasks = Task("a", {4: math.pi * scale}), Task("b", {4: math.e * scale})
+    batch = batch_of(*tasks, operations=OperationCosts.zero(A30))
     explanation = explain(batch)
     optimum = (math.pi + math.e) * scale
     (conflict,) = explanation.conflicts
     assert paths(conflict) == ["target", "gpus", "tasks[0]", "tasks[1]"]
     assert conflict.minimal
-    assert conflict.target is not None
     assert optimum * (1 - 1e-5) < conflict.target < optimum
     assert explain(batch, optimum * 1.001).verdict is Verdict.POSSIBLE
     assert explain(batch, optimum * 0.999).verdict is Verdict.IMPOSSIBLE
-
-
-# Infeasible batches
 
 
 def test_tasks_that_fit_nowhere_are_explained_all_at_once() -> None:
@@ -266,26 +246,17 @@ def test_tasks_that_fit_nowhere_are_explained_all_at_once() -> None:
     explanation = explain(batch, 100.0)
     assert explanation.verdict is Verdict.IMPOSSIBLE
     assert explanation.lower_bound == math.inf
-    assert [paths(conflict) for conflict in explanation.conflicts] == [
-        ["tasks[1]", "tasks[1].times", "tasks[1].memory_gb"],
-        ["tasks[2]", "tasks[2].times", "tasks[2].memory_gb"],
-    ]
+    expected = [[f"tasks[{at}]{key}" for key in ("", ".times", ".memory_gb")] for at in (1, 2)]
+    assert [paths(conflict) for conflict in explanation.conflicts] == expected
     assert all(conflict.minimal and conflict.target is None for conflict in explanation.conflicts)
-    assert [str(remedy) for remedy in explanation.remedies] == [
-        "task 'big' with at most 6 GB",
-        "a time for task 'big' on 4 slices: 4g.24gb has 24 GB",
-        "the GPU A100-80GB, where task 'big' fits into 1g.20gb",
-        "task 'mid' with at most 12 GB",
-        "a time for task 'mid' on 4 slices: 4g.24gb has 24 GB",
-        "the GPU A100-80GB, where task 'mid' fits into 1g.20gb",
-    ]
+    texts = "task {} with at most {} GB", "a time for task {} on 4 slices: 4g.24gb has 24 GB"
+    texts += ("the GPU A100-80GB, where task {} fits into 1g.20gb",)
+    expected = [text.format(*given) for given in (("'big'", 6), ("'mid'", 12)) for text in texts]
+    assert list(map(str, explanation.remedies)) == expected
     assert explanation.remedies[1].path == "tasks[1].times.4"
     mended = [Task("big", {1: 2.0}, 6.0), Task("big", {1: 2.0, 4: 1.0}, 20.0)]
     assert not any(batch_of(task).unplaceable() for task in mended)
     assert not Batch((batch.tasks[1],), get_gpu("A100-80GB")).unplaceable()
-
-
-# Limits
 
 
 def test_a_large_batch_is_explained_within_the_limit() -> None:
@@ -300,20 +271,13 @@ def test_a_large_batch_is_explained_within_the_limit() -> None:
 
 
 def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = []
-
-    def counted(*arguments: object, **options: object) -> ScheduleResult:
-        questions.append(arguments)
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(oracle_module, "solve", counted)
-    batch = batch_of(
-        *(Task(f"t{index}", {1: 4.0, 2: 2.0, 4: 1.0}) for index in range(40)), operations=OperationCosts.zero(A30)
-    )
-    explanation = explain(batch, 39.5, time_limit=None)
-    assert explanation.conflicts[0].minimal
-    assert len(explanation.conflicts[0].requirements) == 2 + 40
-    assert len(questions) < 30
+    asked = Mock(wraps=solve)
+    monkeypatch.setattr(oracle_module, "solve", asked)
+    tasks = (Task(f"t{index}", {1: 4.0, 2: 2.0, 4: 1.0}) for index in range(40))
+    (conflict,) = explain(batch_of(*tasks, operations=OperationCosts.zero(A30)), 39.5, time_limit=None).conflicts
+    assert conflict.minimal
+    assert len(conflict.requirements) == 2 + 40
+    assert asked.call_count < 30
 
 
 def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,11 +295,10 @@ def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked = itertools.count(1)
 
     def interrupted(*arguments: object, **options: object) -> ScheduleResult:
-        asked.append(arguments)
-        if len(asked) == 4:
+        if next(asked) == 4:
             signal.raise_signal(signal.SIGINT)
         return solve(*arguments, **options)
 
@@ -352,5 +315,5 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_kind_of_requirement_occurs_in_these_tests() -> None:
     live = (LiveInstance(0, "4g.24gb", 0, 12.5),)
     batch = batch_of(Task("a", {2: 4.0}, 11.0), Task("b", {1: 4.0}), initial=live)
-    found = {entry.kind for entry in Requirements(batch, 1.0).all} | kinds(explain(batch, 10.0))
-    assert found == set(RequirementKind)
+    (conflict,) = explain(batch, 10.0).conflicts
+    assert {entry.kind for entry in (*Requirements(batch, 1.0).all, *conflict.requirements)} == set(RequirementKind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
 
 import pytest
 import tiny
@@ -15,9 +14,8 @@ from strategies import batches, realistic_batches
 from mig_opt.api.prove import certify, check, prove
 from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch
+from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.certificate import Certificate
-from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError
 from mig_opt.instances.batch import generate_batch
 
@@ -27,12 +25,6 @@ ROUNDING = 1e-5
 SEVERAL = generate_batch(24, gpus=4, seed=1)
 
 
-def plan(batch: Batch, method: str = "far", **options: Any) -> Schedule:
-    schedule = solve(batch, method, **options).schedule
-    assert schedule is not None
-    return schedule
-
-
 @settings(max_examples=40)
 @given(st.one_of(batches(initial=False), realistic_batches(max_tasks=12)), st.data())
 def test_no_bound_is_above_a_schedule(batch: Batch, data: st.DataObject) -> None:
@@ -40,7 +32,7 @@ def test_no_bound_is_above_a_schedule(batch: Batch, data: st.DataObject) -> None
     batch = batch.replace(initial=())
     count = len(batch.tasks)
     prices = data.draw(st.lists(st.integers(0, 1000), min_size=count, max_size=count).filter(any), label="prices")
-    shortest = plan(batch).makespan
+    shortest = solve(batch, "far").makespan
     for factor in (1.0, 3.0):
         assert priced_work_value(batch, prices, factor * shortest) <= Fraction(shortest + ROUNDING)
 
@@ -49,16 +41,14 @@ def test_no_bound_is_above_a_schedule(batch: Batch, data: st.DataObject) -> None
 @given(realistic_batches(max_tasks=5, max_gpus=2))
 def test_the_best_prices_stay_below_the_optimum(batch: Batch) -> None:
     result = solve(batch.replace(initial=()), time_limit=2, workers=1)
-    assert result.schedule is not None
     found = priced_work_of(result.batch, result.schedule, 0.3)
     if found is not None:
-        assert priced_work_value(result.batch, found.prices, 2 * result.makespan) <= Fraction(
-            result.makespan + ROUNDING
-        )
+        value = priced_work_value(result.batch, found.prices, 2 * result.makespan)
+        assert value <= Fraction(result.makespan + ROUNDING)
 
 
 def test_several_gpus_get_a_bound_that_slices_alone_do_not_tell() -> None:
-    schedule = plan(SEVERAL)
+    schedule = solve(SEVERAL, "far").schedule
     certificate = certify(SEVERAL, schedule, seconds=30)
     assert certificate.priced_work is not None
     by_prices, by_slices = (Fraction(one.value) for one in (certificate.priced_work, certificate.slice_load))
@@ -71,14 +61,11 @@ def test_several_gpus_get_a_bound_that_slices_alone_do_not_tell() -> None:
 
 @pytest.fixture(scope="module")
 def proof() -> Certificate:
-    certificate = prove(tiny.BATCH, tiny.BEST)
-    assert certificate.priced_work is not None
-    return certificate
+    return prove(tiny.BATCH, tiny.BEST)
 
 
 @pytest.mark.parametrize("change", ["prices", "value"])
 def test_a_changed_figure_is_found(proof: Certificate, change: str) -> None:
-    assert proof.priced_work is not None
     prices = proof.priced_work.prices
     forged = {"prices": (prices[0] // 2, *prices[1:]), "value": "634/100"}[change]
     changed = dataclasses.replace(proof, priced_work=dataclasses.replace(proof.priced_work, **{change: forged}))
@@ -94,8 +81,6 @@ def test_prices_that_mean_nothing(prices: tuple[int, ...]) -> None:
 
 
 def test_a_bound_needs_gpus_that_start_empty_and_a_makespan() -> None:
-    from mig_opt.batch.batch import LiveInstance
-
     live = tiny.BATCH.replace(initial=(LiveInstance(0, "1g.6gb", 0),))
     for batch, most in ((live, 6.0), (tiny.BATCH, float("inf"))):
         with pytest.raises(InputError, match="for GPUs that start empty"):
