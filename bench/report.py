@@ -101,10 +101,9 @@ def completed(
     study: Study, rows: Path, options: argparse.Namespace, part: str, *, run: bool = True, **settings: Any
 ) -> StudyRows:
     """Do what is missing of a study, unless only tables are wanted; pack its rows, and return them."""
-    folder = {name: value for name, value in settings.items() if name == "folder"}
     if run and not options.table:
         run_study(study, rows, keep=options.keep, progress=_Told(part), **settings)
-    found = study_rows(study, rows, keep=options.keep or options.table, **folder)
+    found = study_rows(study, rows, keep=options.keep or options.table, folder=settings.get("folder", "."))
     pack(rows)
     return found
 
@@ -124,9 +123,8 @@ class _Told(StudyProgress):
 
 def missing_rows(found: StudyRows) -> list[str]:
     """Return a remark if some rows are missing."""
-    if not found.missing:
-        return []
-    return [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
+    missing, done = len(found.missing), len(found.rows)
+    return [f"**{missing} of {missing + done} runs are missing.**", ""] if missing else []
 
 
 def foreign_rows(count: int) -> list[str]:

@@ -20,8 +20,7 @@ from mig_opt.instances.batch import SCALINGS, ScalingName
 from mig_opt.method.result import TrajectoryPoint, relative_gap
 
 SIZES = {f"{gpus}x{gpus * tasks}": (gpus, gpus * tasks) for gpus in (2, 4, 8) for tasks in (8, 15, 25)}
-FURTHER = {"4x30": (4, 30), "4x40": (4, 40)}
-"""Sizes of which it matters how many are proven."""
+FURTHER = {"4x30": (4, 30), "4x40": (4, 40)}  # sizes of which it matters how many are proven
 
 LIMITS = (1.0, 2.0, 5.0, 20.0, 60.0)
 WORKERS = 2

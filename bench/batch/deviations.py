@@ -11,10 +11,9 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.report import Page, parser_of, start, there
 from mig_opt import Batch, Schedule, Task, generate_batch, load, solve, validate
@@ -33,8 +32,7 @@ SIGMAS = (0.1, 0.2, 0.5)
 SHARES = (0.05, 0.1, 0.2, 0.5)
 DEFAULT = 0.2
 SEEDS = range(30)
-PLANNING, OPTIMUM = 0.1, 3.0
-"""Seconds of counted work for a new plan, and of the clock for the optimum."""
+PLANNING, OPTIMUM = 0.1, 3.0  # seconds of counted work for a new plan, and of the clock for the optimum
 
 BATCHES: Mapping[str, Callable[[], Batch]] = {
     "rodinia-a30": lambda: load("rodinia-a30"),
@@ -151,16 +149,16 @@ def listed(batch: Batch, truth: Batch, plan: Schedule | None = None) -> float:
     true = {task.name: task for task in truth.tasks}
     runs = {run.task: run for run in plan.runs} if plan else {}
     waiting = sorted(batch.tasks, key=lambda task: runs[task.name].begin if plan else -min(task.times.values()))
-    there: dict[GpuPlacement, float] = {}  # the second at which each instance gets idle
+    idle: dict[GpuPlacement, float] = {}  # the second at which each instance gets idle
     free = [0.0] * batch.gpus  # the second at which each driver does
     now = last = 0.0
     while waiting:
         for task in waiting:
             options = []
             for gpu, (placement, seconds) in itertools.product(range(batch.gpus), batch.options(task)):
-                held = [other for other in there if other[0] == gpu and other[1].excludes(placement)]
+                held = [other for other in idle if other[0] == gpu and other[1].excludes(placement)]
                 another = plan is not None and runs[task.name].profile != placement.profile.name
-                if another or any(there[other] > now for other in held):
+                if another or any(idle[other] > now for other in held):
                     continue
                 begin = now
                 if held != [(gpu, placement)]:
@@ -171,16 +169,16 @@ def listed(batch: Batch, truth: Batch, plan: Schedule | None = None) -> float:
             if options:
                 break
         else:
-            now = min(end for end in there.values() if end > now)
+            now = min(end for end in idle.values() if end > now)
             continue
         _, begin, gpu, _, placement, held = min(options, key=lambda entry: entry[:4])
         if held != [(gpu, placement)]:
             free[gpu] = begin
         for other in held:
-            del there[other]
+            del idle[other]
         waiting.remove(task)
         taken = there(true[task.name].time_on(placement.profile))
-        there[gpu, placement] = begin + taken
+        idle[gpu, placement] = begin + taken
         last = max(last, begin + taken)
     return last
 
@@ -194,8 +192,7 @@ def deviating(batch: Batch, sigma: float, seed: int) -> Batch:
     return batch.replace(tasks=tuple(map(Task.with_times, batch.tasks, times)))
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """Makespans of one batch with one set of true times, and numbers of new plans by share."""
 
     batch: str

@@ -13,8 +13,7 @@ from mig_opt import methods
 
 GIB = 2**30
 SMALLEST_FOR_UNTIL = 50
-ALIASES = ("milp",)
-"""Methods that stand for another one."""
+ALIASES = ("milp",)  # methods that stand for another one
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if an execution is not complete, or not valid."""
     options = parser_of(__doc__, "execution.md", "one short run").parse_args(arguments)
     cases = {"20 times as fast": (0.05, 1 if options.cut else REPEATS), "as planned": (1.0, 0 if options.cut else 1)}
-    valid = []
+    valid: list[bool] = []
 
     def measured() -> Iterator[list[str]]:
         for name, (factor, repeats) in cases.items():

@@ -18,10 +18,9 @@ import json
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.batch.far_measures import Cell, Figures, area, means, schedule
 from bench.report import Page, parser_of, start, tell, there
@@ -52,30 +51,23 @@ KINDS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
 """Kinds of batches, each with its seeds and parameters, all scalings, both ranges of times and all sizes."""
 SIZES = (10, 15, 20, 25, 30, 35)
 METHODS = ("far", "far-printed", "far-published", "far-unrefined")
-TOLERANCE = 1.001
-"""The goal: ``far`` is on no batch longer than the program's schedule by more than this."""
+TOLERANCE = 1.001  # the goal: ``far`` is on no batch longer than the program's schedule by more than this
 JOINS = {"same": "as the program plans it", "stream": "as `plan_stream` plans it"}
 JOINS |= {"foresight": "as `plan_stream` plans it with `foresight`"}
 """The first of two batches that are joined."""
 PARTS = ("batches", "joins", "studies")
-PAIRS = 60
-"""Batches of each cell that are joined."""
+PAIRS = 60  # batches of each cell that are joined
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Makespans of one batch, in seconds: ours by method, and those of the program.
-
-    ``printed`` is what the program says itself, ``timed`` that of its assignment with our driver's order; ``valid``
-    tells whether the validator finds operations for the program's own times.
-    """
+class Outcome(NamedTuple):
+    """Makespans of one batch, in seconds: ours by method, and those of the program."""
 
     batch: Batch
     kind: str
     ours: Mapping[str, float]
-    printed: float
-    timed: float
-    valid: bool
+    printed: float  # what the program says itself
+    timed: float  # that of its assignment with our driver's order
+    valid: bool  # whether the validator finds operations for the program's own times
 
     @property
     def theirs(self) -> float:

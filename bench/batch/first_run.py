@@ -27,11 +27,9 @@ from mig_opt.files.batch.batches import BATCH
 from mig_opt.instances.batch import SCALINGS
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 30.0
-"""Seconds of the method, at most."""
+LIMIT = 30.0  # seconds of the method, at most
 
-OVERRUN = 0.3
-"""Seconds by which a limit may be missed."""
+OVERRUN = 0.3  # seconds by which a limit may be missed
 
 SHORT_LIMITS = (0.001, 0.05, 0.2, 1.0)
 METHODS = ("cp", "milp", "brute-force", "search", "far")
@@ -85,20 +83,15 @@ class Shell:
     def megabytes(self) -> float:
         """Size of what is installed, without pip and what comes with every environment."""
         packages = next((self.folder / ".venv" / "lib").glob("python*/site-packages"))
-        files = [file for file in packages.rglob("*") if file.is_file() and not file.is_symlink()]
-        own = [file for file in files if file.relative_to(packages).parts[0].split("-")[0] not in ("pip", "setuptools")]
-        return sum(file.stat().st_size for file in own) / 1e6
+        files = (file for file in packages.rglob("*") if file.is_file() and not file.is_symlink())
+        named = ((file.relative_to(packages).parts[0].split("-")[0], file) for file in files)
+        return sum(file.stat().st_size for name, file in named if name not in ("pip", "setuptools")) / 1e6
 
     def forget(self) -> None:
         """Let the machine drop the files of the environment from its memory, so that they are read anew."""
-        if not hasattr(os, "posix_fadvise"):
-            return
-        for file in (self.folder / ".venv").rglob("*"):
-            if file.is_file():
-                with contextlib.suppress(OSError):
-                    handle = os.open(file, os.O_RDONLY)
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-                    os.close(handle)
+        for file in filter(Path.is_file, (self.folder / ".venv").rglob("*")):
+            with contextlib.suppress(OSError, AttributeError), file.open("rb") as opened:  # not on every system
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def run(self, *arguments: str, first: bool = False) -> Command:
         """Run a command."""
@@ -118,22 +111,19 @@ class Shell:
 @contextlib.contextmanager
 def busy(wanted: bool) -> Iterator[None]:
     """Let two processes compute without end."""
-    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 if wanted else 0)]
-    try:
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 if wanted else 0):
+            program = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(program.kill)
         yield
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
 
 
 def write_batches(folder: Path, sizes: Sequence[int], seeds: int) -> list[str]:
     """Write batches, and return the names of their files."""
     names = []
     for n, scaling, seed in itertools.product(sizes, SCALINGS, range(seeds)):
-        name = f"{scaling}-{n}-{seed}.json"
-        BATCH.write(generate_batch(n, scaling=scaling, seed=seed), folder / name)
-        names.append(name)
+        names.append(f"{scaling}-{n}-{seed}.json")
+        BATCH.write(generate_batch(n, scaling=scaling, seed=seed), folder / names[-1])
     return names
 
 

@@ -113,12 +113,10 @@ def _gap_cell(runs: Sequence[Judged]) -> str:
     return "" if figures is None else f"{figures.mean:.2%} ({figures.worst:.1%})".replace("%", "")
 
 
-_LINEAR = 0.1
-"""Percent up to which axes of gaps are linear; logarithmic beyond."""
+_LINEAR = 0.1  # percent up to which axes of gaps are linear; logarithmic beyond
 _TICKS = (0.0, 0.1, 1.0, 10.0, 100.0)
 
-Gaps = Mapping[str, Sequence[float]]
-"""Gaps in percent, by method."""
+Gaps = Mapping[str, Sequence[float]]  # gaps in percent, by method
 
 
 def box_plots(groups: Mapping[str, Gaps], label: str) -> Figure:

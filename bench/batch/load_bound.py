@@ -21,8 +21,7 @@ from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
-SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (14, 2), (16, 2))
-"""Tasks and GPUs."""
+SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (14, 2), (16, 2))  # tasks and GPUs
 
 
 def distances(batch: Batch) -> dict[str, float]:

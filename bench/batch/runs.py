@@ -35,8 +35,7 @@ OTHER_PROBLEMS = (
 )
 """Parts of the package that have no part in the runs of this study."""
 
-_SEEDS_BEFORE = 1000
-"""From the seed of a batch to that of the batch before it."""
+_SEEDS_BEFORE = 1000  # from the seed of a batch to that of the batch before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +113,7 @@ class Run:
 
 
 def perform(run: Run) -> Outcome:
-    """Do a run.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, unless it belongs to the run: what was cut short is no measurement.
-    """
+    """Do a run; KeyboardInterrupt after a Ctrl-C that does not belong to it: what was cut short is no measurement."""
     if run.fresh:
         outcome = alone(perform_here, run)
     else:

@@ -21,12 +21,10 @@ from mig_opt.method.result import Status
 from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows
 from mig_opt.studies.summary import Figures, Judged
 
-SEEDS = 30
-"""Batches of each number of tasks, scaling and range of times."""
+SEEDS = 30  # batches of each number of tasks, scaling and range of times
 
 _WORKERS = (2,)
-_CUT = {"small": 10, "100": 100, "real": 8}
-"""The parts of a cut, and how many tasks their batches have."""
+_CUT = {"small": 10, "100": 100, "real": 8}  # the parts of a cut, and how many tasks their batches have
 
 
 @dataclass(frozen=True, slots=True)

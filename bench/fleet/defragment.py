@@ -10,9 +10,8 @@ import random
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.report import Page, parser_of, start, tell, timed
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu
@@ -45,20 +44,15 @@ def random_fleet(gpus: int, load: float, seed: int) -> FleetState:
     return FleetState(A100, gpus, tuple(held))
 
 
-@dataclass(frozen=True)
-class Case:
-    """Results for one fleet: fragmentation, what the greedy rules leave of it, and their migrations.
+class Case(NamedTuple):
+    """Results for one fleet: of the greedy rules, and the exact ones with their seconds."""
 
-    Then the exact ones, with their seconds: as little fragmentation as the greedy rules leave, the least, and room for
-    whole GPUs.
-    """
-
-    before: float
+    before: float  # fragmentation
     greedy_after: float
-    greedy: int
-    same: DefragmentationResult
+    greedy: int  # migrations
+    same: DefragmentationResult  # as little fragmentation as the greedy rules leave
     least: DefragmentationResult
-    room: DefragmentationResult
+    room: DefragmentationResult  # for whole GPUs
     seconds: tuple[float, ...]
 
     @classmethod

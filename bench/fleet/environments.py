@@ -22,8 +22,7 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("mig_opt/Fleet-v0", {"jobs": 500, "gpus": 8, "window": 16}),
 )
 STEPS = 20_000
-TOGETHER = 8
-"""Environments of a vector."""
+TOGETHER = 8  # environments of a vector
 
 
 def play(name: str, settings: dict[str, Any], steps: int) -> int:

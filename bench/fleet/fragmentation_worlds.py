@@ -22,8 +22,7 @@ WORKLOADS = ("normal-25", "long-25", "normal-50", "long-50")
 STATIC = (("4+3", "4+3", "4+3", "2+2+2+1"), ("4+3", "4+3", "4+2+1", "2+2+3"))
 """Partitions of the four GPUs with the same instances in other places."""
 PROFILES = {1: "1g.5gb", 2: "2g.10gb", 3: "3g.20gb", 4: "4g.20gb"}
-MIX = {4: 0.3, 3: 0.3, 2: 0.3, 1: 0.1}
-"""Shares of the sizes that are asked for: those of the instances above."""
+MIX = {4: 0.3, 3: 0.3, 2: 0.3, 1: 0.1}  # shares of the sizes that are asked for: those of the instances above
 LARGER = {"opt-6.7b": "opt-13b", "bloom-1b7": "bloom-7b1"}
 SMALLER = {large: small for small, large in LARGER.items()}
 HEAVY, LIGHT = (17.65, 1.07), (5.7, 1.25)
@@ -47,22 +46,20 @@ class World:
     """Assumptions where the paper prints nothing."""
 
     jobs: int = 100
-    gap: float = 1.0
-    """Factor on the mean gap between arrivals."""
+    gap: float = 1.0  # factor on the mean gap between arrivals
     median: float = 90.0
     sigma: float = 1.0
-    costs: float = 1.0
-    """Factor on the seconds of creations and destructions."""
+    costs: float = 1.0  # factor on the seconds of creations and destructions
     contention: str = "opt"
-    uniform: bool = False
-    """True if all sizes are equally likely, in place of the shares of the static instances."""
+    uniform: bool = False  # true if all sizes are equally likely, in place of the shares of the static instances
     threshold: float = 0.4
 
 
 @functools.lru_cache(maxsize=256)
 def make_trace(workload: str, seed: int, world: World) -> Trace:
     """Return a workload of the paper's Table II, with sizes and PCIe demand as assumed."""
-    settings = {"mean_gap": float(workload.split("-")[1]) * world.gap, "median_s": world.median, "sigma": world.sigma}
+    gap = float(workload.split("-")[1]) * world.gap
+    settings: Any = {"mean_gap": gap, "median_s": world.median, "sigma": world.sigma}
     drawn = generate_trace(workload, jobs=world.jobs, seed=seed, **settings)
     sizes = np.random.default_rng([seed, 7]).choice(list(MIX), size=world.jobs, p=list(MIX.values()))
     jobs = []
@@ -86,10 +83,8 @@ class Way:
     balancing: bool = True
     partitioning: bool = True
     migration: bool = True
-    queues: bool = False
-    """True if jobs pass those before them that do not fit, as with a queue for each size."""
-    placement: int = 0
-    """Index of a static partition."""
+    queues: bool = False  # true if jobs pass those before them that do not fit, as with a queue for each size
+    placement: int = 0  # index of a static partition
     source_load: str = "after"
     """Load of the GPU that a job leaves with which the other is compared: that after the migration or before."""
 

@@ -14,8 +14,7 @@ from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.instances.bundled import load
 from mig_opt.simulation import PowerModel
 
-Rows = Iterator[list[str]]
-"""The head of a table, then its rows."""
+Rows = Iterator[list[str]]  # the head of a table, then its rows
 NOISES = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 TOLERANCES = (0.02, 0.05, 0.1)
 _LIMIT_GB = 10.0
@@ -116,8 +115,7 @@ def _names(state: State, besides: Placement | None = None) -> tuple[str, ...]:
     return tuple(sorted(placement.profile.name for placement in state if placement != besides))
 
 
-NEXT_SIZE = {1: 2, 2: 4, 4: 4}
-"""The next larger size of instances of an A30."""
+NEXT_SIZE = {1: 2, 2: 4, 4: 4}  # the next larger size of instances of an A30
 A30_POWER = PowerModel(33.0, 165.0)
 FIRST_SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     "scheme A": ("memory-aware-a", {}),

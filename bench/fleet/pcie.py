@@ -11,9 +11,8 @@ import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -75,10 +74,9 @@ def _look(index: int) -> dict[str, Any]:
 
 def _points(axis: Axes, places: Sequence[float], values: Sequence[Sequence[float]], index: int, label: str) -> None:
     means = [statistics.mean(one) for one in values]
-    below = [mean - min(one) for mean, one in zip(means, values, strict=True)]
-    above = [max(one) - mean for mean, one in zip(means, values, strict=True)]
+    bars = zip(*((mean - min(one), max(one) - mean) for mean, one in zip(means, values, strict=True)), strict=True)
     look = {"linewidth": 1.2, "capsize": 2.5, **_look(index)}
-    axis.errorbar(places, means, yerr=(below, above), label=f"{label}, mean and range", **look)
+    axis.errorbar(places, means, yerr=tuple(bars), label=f"{label}, mean and range", **look)
 
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -118,8 +116,7 @@ VARIED: Sequence[tuple[str, Mapping[str, Any]]] = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Extent of the study."""
 
     seeds: int = 20
@@ -127,19 +124,14 @@ class Plan:
     cut: int = 1
 
 
-@dataclass(frozen=True)
-class DelayFigures:
-    """Figures of one simulation, in mean seconds.
-
-    ``short`` is the share of PCIe-bound jobs that ran up to 50 s, ``larger`` that of all jobs that ran on a larger
-    instance than they asked for.
-    """
+class DelayFigures(NamedTuple):
+    """Figures of one simulation, in mean seconds."""
 
     completion: float
     wait: float
     execution: float
-    short: float
-    larger: float
+    short: float  # share of PCIe-bound jobs that ran up to 50 s
+    larger: float  # share of all jobs that ran on a larger instance than they asked for
 
 
 @functools.cache

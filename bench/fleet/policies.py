@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -31,21 +32,17 @@ from mig_opt.studies.summary import GOALS, Goal, best, grouped
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """A simulation: ``trace`` tells its trace from all others, ``draw`` is the seed or the file.
-
-    ``values`` are seconds by goal, ``ratios`` the same as multiples of the lower bound: empty if jobs were left waiting
-    for ever, or the run failed. ``wait`` is from arrival to start, in the mean; the simulation took ``seconds``.
-    """
+    """A simulation; without values and ratios if jobs were left waiting for ever, or the run failed."""
 
     regime: str
     family: str
-    trace: str
-    draw: str
+    trace: str  # tells it from all others
+    draw: str  # the seed or the file
     policy: str
-    values: Mapping[Goal, float]
-    ratios: Mapping[Goal, float]
-    wait: float
-    seconds: float
+    values: Mapping[Goal, float]  # seconds by goal
+    ratios: Mapping[Goal, float]  # the same as multiples of the lower bound
+    wait: float  # from arrival to start, in the mean
+    seconds: float  # of the simulation
 
     @classmethod
     def of(cls, row: Row[StudyRun]) -> PolicyResult:
@@ -255,8 +252,8 @@ def _points(axis: Axes, found: Mapping[str, tuple[float, float] | None], best: I
             axis.plot(0.97, at, ">", color=_OTHER, markersize=5, transform=axis.get_yaxis_transform())
             _remark(axis, at, f"{figures[0]:.2f}", 0.92, "right")
         else:
-            look = {"markersize": 6, "capsize": 2.5, "linewidth": 1.2, "color": _BEST if name in best else _OTHER}
-            fill = _BEST if name in best else "white"
+            colour, fill = (_BEST, _BEST) if name in best else (_OTHER, "white")
+            look: dict[str, Any] = {"markersize": 6, "capsize": 2.5, "linewidth": 1.2, "color": colour}
             axis.errorbar(figures[0], at, xerr=figures[1], fmt="o", markerfacecolor=fill, **look)
 
 

@@ -25,8 +25,7 @@ GOALS = ("makespan", "balanced", "flow")
 KNOWLEDGE: Mapping[float | str, str] = {0.5: "sigma 0.5", 1.0: "sigma 1", 2.0: "sigma 2", "one": "nothing"}
 """Knowledge of run times where they are not known: errors by their sigma, or nothing at all."""
 MEASURES = ("makespan", "mean flow time")
-WITHIN = 1.04
-"""Multiple of the best simple scheduler's figure that the planner is to keep within."""
+WITHIN = 1.04  # multiple of the best simple scheduler's figure that the planner is to keep within
 EARLIER = ", earlier"
 """End of the names of figures of the planner when it kept no places for urgent jobs, and moved none for them."""
 
@@ -68,8 +67,7 @@ def figures(trace: Trace, policy: str, **options: Any) -> list[float] | None:
     return [done.metrics.makespan, done.metrics.completion.mean, slowdown, seconds]
 
 
-Rows = Mapping[str, Mapping[str, list[float]]]
-"""Figures by trace, then by scheduler."""
+Rows = Mapping[str, Mapping[str, list[float]]]  # figures by trace, then by scheduler
 
 
 def measure(kept: Kept, name: str, trace: Trace, parts: Sequence[str]) -> None:
@@ -84,7 +82,7 @@ def measure(kept: Kept, name: str, trace: Trace, parts: Sequence[str]) -> None:
     if "unknown" in parts:
         seed = _ERRORS_FROM + int(name.rpartition(" ")[2])
         for own, words in KNOWLEDGE.items():
-            runs[words] = lambda own=own: figures(declare_times(trace, own, seed=seed), "planner")
+            runs[words] = functools.partial(lambda own: figures(declare_times(trace, own, seed=seed), "planner"), own)
     for own, run in runs.items():
         kept.get(f"{name}; {own}", run)
 

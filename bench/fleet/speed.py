@@ -17,12 +17,10 @@ from bench.report import Page, parser_of, start, timed
 from mig_opt import Job, Trace, get_gpu, methods, simulate
 
 SIZES = {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4}
-GROWTH = (10, 100, 1_000, 10_000)
-"""Fleets on which a tenth of the most jobs run."""
+GROWTH = (10, 100, 1_000, 10_000)  # fleets on which a tenth of the most jobs run
 MOST_JOBS, MOST_GPUS = 1_000_000, 10_000
 PLANNED_JOBS, PLANNED_GPUS = 10_000, 100
-BOUND = 0.5
-"""Share of PCIe-bound jobs."""
+BOUND = 0.5  # share of PCIe-bound jobs
 LOAD = 0.85
 
 

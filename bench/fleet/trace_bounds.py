@@ -50,8 +50,7 @@ SMALL: tuple[tuple[str, dict[str, Any]], ...] = (
 """Small traces."""
 
 LIMIT_S = 20.0
-_NEVER = "whole-gpu"
-"""A baseline that is far behind everywhere."""
+_NEVER = "whole-gpu"  # a baseline that is far behind everywhere
 
 
 def plain_bounds(trace: Trace) -> tuple[float, float]:
@@ -84,15 +83,15 @@ def best_of_schedulers(trace: Trace) -> tuple[float, float]:
     return min(each.makespan for each in done), min(each.completion.mean for each in done)
 
 
-def best_schedule(trace: Trace, limit: float) -> tuple[tuple[float, float], ...]:
+def best_schedule(trace: Trace, limit: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the least makespan and the least mean flow time without migration, each between two values."""
     if any(job.pcie_gbps for job in trace.jobs):
         last, ends = least_end(trace), mean_flow(trace, least_end(trace, total=True))
         return (last, last), (ends, ends)
     makespan, total = (trace_optimum(trace, goal, time_limit=limit, workers=1) for goal in ("makespan", "completion"))
     ranges = ((found.value if found.proven else found.lower_bound, found.value) for found in (makespan, total))
-    last, (least, most) = ranges
-    return last, (mean_flow(trace, least), mean_flow(trace, most))
+    longest, (least, most) = ranges
+    return longest, (mean_flow(trace, least), mean_flow(trace, most))
 
 
 # PCIe-bound jobs that ask for one slice, on one GPU

@@ -20,11 +20,9 @@ from bench.report import RESULTS, Page, parser_of, start
 from mig_opt.studies import study_rows
 from mig_opt.studies.summary import grouped
 
-_FARTHEST = 6.0
-"""Multiples beyond which a point stands at the edge."""
+_FARTHEST = 6.0  # multiples beyond which a point stands at the edge
 
-Figures = Mapping[str, Mapping[str, float]]
-"""By regime or group, then by scheduler."""
+Figures = Mapping[str, Mapping[str, float]]  # by regime or group, then by scheduler
 
 
 def queues(results: Sequence[PolicyResult]) -> tuple[Figures, Figures]:

@@ -32,63 +32,35 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A printed figure, or a sentence that can be checked, beside the measured one (empty if it cannot be had).
+    """A printed figure, or a sentence that can be checked, beside the measured one."""
 
-    ``what`` is clear within its group; ``note`` has a few words about this claim alone.
-    """
-
-    what: str
+    what: str  # clear within its group
     printed: str
-    measured: str
+    measured: str  # empty if it cannot be had
     verdict: Verdict
-    note: str = ""
+    note: str = ""  # a few words about this claim alone
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A way to understand what the paper leaves open, and what comes out with it.
-
-    ``searched`` says that its setting was searched for until it fits: then it shows what would be needed, and is no
-    evidence that the paper did so.
-    """
+    """A way to understand what the paper leaves open, and what comes out with it."""
 
     name: str
     outcome: str
-    searched: bool = False
+    searched: bool = False  # until its setting fits: it shows what would be needed, not that the paper did so
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Claims of one table, figure or section, with what they share.
+    """Claims of one table, figure or section, with what they share; refuses one that lacks what is needed."""
 
-    Attributes
-    ----------
-    claims : tuple of Claim
-        At least one.
-    command : str
-        What computes them; empty for ``python -m bench.papers.measure <paper> --only <group>``.
-    assumed : str
-        What the paper does not say and was decided here, and the tolerance within which figures agree.
-    reason : str
-        Why figures differ, or cannot be had, as far as it is known; needed in the second case.
-    readings : tuple of Reading
-        What was tried. Needed where a verdict is "does not".
-    where, title : str
-        Place in the paper (``Table 4``, ``Section 6.1``), and what its figures are: see :meth:`Paper.measure`.
-
-    Raises
-    ------
-    ValueError
-        If something that is needed is missing.
-    """
-
-    claims: tuple[Claim, ...]
-    command: str = ""
-    assumed: str = ""
-    reason: str = ""
-    readings: tuple[Reading, ...] = ()
-    where: str = ""
-    title: str = ""
+    claims: tuple[Claim, ...]  # at least one
+    command: str = ""  # what computes them, if not ``python -m bench.papers.measure <paper> --only <group>``
+    assumed: str = ""  # what was decided here, as the paper does not say it; the tolerance within which figures agree
+    reason: str = ""  # why figures differ, or cannot be had (then it is needed), as far as it is known
+    readings: tuple[Reading, ...] = ()  # what was tried; needed where a verdict is "does not"
+    where: str = ""  # place in the paper (``Table 4``, ``Section 6.1``), see :meth:`Paper.measure`
+    title: str = ""  # what its figures are
 
     def __post_init__(self) -> None:
         verdicts = {claim.verdict for claim in self.claims}
@@ -111,14 +83,13 @@ class Group:
 class Paper:
     """A paper and the functions that measure its groups, in its order.
 
-    ``name`` is what the command line, the result file and the page call it, ``source`` its authors and where it is
-    published. Each function takes whether it is to be a quick run of the least size, and returns its group; it has the
-    name of the group, and its docstring the place in the paper and the title.
+    Each takes whether it is to be a quick run of the least size, and returns its group; it has the name of the group,
+    and its docstring the place in the paper and the title.
     """
 
-    name: str
+    name: str  # on the command line, of the result file and of the page
     title: str
-    source: str
+    source: str  # its authors, and where it is published
     functions: tuple[Callable[[bool], Group], ...]
 
     @property

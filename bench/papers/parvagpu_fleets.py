@@ -22,8 +22,7 @@ from mig_opt.method.control import Control
 PROGRAM, TEXT = SloRule(0.45, whole_ms=True), SloRule()
 RIVALS = {"gpulet": "gpulet", "iGniter": "igniter", "MIG-serving": "mig-serving-fast"}
 """Our method for each rival; each runs one process in an instance."""
-TOLERANCE = 2.0
-"""Percentage points within which averages agree."""
+TOLERANCE = 2.0  # percentage points within which averages agree
 SETTING = (
     "The published program's rule (latency below 0.45 of the SLO in whole ms). ParvaGPU with 5 processes, as in its "
     "published files; its rivals with one, as in their papers, on MIG instances in place of shares of MPS. "
@@ -122,7 +121,7 @@ def program(cut: bool) -> Group:
     )
 
 
-Planner = Callable[[FilledGpus, Sequence[Need], Control[Deployment]], None]
+Planner = Callable[..., None]
 
 
 def used_by(planner: Planner, number: int, processes: int = 5) -> int:

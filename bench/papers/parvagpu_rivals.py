@@ -30,8 +30,7 @@ WEIGHTS: Mapping[str, Weight] = {
     "nothing": lambda _left: 1.0,
 }
 _SPARE = 1e-9
-_DIGITS = 10
-"""Scores that differ only beyond these decimals are equal: then fewer compute slices win."""
+_DIGITS = 10  # scores that differ only beyond these decimals are equal: then fewer compute slices win
 
 
 def fast_gpus(demand: Demand, weight: Weight = WEIGHTS["what is not served yet"], most: int | None = None) -> int:
@@ -81,8 +80,7 @@ def readings(demands: Sequence[Demand]) -> Mapping[str, list[int]]:
     return found
 
 
-WHOLE = 7
-"""Shares of a GPU."""
+WHOLE = 7  # shares of a GPU
 
 
 def mps_gpus(demand: Demand) -> int:

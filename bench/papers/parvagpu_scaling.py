@@ -140,8 +140,7 @@ def figure11(cut: bool) -> Group:
 
 
 SECONDS = 60.0
-IGNITER_LAST = 4
-"""The last scenario in which the paper has iGniter."""
+IGNITER_LAST = 4  # the last scenario in which the paper has iGniter
 _OURS = ("parvagpu", 5)
 
 
@@ -186,7 +185,7 @@ def _share(what: str, method: tuple[str, int], number: int, arrivals: str, secon
     name, processes = method
     wanted, found = scenario(number, PROGRAM, processes), planned(name, number, PROGRAM, processes)
     services = simulate_requests(wanted, found, arrivals=arrivals, seconds=seconds).services
-    return 100 * sum(getattr(one, what) for one in services) / sum(one.batches for one in services)
+    return 100 * sum(float(getattr(one, what)) for one in services) / sum(one.batches for one in services)
 
 
 GROUPS = (figure8, figure9, figure10, figure11)

@@ -17,10 +17,8 @@ from mig_opt import Demand, GpuPool, RateTable, deploy_day, plot
 from mig_opt.instances.bundled import load
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
-GPUS = 8
-"""Needed at the peak."""
-LIMIT = 45.0
-"""Seconds for the plan with lookahead."""
+GPUS = 8  # needed at the peak
+LIMIT = 45.0  # seconds for the plan with lookahead
 RUNS = (
     (GPUS + 1, "exact, lookahead", "exact", LIMIT),
     (GPUS + 1, "exact, step by step", "exact", None),

@@ -27,12 +27,10 @@ METHODS = (
     *("gpulet", "igniter", "first-fit", "exact"),
 )
 """``exact`` comes last: it is given what the others found."""
-HELD_OUT = (101, 102, 103)
-"""Seeds that no search uses."""
+HELD_OUT = (101, 102, 103)  # seeds that no search uses
 _SECONDS, _SECONDS_OF_BURSTS, _MOST_REQUESTS = 120.0, 600.0, 6_000_000
 """Seconds of each, and most requests, or with bursts five times as many: large demands have fewer seconds."""
-_LIMIT = 120.0
-"""Seconds for ``exact`` where optima are not proven at once: ten copies."""
+_LIMIT = 120.0  # seconds for ``exact`` where optima are not proven at once: ten copies
 
 
 def demands(*, cut: bool) -> dict[str, Demand]:

@@ -23,8 +23,7 @@ CASES = (
     ("poisson", "least-work", 100_000_000),
 )
 """Pattern of arrivals, router, and requests."""
-GOAL = 2_000_000
-"""Requests in a second of one core."""
+GOAL = 2_000_000  # requests in a second of one core
 
 
 def measured(demand: Demand, deployment: Deployment, *, cut: bool) -> Iterator[list[str]]:

@@ -39,8 +39,7 @@ from mig_opt.simulation.serving.requests import Batching
 
 BATCHES, PROCESSES, DELAYS = (1, 8, 32), (1, 2, 4), (0.0, 0.01, 0.05)
 LOADS = (0.2, 0.5, 0.8, 0.95)
-THROUGHPUT = {1: 20.0, 4: 40.0, 8: 40.0, 32: 80.0}
-"""Requests a second of each server, by its batch size."""
+THROUGHPUT = {1: 20.0, 4: 40.0, 8: 40.0, 32: 80.0}  # requests a second of each server, by its batch size
 SECONDS, PROFILED, RUNS, AT_A_TIME = 20.0, 2.0, 5, 3
 """Seconds of each load, and of each run of the profile before, whose median counts; servers at a time."""
 CLOSE = 0.03
@@ -48,12 +47,10 @@ AGAIN = (((1, 2, 0.01), 0.2), ((1, 4, 0.0), 0.2), ((8, 1, 0.0), 0.8))
 """Servers and loads whose quantile was outside CLOSE in SECONDS."""
 MINUTES, PAUSE = 4, 30.0
 """Minutes for which these are measured again, and seconds between them, in which others have the machine."""
-OFF, WAYS = 0.003, 200
-"""Share by which batches take longer or shorter than profiled, and simulations in which they do."""
+OFF, WAYS = 0.003, 200  # share by which batches take longer or shorter than profiled, and simulations in which they do
 HEAD = ["batch", "processes", "delay", "load", "requests", "batches", "simulated", "mean", "simulated"]
 HEAD += ["p99", "simulated", "mean apart", "p99 apart"]
-Row = tuple[tuple[int, int, float], float, list[float]]
-"""Setting, load, and what was measured."""
+Row = tuple[tuple[int, int, float], float, list[float]]  # setting, load, and what was measured
 
 
 def settings(*, cut: bool) -> list[tuple[int, int, float]]:
@@ -145,18 +142,14 @@ def answered(address: str, load: Load, moments: Any) -> list[float]:
     return [float(one or 0.0) for one in shown]
 
 
-def measured(folder: Path, program: str, setting: tuple[int, int, float], loads: Sequence[float]) -> list[list[float]]:
-    """Return what is told of each load of a server."""
+def measured(
+    folder: Path, program: str, setting: tuple[int, int, float], loads: Sequence[float], *, again: bool
+) -> list[list[float]]:
+    """Return what is told of each load of a server, for some seconds, or again for some minutes."""
     with served(folder, program, setting) as (address, point):
         each = [Load(setting, load, point) for load in loads]
-        return [answered(address, load, load.moments(SECONDS, at)) for at, load in enumerate(each)]
-
-
-def measured_again(folder: Path, program: str, setting: tuple[int, int, float], load: float) -> list[float]:
-    """Return what is told of some minutes of a load."""
-    with served(folder, program, setting) as (address, point):
-        given = Load(setting, load, point)
-        return answered(address, given, given.minutes())
+        moments = (load.minutes() if again else load.moments(SECONDS, at) for at, load in enumerate(each))
+        return [answered(address, load, own) for load, own in zip(each, moments, strict=True)]
 
 
 def chance(load: Load, moments: Any) -> str:
@@ -182,27 +175,18 @@ def batches_of(address: str) -> int:
         return int(client.get_inference_statistics("net").model_stats[0].execution_count)
 
 
-def all_measured(program: str, *, cut: bool) -> Iterator[Row]:
-    """Yield setting, load and what was measured, some servers at a time."""
-    loads = LOADS[1:2] if cut else LOADS
+def all_measured(program: str, *, cut: bool, again: bool) -> Iterator[Row]:
+    """Yield setting, load and what was measured, some servers at a time; again only of those that were outside."""
+    chosen = [(setting, LOADS[1:2] if cut else LOADS) for setting in settings(cut=cut)]
+    chosen = [(setting, (load,)) for setting, load in AGAIN] if again else chosen
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_A_TIME) as pool:
-        chosen = settings(cut=cut)
         folders = [Path(folder) / str(at) for at in range(len(chosen))]
         for one in folders:
             one.mkdir()
-        work = pool.map(lambda each: measured(each[0], program, each[1], loads), zip(folders, chosen, strict=True))
-        for setting, rows in zip(chosen, work, strict=True):
+        given = zip(folders, chosen, strict=True)
+        work = pool.map(lambda each: measured(each[0], program, *each[1], again=again), given)
+        for (setting, loads), rows in zip(chosen, work, strict=True):
             yield from ((setting, load, row) for load, row in zip(loads, rows, strict=True))
-
-
-def all_measured_again(program: str) -> Iterator[Row]:
-    """Yield setting, load and what was measured, of those that were outside."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_A_TIME) as pool:
-        folders = [Path(folder) / str(at) for at in range(len(AGAIN))]
-        for one in folders:
-            one.mkdir()
-        work = pool.map(lambda each: measured_again(each[0], program, *each[1]), zip(folders, AGAIN, strict=True))
-        yield from ((*which, row) for which, row in zip(AGAIN, work, strict=True))
 
 
 def picture(found: Sequence[Row]) -> Figure:
@@ -263,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = triton_program(Path(folder))
         if program is None:
             sys.exit(f"set {WANTED} to the folder with the wheel nvidia-pytriton")
-        found = list(all_measured_again(program) if options.again else all_measured(program, cut=options.cut))
+        found = list(all_measured(program, cut=options.cut, again=options.again))
     overhead = median(row[3] - row[4] for *_, row in found)
     name, title = "serving_triton", "The simulation of requests beside Triton"
     if options.again:

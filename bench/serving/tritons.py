@@ -25,8 +25,7 @@ import numpy as np
 from mig_opt import Arrivals, Demand, Deployment
 from mig_opt.operations.rollout.servers import server_name
 
-WANTED = "MIG_OPT_TRITON"
-"""Variable with the folder of the wheel."""
+WANTED = "MIG_OPT_TRITON"  # variable with the folder of the wheel
 
 MODEL = '''\
 import json, pathlib, time

@@ -30,11 +30,9 @@ from mig_opt.method.result import versions_with
 LIMITS: Mapping[str, float] = {"1 s": 1.0, "10 s": 10.0, "10 min": 600.0, "1 h": 3600.0}
 """Seconds of each class of instances that are solved."""
 
-_PRICING_SECONDS = 3.0
-"""Seconds for the prices of the tasks in a certificate."""
+_PRICING_SECONDS = 3.0  # seconds for the prices of the tasks in a certificate
 
-_LATE = 1.1
-"""Factor of a limit within which a run counts as one of that limit: runs end a little late."""
+_LATE = 1.1  # factor of a limit within which a run counts as one of that limit: runs end a little late
 
 PLAN_PROOF = "the plan passes the validator"
 """Reason to believe a value."""

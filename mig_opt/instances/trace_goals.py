@@ -34,8 +34,7 @@ _POLICIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 SCHEDULERS = (AUTO, *(policy for policy, _ in _POLICIES))
 """Names of them, and of the best of all."""
 
-_MOST_JOBS_EXACTLY = 20
-"""Jobs up to which the best schedule in hindsight is looked for."""
+_MOST_JOBS_EXACTLY = 20  # jobs up to which the best schedule in hindsight is looked for
 
 
 def judge_flow_time(trace: Trace, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:

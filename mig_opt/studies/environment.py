@@ -18,8 +18,7 @@ PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE_PARTS = frozenset({"cli", "views", "__init__.py", "_version.py"})
-"""Parts of this package that change no result."""
+_IDLE_PARTS = frozenset({"cli", "views", "__init__.py", "_version.py"})  # parts of this package that change no result
 
 
 def versions(*packages: str) -> dict[str, str]:

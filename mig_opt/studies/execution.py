@@ -21,8 +21,7 @@ _LOG = logging.getLogger(__name__)
 MOST_JOBS = 1000
 """Runs at the same time, at most."""
 
-_CONNECTING_S = 15
-"""Seconds until a scheduler that does not answer is given up."""
+_CONNECTING_S = 15  # seconds until a scheduler that does not answer is given up
 
 Answered = tuple[int, Answer | None]
 """Number of a run, and the answer to it; None if it was cut short by Ctrl-C."""

@@ -278,8 +278,9 @@ def score(
         runs = []
         for info in infos:
             beside = ((f"mig-opt {name}", "method", name, f".{name}") for name in ours[info.name])
-            for *who, suffix in [(shown, how, what, ""), *beside]:
-                runs.append(SolverRun(*who, info.name, *asked, str(kept / f"{info.name}{suffix}.json")))
+            for solver_name, by, said, suffix in [(shown, how, what, ""), *beside]:
+                file = str(kept / f"{info.name}{suffix}.json")
+                runs.append(SolverRun(solver_name, by, said, info.name, *asked, file))
         return _scored_runs(known, runs, jobs, scheduler, told)
 
 

@@ -33,8 +33,7 @@ has written a valid plan before."""
 _GRACE = 1.0
 """Seconds after the limit until a solver is ended: a program that keeps to the limit takes a while to end, too."""
 
-_LONGEST_REASON, _MOST_BYTES = 300, 2**26
-"""Letters of a reason, and bytes of a plan, at most."""
+_LONGEST_REASON, _MOST_BYTES = 300, 2**26  # letters of a reason, and bytes of a plan, at most
 
 
 def judged_text(library: Library, info: InstanceInfo, text: str, source: str) -> tuple[str, float | None, str]:

@@ -18,19 +18,16 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-_KEPT_BYTES = 10_000
-"""Bytes at the end of the output of a program that are kept."""
+_KEPT_BYTES = 10_000  # bytes at the end of the output of a program that are kept
 
 MOST_BYTES = 2**30
 """Size of a file above which a program may write no more to it."""
 
-_SUBREAPER = 36
-"""Number of the option of Linux with which orphans of a program become children of this one."""
+_SUBREAPER = 36  # number of the option of Linux with which orphans of a program become children of this one
 
-_PATIENCE_S = 10.0
-"""Seconds for which processes are ended that begin others all the time."""
+_PATIENCE_S = 10.0  # seconds for which processes are ended that begin others all the time
 
 
 def main() -> None:
@@ -47,7 +44,7 @@ def main() -> None:
     begin = time.perf_counter()
     code: int | None = 127
     try:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(command, **streams, start_new_session=True)  # noqa: S603  # the user's own command
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

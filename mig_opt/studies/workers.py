@@ -29,8 +29,7 @@ Answer = tuple[Outcome, dict[str, Any]]
 """Outcome of a run, and the environment that it ran in."""
 
 _PROGRAM = "from mig_opt.studies.workers import serve; serve()"
-_CTRL_C = (-signal.SIGINT, 0xC000013A)
-"""Exit codes after Ctrl-C, of POSIX and of Windows."""
+_CTRL_C = (-signal.SIGINT, 0xC000013A)  # exit codes after Ctrl-C, of POSIX and of Windows
 
 
 def answer(perform: Callable[[R], Outcome], run: R) -> Answer | None:

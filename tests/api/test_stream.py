@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -35,8 +36,8 @@ def schedule_of(batch: Batch, method: str = "far") -> Schedule:
     return solve(batch, method).schedule
 
 
-def plans(*stream: Batch) -> list[tuple[Batch, Schedule]]:
-    return [(batch, schedule_of(batch)) for batch in stream]
+def plans(*stream: Batch, method: str = "far") -> list[tuple[Batch, Schedule]]:
+    return [(batch, schedule_of(batch, method)) for batch in stream]
 
 
 def halves(*seconds: float, name: str = "t") -> Batch:
@@ -97,13 +98,13 @@ def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
 def test_the_driver_may_serve_what_is_ready_first() -> None:
     # All are ready at once: outer ones come first, then those on the left; usually the one with most work comes first.
     # 2g@2 is there from 0.12 to 1.12 and gone by 1.22; 1g@0 is there from 0.23, 1g@1 from 0.34 and 1g@2 from 1.33.
-    seconds = {"short": {1: 1.0}, "long": {1: 5.0}, "half": {2: 1.0}, "after": {1: 2.0}}
-    batch = Batch(tuple(Task(name, times) for name, times in seconds.items()), A30)
-    tasks = {("1g.6gb", 0): [0], ("1g.6gb", 1): [1], ("2g.12gb", 2): [2], ("1g.6gb", 2): [3]}
+    tasks = Task("short", {1: 1.0}), Task("long", {1: 5.0}), Task("half", {2: 1.0}), Task("after", {1: 2.0})
+    batch = Batch(tasks, A30)
+    assigned = {"1g.6gb@0": 0, "1g.6gb@1": 1, "2g.12gb@2": 2, "1g.6gb@2": 3}
     plan = PublishedPlan(batch, AllocationFamily(batch))
     for instance in plan._all:
-        indices = tasks.get((instance.placement.profile.name, instance.placement.start), [])
-        instance.tasks = [(batch.tasks[at].times[instance.placement.profile.compute_slices], at) for at in indices]
+        at = assigned.get(str(instance.placement))
+        instance.tasks = [] if at is None else [(next(iter(tasks[at].times.values())), at)]
     schedule = plan.fifo_driver_schedule()
     assert validate(batch, schedule).valid
     done = [f"{operation.kind} {operation.profile}@{operation.start}" for operation in schedule.operations]
@@ -200,10 +201,8 @@ def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = [generate_batch(9, seed=1)]
     assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
 
-    def nothing(batch: Batch, method: str, **options: object) -> ScheduleResult:
-        return ScheduleResult(Status.NO_SOLUTION, method, None, 0.0, 0.0)
-
-    monkeypatch.setattr(streaming, "solve", nothing)
+    nothing = ScheduleResult(Status.NO_SOLUTION, "brute-force", None, 0.0, 0.0)
+    monkeypatch.setattr(streaming, "solve", lambda *batch, **options: nothing)
     assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
 
 
@@ -212,9 +211,7 @@ def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def interrupted_later(batch: Batch, method: str, **options: object) -> ScheduleResult:
         result = solve(batch, method)
-        if next(calls) < 2:
-            return result
-        return ScheduleResult(Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
+        return dataclasses.replace(result, status=Status.INTERRUPTED) if next(calls) >= 2 else result
 
     stream = [generate_batch(5, seed=seed) for seed in range(4)]
     monkeypatch.setattr(streaming, "solve", interrupted_later)
@@ -277,7 +274,7 @@ def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before()
     assert plan_stream([first, second]).makespan < 0.96 * alone
     # Other methods are joined as they are.
     for method in ("far-printed", "lpt"):
-        same = concatenate([(batch, schedule_of(batch, method)) for batch in (first, second)])
+        same = concatenate(plans(first, second, method=method))
         assert plan_stream([first, second], method=method).makespan == same.makespan
 
 

@@ -12,6 +12,7 @@ import shutil
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -73,17 +74,14 @@ def test_every_entry_is_right(name: str) -> None:
 def test_a_changed_digit_is_noticed(name: str) -> None:
     """In the plan, the certificate, the value, the bound and the spec, even if the entry is sealed anew."""
     info = library().info(name)
-    higher = dataclasses.replace(info.best, value=info.best.value * 1.001)
-    crossed = dataclasses.replace(info.lower_bound, value=info.best.value * 1.001)
+    higher = info.best.value * 1.001
     moved = dataclasses.replace(info.lower_bound, value=info.lower_bound.value * 0.999)
     assert wrong(Forged("plans"), info)
     assert wrong(library(), dataclasses.replace(info, lower_bound=moved)).startswith("seal")
-    assert wrong(library(), sealed(info, best=higher))
-    assert wrong(library(), sealed(info, lower_bound=crossed))
-    if info.certified:
-        assert wrong(library(), sealed(info, certified=info.certified * 0.999))
-    if info.certificate_sha256:
-        assert wrong(Forged("certificates"), info)
+    for key in ("best", "lower_bound"):
+        assert wrong(library(), sealed(info, **{key: dataclasses.replace(getattr(info, key), value=higher)}))
+    assert not info.certified or wrong(library(), sealed(info, certified=info.certified * 0.999))
+    assert not info.certificate_sha256 or wrong(Forged("certificates"), info)
     if info.spec is not None:
         seed = sealed(info, spec={**info.spec, "seed": info.spec["seed"] + 1000})
         there = Library()
@@ -100,14 +98,6 @@ def wrong(there: Library, info: InstanceInfo) -> str:
     return next(problems_of(there, info))
 
 
-def test_seals_cover_every_attribute() -> None:
-    info = library().info(SMALL)
-    for field in dataclasses.fields(info):
-        if field.name != "seal":
-            other = dataclasses.replace(info, **{field.name: "x"})
-            assert other.computed_seal() != info.seal
-
-
 def test_the_library_has_what_it_says() -> None:
     infos = library().infos.values()
     assert {info.kind for info in infos} == set(FILE_KINDS)
@@ -117,10 +107,7 @@ def test_the_library_has_what_it_says() -> None:
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 600_000  # as in a wheel
 
 
-def test_specs_draw_the_same_instances() -> None:
-    for name in (SMALL, "services-012-1", "fleet-008xa100-1"):
-        info = library().info(name)
-        assert content_digest(info.kind, Library().load(name), info.question) == info.sha256
+def test_operation_costs_are_part_of_an_instance() -> None:
     assert content_digest("batch", load(SMALL).cost_free()) != library().info(SMALL).sha256
 
 
@@ -138,7 +125,6 @@ def test_figures_that_make_no_instance() -> None:
 
 
 def test_names_by_kind() -> None:
-    assert instance_names() == ("rodinia-a30", "rodinia-a30-made-up-a100", "miso-a100-32", "miso-a100-100")
     assert set(instance_names(drawn=True)) > set(instance_names())
     assert instance_names("state") == ()
     assert sum(len(instance_names(kind, drawn=True)) for kind in FILE_KINDS) == len(NAMES)
@@ -213,20 +199,16 @@ def test_exported_instances_can_be_read(tmp_path: Path) -> None:
 
 def test_a_renewal_goes_on_where_it_was(tmp_path: Path) -> None:
     names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "reject-normal-25-1xa100-060-1")
-    entries = [
-        {key: getattr(library().info(name), key) for key in ("name", "kind", "title", "goal", "spec", "source", "url")}
-        | {"n": 0, "gpu": "", "licence": "MIT", "derivation": "", "question": dict(library().info(name).question)}
-        for name in names
-    ]
+    kept = ("name", "kind", "title", "goal", "spec", "source", "url", "question")
+    unknown = dict.fromkeys(("gpu", "licence", "derivation"), "") | {"n": 0}
+    infos = (dataclasses.asdict(library().info(name)) for name in names)
+    entries = [{key: info[key] for key in kept} | unknown for info in infos]
     (tmp_path / "index.json").write_text(json.dumps({"instances": entries}))
     here = Library(tmp_path)
     assert len(missing_runs(here.infos.values(), 1)) == len(names)
 
-    def interrupt(_: object) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        renew(here, limit=1, workers=1, told=interrupt)
+        renew(here, limit=1, workers=1, told=Mock(side_effect=KeyboardInterrupt))
     assert len(missing_runs(Library(tmp_path).infos.values(), 1)) == len(names) - 1
     there = renew(Library(tmp_path), limit=1, workers=1)
     assert missing_runs(there.infos.values(), 1) == []
