@@ -28,23 +28,11 @@ _UNFINISHED = ("insufficient resources", "in use", "not found", "unknown")
 """Refusals of a driver that has not yet finished with something else."""
 
 
-def bindings() -> Any:
-    """Return NVIDIA's bindings of NVML.
-
-    Raises
-    ------
-    InputError
-        If they are not installed.
-    """
-    try:
-        import pynvml
-    except ImportError:
-        raise InputError([Problem("", 'needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"')]) from None
-    return pynvml
-
-
 class Nvml:
-    """The driver of this machine, for ``with`` statements; other processes are looked for below the folder ``root``."""
+    """The driver of this machine, for ``with`` statements; other processes are looked for below the folder ``root``.
+
+    InputError is raised where NVIDIA's bindings are not installed.
+    """
 
     def __init__(
         self,
@@ -53,9 +41,14 @@ class Nvml:
         sleep: Callable[[float], object] = time.sleep,
         root: Path = Path("/"),
     ) -> None:
+        try:
+            import pynvml
+        except ImportError:
+            raise InputError(
+                [Problem("", 'needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"')]
+            ) from None
+        self._nvml: Any = pynvml
         self._patience, self._sleep, self._root = patience, sleep, root
-        self._nvml = bindings()
-        self._profiles: dict[tuple[str, str], int] = {}
         self._known: dict[str, list[tuple[Any, str]]] = {}
 
     def __enter__(self) -> Nvml:
@@ -146,10 +139,7 @@ class Nvml:
             handle = self._handle(gpu)
             found = []
             for kind, name in self._kinds(gpu):
-                listed = (nvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
-                count = c_uint(_MOST_INSTANCES)
-                nvml.nvmlDeviceGetGpuInstances(handle, kind.id, listed, byref(count))
-                for instance in listed[: count.value]:
+                for instance in _listed(nvml.c_nvmlGpuInstance_t, nvml.nvmlDeviceGetGpuInstances, handle, kind.id):
                     with contextlib.suppress(nvml.NVMLError_NotFound):
                         found.append(self._instance(gpu, instance, name))
             return tuple(sorted(found, key=lambda each: each.start))
@@ -195,12 +185,10 @@ class Nvml:
         for kind in _COMPUTE_KINDS:
             try:
                 profile = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0).id
-                listed = (nvml.c_nvmlComputeInstance_t * _MOST_INSTANCES)()
-                count = c_uint(_MOST_INSTANCES)
-                nvml.nvmlGpuInstanceGetComputeInstances(instance, profile, listed, byref(count))
+                there = nvml.nvmlGpuInstanceGetComputeInstances
+                yield from _listed(nvml.c_nvmlComputeInstance_t, there, instance, profile)
             except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument, nvml.NVMLError_NotFound):
                 continue
-            yield from listed[: count.value]
 
     def check(self, gpu: str, placements: Sequence[Placement]) -> list[str]:
         """Return why the driver could not create instances at these placements, whatever exists at the moment."""
@@ -219,27 +207,23 @@ class Nvml:
 
     def _profile(self, gpu: str, profile: Profile) -> int:
         """Return the driver's number of a profile: that of the same name, else that of the same number and size."""
-        if (gpu, profile.name) not in self._profiles:
-            kinds = self._kinds(gpu)
-            if not kinds:
-                self._nvml.nvmlDeviceGetMigMode(self._handle(gpu))  # a GPU that does not answer says why
-                raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
-            alike = [(kind.id, name) for kind, name in kinds if kind.sliceCount == profile.compute_slices]
-            named = [number for number, name in alike if name == profile.name]
-            found = named or [number for number, _ in alike if number == profile.id]
-            if not found:
-                known = ", ".join(name for _, name in kinds)
-                raise DriverError("not found", f"the driver has no profile {profile.name}, only: {known}")
-            self._profiles[gpu, profile.name] = found[0]
-        return self._profiles[gpu, profile.name]
+        kinds = self._kinds(gpu)
+        if not kinds:
+            self._nvml.nvmlDeviceGetMigMode(self._handle(gpu))  # a GPU that does not answer says why
+            raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
+        alike = [(kind.id, name) for kind, name in kinds if kind.sliceCount == profile.compute_slices]
+        named = [number for number, name in alike if name == profile.name]
+        found = named or [number for number, _ in alike if number == profile.id]
+        if not found:
+            known = ", ".join(name for _, name in kinds)
+            raise DriverError("not found", f"the driver has no profile {profile.name}, only: {known}")
+        return int(found[0])
 
     def _places(self, gpu: str, number: int) -> tuple[set[int], int]:
         """Return the first slices at which a profile can be, and its number of slices."""
         nvml = self._nvml
-        listed = (nvml.c_nvmlGpuInstancePlacement_t * _MOST_INSTANCES)()
-        count = c_uint(_MOST_INSTANCES)
-        nvml.nvmlDeviceGetGpuInstancePossiblePlacements(self._handle(gpu), number, listed, byref(count))
-        places = listed[: count.value]
+        possible = nvml.nvmlDeviceGetGpuInstancePossiblePlacements
+        places = _listed(nvml.c_nvmlGpuInstancePlacement_t, possible, self._handle(gpu), number)
         return {place.start for place in places}, places[0].size if places else 0
 
     # Operations
@@ -336,6 +320,13 @@ class Nvml:
                 if error.cause not in _UNFINISHED or wait is None:
                     raise explained(error) from error
             self._sleep(wait)
+
+
+def _listed(kind: Any, ask: Callable[..., object], *words: object) -> list[Any]:
+    """Return the things of a kind that NVML lists when it is asked."""
+    listed, count = (kind * _MOST_INSTANCES)(), c_uint(_MOST_INSTANCES)
+    ask(*words, listed, byref(count))
+    return list(listed[: count.value])
 
 
 def _text(value: str | bytes) -> str:

@@ -10,17 +10,8 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-_MONITORS = {
-    "nv-hostengine": "DCGM",
-    "dcgm-exporter": "DCGM exporter",
-    "nvidia_gpu_expo": "nvidia_gpu_exporter",
-    "nvtop": "nvtop",
-    "nvitop": "nvitop",
-    "gpustat": "gpustat",
-    "netdata": "netdata",
-    "telegraf": "telegraf",
-    "nvidia-smi": "nvidia-smi",
-}
+_MONITORS = {name: name for name in ("nvtop", "nvitop", "gpustat", "netdata", "telegraf", "nvidia-smi")}
+_MONITORS |= {"nv-hostengine": "DCGM", "dcgm-exporter": "DCGM exporter", "nvidia_gpu_expo": "nvidia_gpu_exporter"}
 """Monitoring tools that keep GPUs open, by the name of their process (which Linux cuts to 15 characters)."""
 
 _DRA, _HAMI, _MANAGER = "NVIDIA's DRA driver", "HAMi", "NVIDIA's MIG manager"

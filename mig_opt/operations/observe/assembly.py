@@ -55,13 +55,14 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
             part.findings.check()
             take_places(part, own, assume=assume_places)
     seen.findings.check()
-    homes = {model: _homes(part, model) for model, part in parts.items()}
+    for model, part in parts.items():
+        _add_homes(part, model)
     seen.findings.check()
     for model, part in parts.items():
-        _place(part, homes[model], model, assume_places=assume_places)
+        _place(part, model, assume_places=assume_places)
     seen.findings.check()
     seen.notes[:0] = seen.what_is_left_out()
-    return _state(seen, parts, homes, name)
+    return _state(seen, parts, name)
 
 
 def _product_of(seen: Sightings, node: str) -> str:
@@ -239,8 +240,8 @@ def _counts(instances: Iterable[SeenInstance]) -> Counter[Profile]:
     return Counter(held.known for held in instances if held.known)
 
 
-def _homes(seen: Sightings, model: GpuModel) -> list[Home]:
-    """Return the GPUs in the order of the state, with those of nodes of which only instances are counted."""
+def _add_homes(seen: Sightings, model: GpuModel) -> None:
+    """Add the GPUs that only instances tell of, and those of nodes of which only instances are counted."""
     counted: dict[str, list[SeenInstance]] = defaultdict(list)
     for held in seen.instances:
         if held.home is None:
@@ -257,14 +258,13 @@ def _homes(seen: Sightings, model: GpuModel) -> list[Home]:
             for index in range(fewest_gpus(model, wanted)):
                 seen.gpus[node, index] = SeenGpu(node, index, where)
             seen.notes.append(f"{_node(node)} is taken to have the fewest GPUs on which its instances have room")
-    return sorted(seen.gpus, key=lambda home: (natural_order(home[0]), home[1]))
 
 
 def _node(node: str) -> str:
     return f"node {node}" if node else "the node"
 
 
-def _place(seen: Sightings, homes: list[Home], model: GpuModel, *, assume_places: bool) -> None:
+def _place(seen: Sightings, model: GpuModel, *, assume_places: bool) -> None:
     """Give a place to the instances that have none."""
     open_groups: dict[tuple[str, int | None], list[SeenInstance]] = defaultdict(list)
     fixed: dict[Home, list[Placement]] = defaultdict(list)
@@ -275,7 +275,7 @@ def _place(seen: Sightings, homes: list[Home], model: GpuModel, *, assume_places
             fixed[held.home].append(Placement(held.known, held.start))
     assumed = 0
     for (node, index), group in open_groups.items():
-        gpus = [home for home in homes if home[0] == node and index in (None, home[1])]
+        gpus = sorted(home for home in seen.gpus if home[0] == node and index in (None, home[1]))
         wanted = _counts(group)
         ways = arrangements(model, wanted, [tuple(fixed[home]) for home in gpus])
         what = f"GPU {index}{f' of {node}' if node else ''}" if index is not None else _node(node)
@@ -290,8 +290,9 @@ def _place(seen: Sightings, homes: list[Home], model: GpuModel, *, assume_places
             seen.wrong(group[0].where, f"{what}: {message}; {hint}")
             continue
         assumed += 0 if certain else len(group)
-        _put(group, dict(zip(gpus, ways[0], strict=True)))
-        for home, layout in zip(gpus, ways[0], strict=True):
+        way = dict(zip(gpus, ways[0], strict=True))
+        _put(group, way)
+        for home, layout in way.items():
             fixed[home] += layout
     if assumed:
         seen.notes.append(f"the places of {plural(assumed, 'instance')} are assumed, they are not in the text")
@@ -315,11 +316,9 @@ def _put(group: list[SeenInstance], way: dict[Home, Layout]) -> None:
             held.uuid = ""  # which of them is where is not known
 
 
-def _state(
-    seen: Sightings, parts: Mapping[GpuModel, Sightings], homes_of: Mapping[GpuModel, list[Home]], name: str
-) -> FleetState:
+def _state(seen: Sightings, parts: Mapping[GpuModel, Sightings], name: str) -> FleetState:
     """Return the state; InputError if instances overlap."""
-    kinds = {home: model for model, own in homes_of.items() for home in own}
+    kinds = {home: model for model, part in parts.items() for home in part.gpus}
     gpus = {home: gpu for part in parts.values() for home, gpu in part.gpus.items()}
     homes = sorted(kinds, key=lambda home: (natural_order(home[0]), home[1]))
     numbers: dict[Home | None, int] = {home: number for number, home in enumerate(homes)}
@@ -342,9 +341,7 @@ def _state(
             seen.wrong(found[int(index[1])].where if index else "", message)
     seen.findings.check()
     nodes, indices = (tuple(each) for each in zip(*homes, strict=True))
-    uuids = tuple(gpus[home].uuid for home in homes)
-    several = tuple(kinds[home] for home in homes)
-    state = FleetState(None, len(homes), instances, name, kinds=several, manager=seen.manager, budgets=seen.budgets)
-    state = replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
-    usual = tuple(device.index for device in devices_of(nodes, (), ()))
-    return state if indices == usual else replace(state, indices=indices)
+    uuids, models = tuple(gpus[home].uuid for home in homes), tuple(kinds[home] for home in homes)
+    state = FleetState(None, len(homes), instances, name, kinds=models, manager=seen.manager, budgets=seen.budgets)
+    indices = () if indices == tuple(device.index for device in devices_of(nodes, (), ())) else indices
+    return replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else (), indices=indices)

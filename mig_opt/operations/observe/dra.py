@@ -29,13 +29,12 @@ def read_dra(parts: list[Part], seen: Sightings) -> None:
     pods = pods_in(parts)
     owners = {full_name(pod): owner_of(pod) for pod in pods}
     devices: _Devices = {}
-    dynamic: set[tuple[str, str]] = set()  # those that are announced since they could exist
     nodes: dict[str, str] = {}  # by their pools
     for part in _newest(of_kind(parts, "ResourceSlice"), seen):
         node = part.text("spec", "nodeName", needed=True)
         nodes[part.text("spec", "pool", "name", needed=True)] = node
         for device in part.entries("spec", "devices"):
-            _read_device(device, node, devices, dynamic, seen)
+            _read_device(device, node, devices, seen)
     for claim in of_kind(parts, "ResourceClaim"):
         user = _user(claim, owners)
         for result in claim.entries("status", "allocation", "devices", "results"):
@@ -44,7 +43,7 @@ def read_dra(parts: list[Part], seen: Sightings) -> None:
     for gpu in seen.gpus.values():
         # A GPU is announced without any partition, not even one that could exist, if MIG is off.
         gpu.mig = bool(gpu.mig)
-    seen.instances += (held for key, held in devices.items() if key not in dynamic or held.idle is False)
+    seen.instances += (held for held in devices.values() if held.idle is not None)
     read_budgets(parts, pods, seen)
 
 
@@ -60,7 +59,7 @@ def _newest(slices: list[Part], seen: Sightings) -> list[Part]:
     return [part for part, (pool, generation) in zip(own, told, strict=True) if generation == newest[pool]]
 
 
-def _read_device(device: Part, node: str, devices: _Devices, dynamic: set[tuple[str, str]], seen: Sightings) -> None:
+def _read_device(device: Part, node: str, devices: _Devices, seen: Sightings) -> None:
     name = device.text("name", needed=True)
     # In the first versions of the interface (v1alpha3, v1beta1) what a device is like stands under "basic".
     basic = device.find("basic") or device
@@ -78,13 +77,13 @@ def _read_device(device: Part, node: str, devices: _Devices, dynamic: set[tuple[
             device.wrong(f"has the name {shown(name)}, which tells no place, unlike gpu-0-mig-1g5gb-19-6")
         return
     read.profile = attributes["profile"] or read.profile
-    read.uuid, read.idle = attributes["uuid"], True
+    # With counters it is announced since it could exist: it is there only if a claim has been allocated it.
+    counts = basic.entries("consumesCounters") or device.entries("consumesCounters")
+    read.uuid, read.idle = attributes["uuid"], None if counts else True
     assert read.gpu is not None
     parent, product = attributes["parentUUID"], attributes["productName"]
     seen.gpu(node, read.gpu, device, product=product, uuid=parent, mig=True)
     devices[node, name] = read
-    if basic.entries("consumesCounters") or device.entries("consumesCounters"):
-        dynamic.add((node, name))
 
 
 def _instance(name: str, node: str, where: Part) -> SeenInstance | None:
@@ -99,9 +98,8 @@ def _instance(name: str, node: str, where: Part) -> SeenInstance | None:
 
 def _user(claim: Part, owners: dict[str, str]) -> tuple[str, str]:
     """Return the pod that a claim is for, and to whom that belongs; a claim that no pod uses stands for itself."""
-    namespace = claim.text("metadata", "namespace")
     users = [
-        f"{namespace}/{user.text('name')}" if namespace else user.text("name")
+        full_name(claim, user.text("name"))
         for user in claim.entries("status", "reservedFor")
         if user.text("resource") in ("pods", "")
     ]

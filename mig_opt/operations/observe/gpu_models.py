@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from os import PathLike
-from typing import NamedTuple
+from typing import TypeVar
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import shown
@@ -51,17 +51,11 @@ class GpuImport:
     notes: tuple[str, ...] = ()
 
 
-_Rows = dict[tuple[int, int], tuple[DriverProfile, str]]
-"""Profiles by GPU and number, each with its line."""
-_Places = dict[tuple[int, int], tuple[tuple[int, ...], int, str]]
-"""Start slices and memory slices, likewise."""
-
-
-class _Listed(NamedTuple):
-    """A GPU of a machine: its board, if that is told, and its profiles."""
-
-    product: str
-    profiles: tuple[DriverProfile, ...]
+T = TypeVar("T")
+_Key = tuple[int, int]
+"""GPU, and number of a profile."""
+_Listed = dict[int, tuple[str, tuple[DriverProfile, ...]]]
+"""GPUs of a machine by their numbers: the board, if that is told, and the profiles."""
 
 
 def import_gpu(
@@ -117,33 +111,33 @@ def import_gpu(
     if device is not None and device not in listed:
         known = ", ".join(map(str, listed)) or "none"
         raise InputError([Problem("device", f"no GPU {device} is listed; those that are: {known}")], label)
-    found = {index: gpu for index, gpu in listed.items() if device in (None, index) and gpu.profiles}
+    found = {index: gpu for index, gpu in listed.items() if device in (None, index) and gpu[1]}
     if not found:
         message = f"lists no profiles; they are in nvidia-smi mig -lgip, in rows like {_ROW_EXAMPLE}"
         raise InputError([Problem("", message)], label)
-    if len({gpu.profiles for gpu in found.values()}) > 1:
+    if len({profiles for _, profiles in found.values()}) > 1:
         numbers = ", ".join(map(str, found))
         raise InputError([Problem("device", f"the GPUs {numbers} differ; choose one of them by its number")], label)
     product, profiles = next(iter(found.values()))
     return _model(tuple(map(_profile, profiles)), product, name, operations, label, asked=not sources)
 
 
-def _asked() -> dict[int, _Listed]:
+def _asked() -> _Listed:
     """Return what NVML lists for the GPUs of this machine on which MIG is on."""
     with Nvml() as driver:
         devices = driver.devices()
-        known = {each.index: _Listed(each.name, driver.profiles(each.uuid)) for each in devices if each.mig}
+        known = {each.index: (each.name, driver.profiles(each.uuid)) for each in devices if each.mig}
     if not known:
         trouble = "; ".join(f"GPU {each.index}: {each.trouble()}" for each in devices) or "there is no GPU"
         raise InputError([Problem("", trouble)])
     return known
 
 
-def _read(sources: list[Source], findings: Findings) -> dict[int, _Listed]:
-    """Return what is listed, by the number of the GPU; lines about something else say nothing."""
+def _read(sources: list[Source], findings: Findings) -> _Listed:
+    """Return what is listed; lines about something else say nothing."""
     products: dict[int, str] = {}
-    rows: _Rows = {}
-    places: _Places = {}
+    rows: dict[_Key, tuple[DriverProfile, str]] = {}  # each with its line
+    places: dict[_Key, tuple[tuple[tuple[int, ...], int], str]] = {}  # start slices and memory slices, likewise
     for where, line in (each for source in sources for each in source.lines()):
         text = line.strip()
         if found := _PRODUCT.fullmatch(text):
@@ -151,23 +145,14 @@ def _read(sources: list[Source], findings: Findings) -> dict[int, _Listed]:
         elif found := _ROW.fullmatch(text):
             number, mib = int(found[3]), round(float(found[5]) * 1024)
             row = DriverProfile(found[2], number, int(found[4]), mib, int(found[6]))
-            other, before = rows.setdefault((int(found[1]), number), (row, where))
-            if other != row:
-                findings.add(where, f"profile {number} is another one in {before}; keep one of them")
+            _note(rows, (int(found[1]), number), (row, where), "is another one", findings)
         elif found := _PLACES.fullmatch(text):
             own = tuple(sorted(map(int, found[3].split(",")))), int(found[4])
-            *known, before = places.setdefault((int(found[1]), int(found[2])), (*own, where))
-            if tuple(known) != own:
-                findings.add(where, f"profile {found[2]} has other places in {before}; keep one of them")
+            _note(places, (int(found[1]), int(found[2])), (own, where), "has other places", findings)
         elif re.match(r"\|\s+\d+\s+MIG ", text):
             findings.add(where, f"is no row of nvidia-smi mig -lgip, like {_ROW_EXAMPLE}: {shown(text, 60)}")
         elif re.match(r"GPU\s+\d+ Profile", text):
             findings.add(where, f"is no line of nvidia-smi mig -lgipp, like {_PLACES_EXAMPLE}: {shown(text, 60)}")
-    return _joined(products, rows, places, findings)
-
-
-def _joined(products: dict[int, str], rows: _Rows, places: _Places, findings: Findings) -> dict[int, _Listed]:
-    """Return profiles with their places; note what is listed by one command only."""
     lacking = "profile {1} of GPU {0} {2}; add the output of nvidia-smi mig {3}"
     for key in rows.keys() - places.keys():
         findings.add(rows[key][1], lacking.format(*key, "has no places", "-lgipp"))
@@ -175,21 +160,26 @@ def _joined(products: dict[int, str], rows: _Rows, places: _Places, findings: Fi
         findings.add(places[key][-1], lacking.format(*key, "is not listed", "-lgip"))
     listed = defaultdict[int, list[DriverProfile]](list, {index: [] for index in products})
     for key in (key for key in rows if key in places):
-        listed[key[0]].append(rows[key][0]._replace(starts=places[key][0], size=places[key][1]))
-    return {index: _Listed(products.get(index, ""), tuple(those)) for index, those in listed.items()}
+        (starts, size), _ = places[key]
+        listed[key[0]].append(rows[key][0]._replace(starts=starts, size=size))
+    return {index: (products.get(index, ""), tuple(those)) for index, those in listed.items()}
+
+
+def _note(known: dict[_Key, tuple[T, str]], key: _Key, own: tuple[T, str], wrong: str, findings: Findings) -> None:
+    other, before = known.setdefault(key, own)
+    if other != own[0]:
+        findings.add(own[1], f"profile {key[1]} {wrong} in {before}; keep one of them")
 
 
 def _profile(listed: DriverProfile) -> Profile:
     found = _NAME.fullmatch(listed.name)
     if not found:
-        message = f"the profile {shown(listed.name)} is not called like 1g.5gb or 2g.48gb+gfx"
-        raise InputError([Problem("", message)])
+        wrong = f"the profile {shown(listed.name)} is not called like 1g.5gb or 2g.48gb+gfx"
+        raise InputError([Problem("", wrong)])
     attributes = tuple(part.removeprefix("+") for part in re.findall(r"[+-][^+-]+", found[3]))
-    compute, memory = int(found[1]), float(found[2])
-    sizes = compute, listed.size, memory, listed.max_count
-    return Profile(
-        listed.name, listed.id, *sizes, listed.starts, listed.mib or None, listed.sm_count or None, attributes
-    )
+    sizes = int(found[1]), listed.size, float(found[2]), listed.max_count
+    told = listed.mib or None, listed.sm_count or None
+    return Profile(listed.name, listed.id, *sizes, listed.starts, *told, attributes)
 
 
 def _model(
@@ -207,11 +197,8 @@ def _model(
     called = name or product_name(product)
     if not called:
         may_be = f" (those of {' and '.join(gpu.name for gpu in same)} are alike)" if same else ""
-        message = (
-            f"the text does not tell which GPU this is{may_be}; give it a name, or add the output of nvidia-smi -L"
-        )
-        raise InputError([Problem("name", message)], label)
-    source = "NVML" if asked else "nvidia-smi mig -lgip and -lgipp"
+        hint = "give it a name, or add the output of nvidia-smi -L"
+        raise InputError([Problem("name", f"the text does not tell which GPU this is{may_be}; {hint}")], label)
     costs = operations if isinstance(operations, OperationCosts) else assumed_costs(profiles, called)
     model = GpuModel(
         called,
@@ -223,7 +210,7 @@ def _model(
         costs,
         profiles_status="from its driver",
         placements_status="from its driver",
-        sources=(source,),
+        sources=("NVML" if asked else "nvidia-smi mig -lgip and -lgipp",),
     )
     if isinstance(operations, CostTable):
         model = dataclasses.replace(model, operation_costs=operations.on(model))

@@ -55,7 +55,7 @@ def kinds_of(product: str) -> tuple[GpuModel, ...]:
     ['A100-40GB', 'A100-80GB']
     """
     name = product_name(re.sub(r"[^\s_-]*\.\.\.$", "", product).upper())
-    found = {kind for family, sizes, words, kind in _BOARDS if _stands_for(name, family, sizes.split(), words.split())}
+    found = {kind for family, sizes, words, kind in _BOARDS if _stands_for(name, family, sizes, words)}
     own = [gpu for gpu in KNOWN.values() if gpu.label.casefold() == product.casefold()]
     listed = [] if None in found else [gpu for gpu in catalogue() if gpu.name in found]
     return tuple(dict.fromkeys([*listed, *own]))
@@ -72,13 +72,10 @@ def product_name(product: str) -> str:
     return "-".join(word for word in re.split(r"[\s_-]+", product) if word.upper() not in _MAKERS)
 
 
-def _stands_for(name: str, family: str, sizes: list[str], words: list[str]) -> bool:
+def _stands_for(name: str, family: str, sizes: str, words: str) -> bool:
     """Return True if a name, words joined by hyphens, may be that of a board."""
-    if name != family and not name.startswith(f"{family}-"):
-        return False
-    rest = name.removeprefix(family).split("-")[1:]
-    allowed = {*words, *(f"{size}{unit}" for size in sizes for unit in ("G", "GB"))}
-    return allowed.issuperset(rest)
+    allowed = {*words.split(), *(f"{size}{unit}" for size in sizes.split() for unit in ("G", "GB"))}
+    return f"{name}-".startswith(f"{family}-") and allowed.issuperset(name.removeprefix(family).split("-")[1:])
 
 
 def profile_named(

@@ -206,22 +206,19 @@ class Part:
 
     def texts(self, *keys: str) -> dict[str, str]:
         """Return an object with texts at a path of keys, without what is no text."""
-        found = self._read(keys, dict, "an object {...}", needed=False) or {}
+        found = self._read(keys, dict, "an object {...}") or {}
         return {key: value for key, value in found.items() if isinstance(value, str)}
 
     def entries(self, *keys: str) -> list[Part]:
         """Return the objects of a list at a path of keys."""
-        found = self.find(*keys)
-        values = self._read(keys, list, "a list [...]", needed=False)
-        if found is None or values is None:
-            return []
-        parts = [Part(self.document, (*found.path, index), value, self.findings) for index, value in enumerate(values)]
+        values, path = self._read(keys, list, "a list [...]") or [], (*self.path, *keys)
+        parts = [Part(self.document, (*path, index), value, self.findings) for index, value in enumerate(values)]
         for part in parts:
             if not isinstance(part.value, dict):
                 part.wrong(f"must be an object {{...}}, is {shown(part.value)}")
         return [part for part in parts if isinstance(part.value, dict)]
 
-    def _read(self, keys: tuple[str, ...], kind: type[T], wanted: str, *, needed: bool) -> T | None:
+    def _read(self, keys: tuple[str, ...], kind: type[T], wanted: str, *, needed: bool = False) -> T | None:
         found = self.find(*keys)
         if found is None:
             if needed:
@@ -294,7 +291,7 @@ def items(documents: Iterable[Document], findings: Findings) -> Iterator[Part]:
 
 
 def _flat(part: Part) -> Iterator[Part]:
-    if part.find("items") is not None and not part.text("kind").removesuffix("List").startswith("Pod "):
+    if part.find("items") is not None:
         listed = part.text("kind")
         for item in part.entries("items"):
             if not item.find("kind") and listed.endswith("List") and listed != "List":
@@ -309,9 +306,10 @@ def of_kind(parts: Iterable[Part], kind: str) -> list[Part]:
     return [part for part in parts if part.value.get("kind") == kind]
 
 
-def full_name(part: Part) -> str:
-    """Return namespace and name of an object."""
-    namespace, name = part.text("metadata", "namespace"), part.text("metadata", "name", needed=True)
+def full_name(part: Part, other: str | None = None) -> str:
+    """Return namespace and name of an object, or of another one in its namespace."""
+    namespace = part.text("metadata", "namespace")
+    name = part.text("metadata", "name", needed=True) if other is None else other
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -328,8 +326,7 @@ def owner_of(pod: Part) -> str:
             continue
         if kind == "ReplicaSet" and (hashed := pod.texts("metadata", "labels").get("pod-template-hash")):
             name = name.removesuffix(f"-{hashed}")
-        namespace = pod.text("metadata", "namespace")
-        return f"{namespace}/{name}" if namespace else name
+        return full_name(pod, name)
     return ""
 
 

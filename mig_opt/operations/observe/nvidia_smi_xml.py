@@ -29,6 +29,10 @@ class _Document:
         """Return the words for the line at which an element begins."""
         return self._lines[self._begins[element]].where
 
+    def wrong(self, element: Element, message: str) -> None:
+        """Note what is wrong with an element."""
+        self._seen.wrong(self.where(element), message)
+
     def root(self) -> Element | None:
         """Return the outermost element; None if the document is damaged, which is noted."""
         parser: Any = XMLPullParser(("start", "end"))  # its events have no type
@@ -66,15 +70,13 @@ def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenInst
     if root is None:
         return []
     if root.tag != _ROOT:
-        message = f"must be <{_ROOT}>, is <{root.tag[:40]}>; give the output of nvidia-smi -q -x"
-        seen.wrong(document.where(root), message)
+        document.wrong(root, f"must be <{_ROOT}>, is <{root.tag[:40]}>; give the output of nvidia-smi -q -x")
         return []
     gpus, attached = root.findall("gpu"), root.find("attached_gpus")
     if not gpus:
-        seen.wrong(document.where(root), "has no <gpu>; give the whole output of nvidia-smi -q -x")
+        document.wrong(root, "has no <gpu>; give the whole output of nvidia-smi -q -x")
     elif attached is not None and _text(attached) != str(len(gpus)):
-        message = f"there are {len(gpus)} GPUs, not {shown(_text(attached))}; give the whole output"
-        seen.wrong(document.where(attached), message)
+        document.wrong(attached, f"there are {len(gpus)} GPUs, not {shown(_text(attached))}; give the whole output")
     return [device for index, gpu in enumerate(gpus) for device in _read_gpu(index, gpu, document, node, seen)]
 
 
@@ -87,22 +89,21 @@ def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Si
     mode = gpu.find("mig_mode/current_mig")
     now, later = _text(mode), _text(gpu.find("mig_mode/pending_mig"))
     if mode is None:
-        seen.wrong(document.where(gpu), "this GPU has no <mig_mode> with <current_mig>; give the whole output")
+        document.wrong(gpu, "this GPU has no <mig_mode> with <current_mig>; give the whole output")
     elif now not in ("Enabled", "Disabled", "N/A", "[N/A]"):
-        seen.wrong(document.where(mode), f"must be Enabled, Disabled or N/A, is {shown(now)}")
+        document.wrong(mode, f"must be Enabled, Disabled or N/A, is {shown(now)}")
     mig, product, uuid = now == "Enabled", _text(gpu.find("product_name")), _text(gpu.find("uuid"))
     if {now, later} == {"Enabled", "Disabled"}:
         seen.pending(node, index, mig=mig)
     seen.gpu(node, index, document.where(gpu), product=product, uuid=uuid, mig=mig)
     processes = _processes(gpu)
     for device in gpu.iterfind("mig_devices/mig_device"):
-        found = {key: _number(device, key, document, seen) for key in _FIGURES}
+        number, instance, units = (_number(device, key, document) for key in _FIGURES)
         memory = device.find("fb_memory_usage/total")
         total = _MEMORY.fullmatch(_text(memory))
         if total is None:
-            where = document.where(device if memory is None else memory)
-            seen.wrong(where, f"fb_memory_usage/total must be like 4864 MiB, is {shown(_text(memory))}")
-        number, instance, units = found.values()
+            message = f"fb_memory_usage/total must be like 4864 MiB, is {shown(_text(memory))}"
+            document.wrong(device if memory is None else memory, message)
         if total and units is not None and number is not None and instance is not None:
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
             size = units, float(total[1])
@@ -120,10 +121,10 @@ def _processes(gpu: Element) -> list[tuple[int, str]] | None:
     return [(int(instance), f"pid {process}") for instance, process in ids if _NUMBER.fullmatch(instance)]
 
 
-def _number(element: Element, path: str, document: _Document, seen: Sightings) -> int | None:
+def _number(element: Element, path: str, document: _Document) -> int | None:
     found = element.find(path)
     if _NUMBER.fullmatch(_text(found)):
         return int(_text(found))
     where, text = (element, "missing") if found is None else (found, shown(_text(found)))
-    seen.wrong(document.where(where), f"{path} must be a whole number, is {text}")
+    document.wrong(where, f"{path} must be a whole number, is {text}")
     return None

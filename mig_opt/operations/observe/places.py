@@ -35,38 +35,29 @@ def arrangements(
     >>> len(arrangements(a100, Counter([a100.profile("2g.10gb")]), [()]))
     2
     """
-    search = _Search(gpu, tuple(fixed))
-    found = list(itertools.islice(search.ways(0, wanted, None), most))
-    return found * most if search.work > _MOST_WORK else found
+    tried = 0
 
-
-class _Search:
-    def __init__(self, gpu: GpuModel, fixed: tuple[Layout, ...]) -> None:
-        self._gpu, self._fixed = gpu, fixed
-        self.work = 0
-
-    def ways(self, index: int, left: Counter[Profile], before: Layout | None) -> Iterator[tuple[Layout, ...]]:
-        """Yield the ways for the GPUs from one on; of alike ones the layouts come in order."""
-        if index == len(self._fixed):
+    def ways(left: Counter[Profile], before: tuple[Layout, ...]) -> Iterator[tuple[Layout, ...]]:
+        """Yield the ways that begin with some layouts; of alike GPUs the layouts come in order."""
+        nonlocal tried
+        index = len(before)
+        if index == len(fixed):
             if not left.total():
-                yield ()
+                yield before
             return
-        fixed, gpus = self._fixed[index], len(self._fixed) - index
         kinds = tuple(sorted((profile for profile in left if left[profile]), key=lambda profile: profile.id))
-        for layout in _layouts(fixed, kinds):
-            self.work += 1
-            if self.work > _MOST_WORK:
+        alike = index and not fixed[index] and not fixed[index - 1]
+        for layout in _layouts(fixed[index], kinds):
+            tried += 1
+            if tried > _MOST_WORK:
                 return
-            if before is not None and not fixed and not self._fixed[index - 1] and _order(layout) < _order(before):
-                continue
             counts = Counter(placement.profile for placement in layout)
-            if any(counts[profile] > left[profile] for profile in counts):
-                continue
-            rest = left - counts
-            if too_many(self._gpu, rest, gpus - 1):
-                continue
-            for more in self.ways(index + 1, rest, layout):
-                yield (layout, *more)
+            in_order = not alike or _order(layout) >= _order(before[-1])
+            if in_order and counts <= left and not too_many(gpu, left - counts, len(fixed) - index - 1):
+                yield from ways(left - counts, (*before, layout))
+
+    found = list(itertools.islice(ways(wanted, ()), most))
+    return found * most if tried > _MOST_WORK else found
 
 
 def too_many(gpu: GpuModel, wanted: Counter[Profile], gpus: int) -> bool:
@@ -108,25 +99,22 @@ def add_gpus(seen: Sightings, there: Sightings) -> None:
     A text that names no node is about the only one of Slurm. GPUs have the driver's names, in place of Slurm's types.
     """
     nodes = list(dict.fromkeys([held.node for held in seen.instances] + [node for node, _ in seen.gpus]))
+    only = nodes[0] if len(nodes) == 1 else ""
     for gpu in there.gpus.values():
-        gpu.node = _node(gpu.node, nodes)
+        gpu.node = gpu.node or only
         home = gpu.node, gpu.index
         known = seen.gpus.get(home, gpu)
         seen.gpus[home] = replace(
             gpu, product=gpu.product or known.product, mig=known.mig if gpu.mig is None else gpu.mig
         )
     for held in there.instances:
-        held.node = _node(held.node, nodes)
+        held.node = held.node or only
     strange = [held for held in there.instances if held.node not in nodes]
     if strange:
         where, names = strange[0].where, listed(nodes)
         message = f"is of {strange[0].node or 'no node that is named'}, and Slurm's text of {names}"
         seen.wrong(where, f"{message}; call the file of each node by the name that Slurm has for it")
     seen.notes += [note for note in there.notes if "idle" not in note]
-
-
-def _node(name: str, nodes: list[str]) -> str:
-    return nodes[0] if not name and len(nodes) == 1 else name
 
 
 def take_places(seen: Sightings, there: list[SeenInstance], *, assume: bool) -> None:
@@ -138,20 +126,15 @@ def take_places(seen: Sightings, there: list[SeenInstance], *, assume: bool) -> 
     by_number: dict[tuple[str, int | None, int | None], SeenInstance] = {
         (held.node, held.gpu, held.instance): held for held in there
     }
-    nodes, found, open_groups = {held.node for held in there}, list[int](), defaultdict(list)
+    nodes, left, open_groups = {held.node for held in there}, {id(at): at for at in there}, defaultdict(list)
     for held in seen.instances:
         at = by_number.get((held.node, held.gpu, held.instance)) if held.instance is not None else None
         if at is not None and at.known == held.known:
-            found.append(id(at))
-            _take(held, at)
+            _take(held, at, left)
         elif held.node in nodes:
             open_groups[held.node, held.gpu, held.known].append(held)
     for (node, gpu, profile), group in open_groups.items():
-        free = [
-            held
-            for held in there
-            if id(held) not in found and (held.node, held.known) == (node, profile) and gpu in (None, held.gpu)
-        ]
+        free = [at for at in left.values() if (at.node, at.known) == (node, profile) and gpu in (None, at.gpu)]
         what = f"{profile.name if profile else 'instances'} of {node or 'the node'}"
         if len(free) < len(group):
             message = f"Slurm has {len(group)} x {what}, and nvidia-smi lists {len(free)}"
@@ -165,13 +148,13 @@ def take_places(seen: Sightings, there: list[SeenInstance], *, assume: bool) -> 
                 continue
             seen.notes.append(f"which {what} is used by whom is assumed, it is not in the text")
         for held, at in zip(group, free, strict=False):
-            found.append(id(at))
-            _take(held, at)
-    missing = [held for held in there if id(held) not in found]
-    if missing and not seen.findings.problems:
-        name = missing[0].known.name if missing[0].known else missing[0].profile
-        seen.wrong(missing[0].where, f"Slurm does not have this {name}: the texts are of different moments")
+            _take(held, at, left)
+    if left and not seen.findings.problems:
+        missing = next(iter(left.values()))
+        name = missing.known.name if missing.known else missing.profile
+        seen.wrong(missing.where, f"Slurm does not have this {name}: the texts are of different moments")
 
 
-def _take(held: SeenInstance, at: SeenInstance) -> None:
+def _take(held: SeenInstance, at: SeenInstance, left: dict[int, SeenInstance]) -> None:
+    left.pop(id(at), None)
     held.gpu, held.start, held.instance, held.uuid = at.gpu, at.start, at.instance, at.uuid

@@ -25,8 +25,11 @@ _COUNTERS = {
     "nv_inference_request_success": ("model", "requests", 1.0),
     "nv_inference_request_failure": ("model", "failures", 1.0),
     "nv_inference_request_duration_us": ("model", "latency", 1e-6),
-    **{f"nv_inference_compute_{part}_duration_us": ("model", "batch", 1e-6) for part in ("input", "infer", "output")},
-    "nv_inference_count": ("model", "inferences", 1.0),
+    **{
+        f"nv_inference_compute_{part}_duration_us": ("model", "batch_seconds", 1e-6)
+        for part in ("input", "infer", "output")
+    },
+    "nv_inference_count": ("model", "batch", 1.0),
     "nv_inference_exec_count": ("model", "batches", 1.0),
     "vllm:request_success_total": ("model_name", "requests", 1.0),
     "vllm:e2e_request_latency_seconds_sum": ("model_name", "latency", 1.0),
@@ -37,7 +40,7 @@ _COUNTERS = {
 }
 """Counters of Triton and of vLLM: the label with the model, the sum to which each adds, and its unit."""
 
-_PER = {"latency": "requests", "batch": "requests", "inferences": "batches", "ttft": "firsts", "itl": "further"}
+_PER = {"latency": "requests", "batch_seconds": "requests", "batch": "batches", "ttft": "firsts", "itl": "further"}
 """Number by which each sum has to be divided."""
 _TIMEOUT = 10.0
 """Seconds in which a server has to tell its counters."""
@@ -170,13 +173,4 @@ def _service_of(demand: Demand, model: str, source: str, place: str, findings: F
 
 def _observed(sums: dict[str, float]) -> Observed:
     means = {name: sums[name] / sums[of] if sums[name] and sums[of] else None for name, of in _PER.items()}
-    return Observed(
-        seconds=sums["seconds"],
-        requests=round(sums["requests"]),
-        failures=round(sums["failures"]),
-        latency=means["latency"],
-        batch_seconds=means["batch"],
-        batch=means["inferences"],
-        ttft=means["ttft"],
-        itl=means["itl"],
-    )
+    return Observed(sums["seconds"], round(sums["requests"]), round(sums["failures"]), **means)

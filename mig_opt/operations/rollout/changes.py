@@ -92,7 +92,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     body += ["", 'rm -f "$DONE"']
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
-    return script([title], _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
+    return script(title, _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
 
 
 def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:

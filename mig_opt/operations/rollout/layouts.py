@@ -122,6 +122,11 @@ def creation_order(profile: Profile) -> tuple[int, int, str]:
     return -profile.memory_slices, -profile.compute_slices, profile.name
 
 
+def in_creation_order(layout: Iterable[Placement]) -> list[Placement]:
+    """Return placements in the order in which they are created."""
+    return sorted(layout, key=lambda placement: (*creation_order(placement.profile), placement.start))
+
+
 def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
     """Return how many placed states of a GPU have exactly these profiles.
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_with_runs
 from mig_opt.errors import InputError, Problem
-from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
+from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, in_creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (
     check_mps_lines,
     check_words,
@@ -96,12 +96,11 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
             comment(f"{segment.profile} at {segment.start}: {segment.service}, {batch_and_processes(segment)}")
             for segment in deployment.on(gpu)
         ]
-        created = sorted(layouts[gpu], key=lambda placement: (*creation_order(placement.profile), placement.start))
-        body.append(" ".join([f"create_missing {gpu}", *map(place, created)]))
+        body.append(" ".join([f"create_missing {gpu}", *map(place, in_creation_order(layouts[gpu]))]))
     for gpu in used:
         body += ["", f"segments {gpu}"]
         body += [f"segment {place(deployment.placement(s))} {segment_words(s)}" for s in deployment.on(gpu)]
-    return script([title], _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
+    return script(title, _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
 
 
 _SCHEDULE_USAGE = (
@@ -176,7 +175,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
     body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lanes)]))
-    title = [f"Schedule: {len(batch.tasks)} tasks on {batch.label}, makespan {schedule.makespan:.6g} s. {batch.name}"]
+    title = f"Schedule: {len(batch.tasks)} tasks on {batch.label}, makespan {schedule.makespan:.6g} s. {batch.name}"
     return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
 
 
@@ -210,22 +209,22 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
 
     A schedule that is valid within a tolerance may have a creation a little before the destruction that makes room.
     """
-    waiting: list[tuple[float, float, Lifetime, OperationKind]]
-    waiting = [(each.begin, each.ready, each, "create") for each in lifetimes if each.created is not None]
-    waiting += [(each.close, each.end, each, "destroy") for each in lifetimes if each.destroyed is not None]
+    waiting: list[tuple[float, float, OperationKind, int]]
+    waiting = [(each.begin, each.ready, "create", at) for at, each in enumerate(lifetimes) if each.created is not None]
+    waiting += [
+        (each.close, each.end, "destroy", at) for at, each in enumerate(lifetimes) if each.destroyed is not None
+    ]
     waiting.sort(key=lambda entry: entry[:2])
-    placement = {id(each): batch.placement(each) for each in lifetimes}
-    held = {id(each): placement[id(each)] for each in lifetimes if each.initial}
+    placed = list(map(batch.placement, lifetimes))
+    held = {at for at, each in enumerate(lifetimes) if each.initial}
 
-    def possible(each: Lifetime, kind: OperationKind) -> bool:
-        return id(each) in held if kind == "destroy" else not any(map(placement[id(each)].conflicts, held.values()))
+    def possible(kind: OperationKind, at: int) -> bool:
+        return at in held if kind == "destroy" else not any(placed[at].conflicts(placed[other]) for other in held)
 
     while waiting:
         # In a valid schedule one of those that come first is always possible.
-        position = next(at for at, (_, _, each, kind) in enumerate(waiting) if possible(each, kind))
-        _, _, each, kind = waiting.pop(position)
-        if kind == "create":
-            held[id(each)] = placement[id(each)]
-        else:
-            del held[id(each)]
-        yield each, kind
+        entry = next(entry for entry in waiting if possible(*entry[2:]))
+        waiting.remove(entry)
+        *_, kind, at = entry
+        (held.add if kind == "create" else held.remove)(at)
+        yield lifetimes[at], kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
@@ -24,15 +25,9 @@ def shell_word(text: str) -> str:
     """
     if text.isprintable():
         return shlex.quote(text)
-    parts = []
-    for character in text:
-        if character in "\\'":
-            parts.append(f"\\{character}")
-        elif character.isprintable():
-            parts.append(character)
-        else:
-            # Hexadecimal escapes have at most two digits: what follows is not taken for a part of them.
-            parts.append("".join(f"\\x{byte:02x}" for byte in character.encode("utf-8")))
+    text = re.sub(r"[\\']", r"\\\g<0>", text)
+    # Hexadecimal escapes have at most two digits: what follows is not taken for a part of them.
+    parts = (one if one.isprintable() else "".join(f"\\x{byte:02x}" for byte in one.encode()) for one in text)
     return f"$'{''.join(parts)}'"
 
 
@@ -71,10 +66,9 @@ def check_mps_lines(segments: Iterable[Segment]) -> list[str]:
 
 def required(*hooks: str) -> list[str]:
     """Return the lines that end a script unless the file of the user has defined these functions."""
-    wanted = " and ".join(hooks)
     return [
         f"if ! {{ {' && '.join(f'defined {hook}' for hook in hooks)}; }}; then",
-        f'  say "usage: bash $0 HOOKS, a file that defines {wanted}"',
+        f'  say "usage: bash $0 HOOKS, a file that defines {" and ".join(hooks)}"',
         "  exit 2",
         "fi",
     ]
@@ -116,7 +110,7 @@ def head(*lines: str) -> list[str]:
 
 
 def script(
-    title: Sequence[str],
+    title: str,
     usage: Sequence[str],
     places: Sequence[Address],
     parts: Sequence[str],
@@ -129,7 +123,7 @@ def script(
     Its argument is a file with ``hooks``, unless it says itself what it takes.
     """
     lines = [
-        *head(*title, "", *usage, *([_HOST] if hooks else [])),
+        *head(title, "", *usage, *([_HOST] if hooks else [])),
         "# What nvidia-smi -i takes for each GPU of the plan, after HOST/ if ssh has to be used to get there.",
         f"GPUS=({' '.join(shlex.quote(str(address)) for address in places)})",
         "# What messages call each of them.",

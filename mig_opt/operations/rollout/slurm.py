@@ -14,7 +14,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
-from mig_opt.operations.rollout.layouts import Address, creation_order
+from mig_opt.operations.rollout.layouts import Address, creation_order, in_creation_order
 from mig_opt.operations.rollout.shell import check_words, comment, functions_of, head, place, script
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -27,7 +27,7 @@ _USAGE = (
 )
 _NODE_USAGE = ("Usage: bash SCRIPT check|change|restore|files|stop|start, on the node. controller.sh calls it.",)
 
-Layouts = Mapping[int, tuple[Placement, ...]]
+Layouts = Sequence[Sequence[Placement]]
 
 
 def slurm_scripts(
@@ -69,13 +69,12 @@ def slurm_scripts(
     """
     if not state.nodes:
         raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
-    wanted = "letters, digits, dots, underscores and hyphens"
-    problems = [
-        Problem(f"nodes[{at}]", f"is no name of a node in Slurm: {wanted}, is {node!r:.80}")
+    wrong = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens, is"
+    raise_any(
+        Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}")
         for at, node in enumerate(state.nodes)
         if not _NODE.fullmatch(node)
-    ]
-    raise_any(problems)
+    )
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
     old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])
@@ -97,13 +96,10 @@ def slurm_scripts(
 
 def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
     """Return the placements on each GPU, in the order in which they are created."""
-    found: dict[int, list[Placement]] = {gpu: [] for gpu in range(state.gpus)}
+    found: list[list[Placement]] = [[] for _ in range(state.gpus)]
     for held in instances:
         found[held.gpu].append(state.kind(held.gpu).placement(held.profile, held.start))
-    return {
-        gpu: tuple(sorted(layout, key=lambda one: (*creation_order(one.profile), one.start)))
-        for gpu, layout in found.items()
-    }
+    return [in_creation_order(layout) for layout in found]
 
 
 def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts) -> str:
@@ -155,7 +151,7 @@ def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts
             body += [comment(f"{sign} GPU {each.index}: {one}") for one in there if one not in other]
     body += ["", 'act "${1:-}" </dev/null']
     title = f"Change of the instances of {node}."
-    return script([title], _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
+    return script(title, _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
 
 
 def _after_reboot(state: FleetState, gpus: Sequence[int], new: Layouts) -> object:

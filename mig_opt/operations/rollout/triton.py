@@ -8,11 +8,11 @@ stop Tritons, and tell HAProxy.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import read_text
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.layouts import batch_and_processes
@@ -140,22 +140,18 @@ def model_configs(servers: Sequence[InferenceServer], models: Path | None) -> di
         import tritonclient.grpc.model_config_pb2  # noqa: F401  # whether it is there is the question
     except ImportError:
         raise InputError([Problem("", _MISSING)]) from None
-    own: dict[str, Any] = {}
     problems: list[Problem] = []
-    for model in dict.fromkeys(server.model for server in servers):
+
+    def tried(make: Callable[..., Any], *words: object) -> Any:
         try:
-            own[model] = _own_config(model, models)
+            return make(*words)
         except InputError as error:
-            problems += error.problems
-    texts: dict[str, str] = {}
-    for server in servers:
-        if server.model in own:
-            try:
-                texts[server.name] = _config_over(own[server.model], server)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(problems, "" if models is None else str(models))
+            problems.extend(error.problems)
+
+    own = {model: tried(_own_config, model, models) for model in dict.fromkeys(server.model for server in servers)}
+    fitting = [server for server in servers if own[server.model] is not None]
+    texts = {server.name: tried(_config_over, own[server.model], server) for server in fitting}
+    raise_any(problems, models or "")
     return texts
 
 
