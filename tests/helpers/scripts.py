@@ -63,6 +63,12 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
     def state(self, state: fake_nvidia_smi.State) -> None:
         self.path.write_text(json.dumps(state))
 
+    def change(self, gpu: int, **values: object) -> None:
+        """Let something of a GPU be otherwise."""
+        state = self.state
+        state[gpu] |= values
+        self.state = state
+
     @property
     def environment(self) -> dict[str, str]:
         paths = [str(self.folder / "bin"), os.environ["PATH"]]
@@ -82,21 +88,21 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
             command.append(str(self.folder / "hooks.sh"))
         return command
 
-    def run(self, script: str, hooks: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, hooks: str | None = None, *, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a script, which ends with a code."""
         command = self.command(script, hooks)
-        return subprocess.run(
+        done = subprocess.run(
             command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False
         )
+        assert done.returncode == code, done.stderr
+        return done
 
     def add(self, gpu: int, profile: str, start: int) -> None:
         """Let an instance exist."""
-        state = self.state
-        there: list[dict[str, Any]] = state[gpu]["instances"]
+        there: list[dict[str, Any]] = self.state[gpu]["instances"]
         number = 2 + len(there)
-        there.append(
-            {"profile": profile, "start": start, "id": number, "compute": True, "uuid": f"MIG-old-{gpu}-{number}"}
-        )
-        self.state = state
+        new = {"profile": profile, "start": start, "id": number, "compute": True, "uuid": f"MIG-old-{gpu}-{number}"}
+        self.change(gpu, instances=[*there, new])
 
     def uuid(self, gpu: int, profile: str, start: int) -> str:
         for entry in self.state[gpu]["instances"]:

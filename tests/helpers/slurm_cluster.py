@@ -204,11 +204,6 @@ class Cluster:
         found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown.splitlines()]
         return {node["NodeName"]: node["State"] for node in found} or {"": ""}
 
-    def gres(self, node: str) -> str:
-        """Return the ``Gres`` of a node."""
-        shown = self.run("scontrol", "-o", "show", "node", node)
-        return next(word.partition("=")[2] for word in shown.split() if word.startswith("Gres="))
-
     def submit(self, command: str, *options: object) -> str:
         """Submit a job, and return its number."""
         output = f"--output={self.root}/%j.out"

@@ -46,9 +46,9 @@ class Servers:
         more = {"TRITON": self.program, "HAPROXY_ADDRESS": "127.0.0.1", "START_SECONDS": "120", "COLUMNS": "80"}
         return self.machine.environment | more
 
-    def run(self, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run bash on exported files."""
-        return subprocess.run(
+    def run(self, *words: object, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run bash on exported files; it ends with a code."""
+        done = subprocess.run(
             ["bash", *map(str, words)],
             env=self.environment | more,
             stdin=subprocess.DEVNULL,
@@ -57,6 +57,8 @@ class Servers:
             timeout=240,
             check=False,
         )
+        assert done.returncode == code, done.stderr
+        return done
 
     def start_proxy(self) -> None:
         """Start HAProxy with the exported configuration."""

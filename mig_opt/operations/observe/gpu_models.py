@@ -119,7 +119,8 @@ def import_gpu(
         numbers = ", ".join(map(str, found))
         raise InputError([Problem("device", f"the GPUs {numbers} differ; choose one of them by its number")], label)
     product, profiles = next(iter(found.values()))
-    return _model(tuple(map(_profile, profiles)), product, name, operations, label, asked=not sources)
+    source = "nvidia-smi mig -lgip and -lgipp" if sources else "NVML"
+    return _model(tuple(map(_profile, profiles)), product, name, operations, label, source=source)
 
 
 def _asked() -> _Listed:
@@ -189,7 +190,7 @@ def _model(
     operations: OperationCosts | CostTable | None,
     label: str,
     *,
-    asked: bool,
+    source: str,
 ) -> GpuImport:
     same = [gpu for gpu in catalogue() if _is_same(gpu, profiles, product)]
     if len(same) == 1 and name in (None, same[0].name, *same[0].aliases) and operations is None:
@@ -210,7 +211,7 @@ def _model(
         costs,
         profiles_status="from its driver",
         placements_status="from its driver",
-        sources=("NVML" if asked else "nvidia-smi mig -lgip and -lgipp",),
+        sources=(source,),
     )
     if isinstance(operations, CostTable):
         model = dataclasses.replace(model, operation_costs=operations.on(model))

@@ -164,13 +164,10 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     lanes: dict[int, list[Lifetime]] = defaultdict(list)
     for lifetime in lifetimes_with_runs(batch, found.schedule):
         lanes[lifetime.gpu].append(lifetime)
-    initial = defaultdict(list)
-    for live in batch.initial:
-        initial[live.gpu].append(batch.placement(live))
     body = required("run_task")
     for gpu, there in lanes.items():
-        wanted = [batch.placement(lifetime) for lifetime in there]
-        body.append(f"check {check_words(gpu, must=initial[gpu], wanted=wanted)}")
+        initial = [batch.placement(live) for live in batch.initial if live.gpu == gpu]
+        body.append(f"check {check_words(gpu, must=initial, wanted=map(batch.placement, there))}")
     body += ["checked", ""]
     for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]

@@ -152,17 +152,14 @@ def test_this_machine_is_asked(tmp_path: Path) -> None:
                 import_gpu()
 
 
-def test_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_take_the_file_of_a_gpu(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x500.txt").write_text("\n".join(X500))
     assert run("gpus", "import", "x500.txt", "--name", "X501", "-o", "x501.json").code == 0
-    assert "X501" in run("gpus", "x501.json").out
     Path("tasks.csv").write_text("task,t1_s,t2_s,t8_s\na,9,5,2\nb,8,5,3\nc,12,7,\n")
     solved = run("solve", "tasks.csv", "--gpu", "x501.json", "-o", "plan.json", "--save-batch", "batch.json")
-    assert solved.code == 0
     assert "1 x X501" in solved.out
     assert "schedule  valid" in run("validate", "batch.json", "plan.json").out
-    assert run("plot", "batch.json", "plan.json", "plan.svg").code == 0
     Path("bert.csv").write_text(
         "Mig instance,Batch size,Workload Number,Throughput,Latency\n1,8,1,100,0.05\n4,8,1,500,0.03\n"
     )
@@ -170,11 +167,8 @@ def test_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     given = ("--gpu", "x501.json", "--profiles", "bert.csv")
     assert run("deploy", "services.csv", *given, "-o", "fleet.json").code == 0
     assert "deployment     valid" in run("services", "validate", "services.csv", "fleet.json", *given).out
-    assert run("services", "script", "services.csv", "fleet.json", "fleet.sh", *given).code == 0
     Path("lgi.txt").write_text(
         "GPU 0: NVIDIA X500 Blackwell (UUID: GPU-1234)\n| GPU instances:  |\n|   0  MIG 4g.48gb   9   1   4:4  |\n"
     )
     assert run("state", "import", "lgi.txt", "--gpu", "x501.json", "-o", "state.json").code == 0
     assert "1 x X501" in run("defragment", "state.json").out
-    wrong = run("solve", "tasks.csv", "--gpu", "none.json")
-    assert (wrong.code, wrong.err) == (2, "error: none.json: no such file\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import Command
 from nvml_machine import Machine
 
 from mig_opt import Device
@@ -38,12 +37,3 @@ def test_the_instances_of_this_machine(tmp_path: Path) -> None:
         machine.fault("no-permission", -1, gpu=1)
         with pytest.raises(DriverError, match="sudo"):
             import_state(format="nvml")
-
-
-def test_the_command(run: Command, tmp_path: Path) -> None:
-    with Machine(tmp_path, "A30").loaded() as machine:
-        machine.add(0, "2g.12gb", 2)
-        ended = run("state", "import", "--format", "nvml", "-o", str(tmp_path / "state.json"))
-        assert (ended.code, "1 x A30-24GB" in ended.out) == (0, True)
-        machine.fault("no-permission", -1)
-        assert run("state", "import", "--format", "nvml").code == 2

@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import http.server
 import itertools
-import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command_line import called, refuses
+from command_line import Command, refuses
 from documents import complaints
 
 from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, deploy, get_gpu, write
-from mig_opt.api.deploy.drift import demand_now, drifts_of
+from mig_opt.api.deploy.drift import Observed, demand_now, drifts_of
 from mig_opt.operations.observe.server_metrics import observe_services
 
 GPU = get_gpu("A100-80GB")
@@ -54,10 +53,25 @@ def triton(model: str, requests: int, batch_us: float, wait_us: float = 0.0, sta
     return "\n".join([*lines, "nv_cpu_utilization 0.25", ""])
 
 
-def test_counters_since_the_start_of_the_servers(tmp_path: Path, deployment: Deployment) -> None:
-    (tmp_path / "one.txt").write_text(triton("bert", 54_800, 42_000, 9_000) + triton("resnet50", 30_000, 28_000))
-    (tmp_path / "two.txt").write_text(triton("resnet50", 60_000, 28_000))
-    seen = observe_services(DEMAND, [str(tmp_path / "one.txt"), str(tmp_path / "two.txt")], 600)
+Observe = Callable[..., dict[str, Observed]]
+
+
+@pytest.fixture
+def observed(tmp_path: Path) -> Observe:
+    """Give what tells of the services by the texts of servers, each in a file."""
+
+    def observe(*texts: str, seconds: float | None = None) -> dict[str, Observed]:
+        files = [tmp_path / f"{number}.txt" for number in range(len(texts))]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text)
+        return observe_services(DEMAND, list(map(str, files)), seconds)
+
+    return observe
+
+
+def test_counters_since_the_start_of_the_servers(observed: Observe, deployment: Deployment) -> None:
+    one = triton("bert", 54_800, 42_000, 9_000) + triton("resnet50", 30_000, 28_000)
+    seen = observed(one, triton("resnet50", 60_000, 28_000), seconds=600)
     assert seen["chat"].latency == pytest.approx(0.051)
     assert seen["chat"].batch == pytest.approx(8, rel=1e-3)
     assert (seen["vision"].requests, seen["vision"].rate) == (90_000, 150.0)
@@ -66,18 +80,13 @@ def test_counters_since_the_start_of_the_servers(tmp_path: Path, deployment: Dep
     assert demand_now(DEMAND, drifts) == DEMAND
 
 
-def test_drifted_rates_and_batches_and_the_deployment_for_them(tmp_path: Path, deployment: Deployment) -> None:
+def test_drifted_rates_and_batches_and_the_deployment_for_them(observed: Observe, deployment: Deployment) -> None:
     text = triton("bert", 180_000, 160_000, 400_000, failed=3) + triton("resnet50", 45_000, 20_000)
-    (tmp_path / "metrics.txt").write_text(text)
-    drifts = drifts_of(DEMAND, deployment, observe_services(DEMAND, [str(tmp_path / "metrics.txt")], 600))
+    drifts = drifts_of(DEMAND, deployment, observed(text, seconds=600))
     planned = drifts[0].batch_seconds
+    longer = f"batches take {0.16 / planned:.3g} times as long"
     assert [drift.reasons for drift in drifts] == [
-        (
-            "233 % more requests",
-            f"batches take {0.16 / planned:.3g} times as long",
-            "mean latency above its SLO",
-            "3 failed",
-        ),
+        ("233 % more requests", longer, "mean latency above its SLO", "3 failed"),
         ("50 % fewer requests",),
     ]
     now = demand_now(DEMAND, drifts)
@@ -86,26 +95,19 @@ def test_drifted_rates_and_batches_and_the_deployment_for_them(tmp_path: Path, d
     assert now.tables[1] == DEMAND.tables[1]
 
 
-def test_few_requests_may_differ_by_chance(deployment: Deployment, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text(triton("bert", 70, 42_000) + triton("resnet50", 150, 28_000))
-    assert [
-        d.reasons for d in drifts_of(DEMAND, deployment, observe_services(DEMAND, [str(tmp_path / "a.txt")], 1))
-    ] == [
-        (),
-        (),
-    ]
+def test_few_requests_may_differ_by_chance(observed: Observe, deployment: Deployment) -> None:
+    seen = observed(triton("bert", 70, 42_000) + triton("resnet50", 150, 28_000), seconds=1)
+    assert [drift.reasons for drift in drifts_of(DEMAND, deployment, seen)] == [(), ()]
     assert drifts_of(DEMAND, deployment, {})[0].reasons == ("no counters",)
 
 
-def test_several_readings_with_timestamps(tmp_path: Path) -> None:
+def test_several_readings_with_timestamps(observed: Observe) -> None:
     first, last = triton("bert", 1000, 42_000, stamp=" 1000"), triton("bert", 10_000, 42_000, stamp=" 101000")
-    (tmp_path / "a.txt").write_text(first + last)
-    assert observe_services(DEMAND, [str(tmp_path / "a.txt")])["chat"].rate == 90.0
-    (tmp_path / "a.txt").write_text(last + first)  # began anew
-    assert observe_services(DEMAND, [str(tmp_path / "a.txt")], 10)["chat"].requests == 1000
+    assert observed(first + last)["chat"].rate == 90.0
+    assert observed(last + first, seconds=10)["chat"].requests == 1000  # began anew
 
 
-def test_counters_of_vllm(tmp_path: Path) -> None:
+def test_counters_of_vllm(observed: Observe) -> None:
     text = """
 vllm:request_success_total{engine="0",finished_reason="stop",model_name="bert"} 80.0
 vllm:request_success_total{engine="0",finished_reason="length",model_name="bert"} 10.0
@@ -115,18 +117,17 @@ vllm:time_to_first_token_seconds_count{engine="0",model_name="bert"} 90.0
 vllm:inter_token_latency_seconds_sum{engine="0",model_name="bert"} 30.0
 vllm:inter_token_latency_seconds_count{engine="0",model_name="bert"} 1500.0
 """
-    (tmp_path / "a.txt").write_text(text)
-    seen = observe_services(DEMAND, [str(tmp_path / "a.txt")], 1)["chat"]
+    seen = observed(text, seconds=1)["chat"]
     assert (seen.requests, seen.latency, seen.ttft, seen.itl) == (90, 0.5, 0.1, 0.02)
 
 
 def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path: Path) -> None:
-    services = tuple(dataclasses.replace(service, model="bert") for service in DEMAND.services)
-    demand = DEMAND.replace(services=services)
-    (tmp_path / "vision-0-3g.40gb-0-8x1.txt").write_text(triton("bert", 10, 5))
-    assert [*observe_services(demand, [str(tmp_path / "vision-0-3g.40gb-0-8x1.txt")], 1)] == ["vision"]
-    (tmp_path / "m.txt").write_text(triton("bert", 10, 5))
-    assert complaints(observe_services, demand, [str(tmp_path / "m.txt")], 1) == [
+    demand = DEMAND.replace(services=tuple(dataclasses.replace(one, model="bert") for one in DEMAND.services))
+    named, other = tmp_path / "vision-0-3g.40gb-0-8x1.txt", tmp_path / "m.txt"
+    for file in (named, other):
+        file.write_text(triton("bert", 10, 5))
+    assert [*observe_services(demand, [str(named)], 1)] == ["vision"]
+    assert complaints(observe_services, demand, [str(other)], 1) == [
         "several services have the model 'bert' (chat, vision); call the file after its service"
     ]
 
@@ -187,24 +188,9 @@ def test_all_that_do_not_answer_are_told(url: str, tmp_path: Path) -> None:
     assert sum(": does not answer: " in text for text in told) == len(dead)
 
 
-def test_the_command(tmp_path: Path, deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
-    write(DEMAND, tmp_path / "services.json")
-    write(deployment, tmp_path / "fleet.json")
-    (tmp_path / "m.txt").write_text(triton("bert", 54_000, 42_000) + triton("resnet50", 900_000, 28_000))
-    words = [
-        "serve",
-        tmp_path / "fleet.json",
-        "--services",
-        tmp_path / "services.json",
-        "--compare",
-        tmp_path / "m.txt",
-    ]
-    outcome = called(capsys, *words, "--seconds", "600", "--json")
-    assert outcome.code == 1
-    data = json.loads(outcome.out)
-    assert [service["drift"] for service in data["services"]] == [[], ["900 % more requests"]]
-    assert data["gpus"] > deployment.used_gpus
-    shown = called(capsys, *words, "--seconds", "600")
-    assert "1 of 2 services has drifted" in shown.out
-    assert f"in place of {deployment.used_gpus}" in shown.out
-    refuses(called(capsys, *words), "--seconds: how long was counted?")
+def test_the_command_asks_how_long_was_counted(run: Command, tmp_path: Path, deployment: Deployment) -> None:
+    services, fleet, metrics = (tmp_path / name for name in ("services.json", "fleet.json", "m.txt"))
+    write(DEMAND, services)
+    write(deployment, fleet)
+    metrics.write_text(triton("bert", 54_000, 42_000))
+    refuses(run("serve", fleet, "--services", services, "--compare", metrics), "--seconds: how long was counted?")

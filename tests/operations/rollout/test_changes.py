@@ -80,7 +80,6 @@ def test_a_change_is_carried_out_step_by_step(tmp_path: Path) -> None:
     machine = machine_before(tmp_path)
     kept = machine.uuid(0, "2g.20gb", 4)
     done = machine.run(change_script(CHANGE), HOOKS)
-    assert done.returncode == 0, done.stderr
     a100, a30 = get_gpu("A100-80GB"), get_gpu("A30")
     assert machine.placements(0) == {a100.placement("2g.20gb", start) for start in (0, 2, 4)}
     assert machine.placements(1) == {a30.placement("2g.12gb", 2), a30.placement("1g.6gb", 0)}
@@ -112,28 +111,25 @@ def test_nothing_is_changed_where_something_else_runs(
 ) -> None:
     machine = machine_before(tmp_path)
     if profile is None or start is None:
-        state = machine.state
-        del state[0]["instances"][0]
-        machine.state = state
+        machine.change(0, instances=machine.state[0]["instances"][1:])
     else:
         machine.add(0, profile, start)
-    done = machine.run(change_script(CHANGE), HOOKS)
-    assert (done.returncode, machine.changes) == (1, [])
+    done = machine.run(change_script(CHANGE), HOOKS, code=1)
+    assert machine.changes == []
     assert f"error: {message}" in done.stderr
 
 
 def test_both_hooks_are_needed(tmp_path: Path) -> None:
     machine = machine_before(tmp_path)
-    done = machine.run(change_script(CHANGE), HOOKS.replace("stop_segment", "halt_segment"))
-    assert (done.returncode, machine.log) == (2, [])
+    done = machine.run(change_script(CHANGE), HOOKS.replace("stop_segment", "halt_segment"), code=2)
+    assert machine.log == []
     assert "a file that defines start_segment and stop_segment" in done.stderr
 
 
 def test_a_hook_that_fails_ends_the_change(tmp_path: Path) -> None:
     """Nobody destroys an instance after a segment in its place has failed to start."""
     machine = machine_before(tmp_path)
-    done = machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; true; }")
-    assert done.returncode == 1
+    machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; true; }", code=1)
     assert machine.changes == ["mig -i 1 -cgi 5:2 -C"]
 
 
@@ -146,11 +142,9 @@ def test_the_same_command_goes_on_after_a_failure(tmp_path: Path) -> None:
         'start_segment() { if [[ $2 == 0 && ! -e "$FOLDER/failed" ]]; then touch "$FOLDER/failed"; return 3; fi; '
         'really_start "$@"; }'
     )
-    failed = machine.run(change_script(CHANGE), again)
-    assert failed.returncode == 3
+    machine.run(change_script(CHANGE), again, code=3)
     assert [line.split()[0] for line in done.read_text().splitlines()] == ["start|it's", "stop|it's", "stop|a"]
-    ended = machine.run(change_script(CHANGE), again)
-    assert ended.returncode == 0, ended.stderr
+    machine.run(change_script(CHANGE), again)
     services = [line.split("|")[1].split()[0] for line in done.read_text().splitlines()]
     assert services == ["it's", "it's", "a", "it's", "a", "b", "new"]
     orders = [re.split(" -(?=[a-z]{3} )", line)[1].split()[0] for line in machine.changes]
@@ -160,11 +154,9 @@ def test_the_same_command_goes_on_after_a_failure(tmp_path: Path) -> None:
 
 def test_what_another_script_has_done_does_not_count(tmp_path: Path) -> None:
     machine = machine_before(tmp_path)
-    failed = machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; }")
-    assert failed.returncode == 1
+    machine.run(change_script(CHANGE), HOOKS + "start_segment() { false; }", code=1)
     assert (tmp_path / "plan.sh.done").read_text().splitlines()[1:] == ["create 1 5:2"]
-    other = machine.run(change_script(CHANGE, devices=["0", "1", "node/0"]), HOOKS)
-    assert other.returncode == 1
+    other = machine.run(change_script(CHANGE, devices=["0", "1", "node/0"]), HOOKS, code=1)
     assert "error: GPU 1 (1): instance 5 (profile 5 at slice 2) is in the way" in other.stderr
 
 

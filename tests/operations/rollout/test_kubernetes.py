@@ -9,11 +9,14 @@ import pytest
 import yaml
 from scripts import segment
 
+from mig_opt import plan_change
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel
+from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
+from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.serving.deployment import Deployment, Segment
 
 
@@ -129,9 +132,9 @@ def test_resources_of_machines_and_services() -> None:
             segment("chat\n", 0, "1g.10gb", 0),
             segment("chat\n", 1, "1g.10gb", 3),
             segment("chat\n", 1, "1g.10gb", 2, batch=16),
-            segment("vision", 1, "3g.40gb", 4),
+            segment("übersetzer", 1, "3g.40gb", 4),
             segment("chat\n", 2, "1g.10gb", 0),
-            segment("vision", 2, "1g.10gb+me", 1),
+            segment("übersetzer", 2, "1g.10gb+me", 1),
         ),
     )
     found = kubernetes_resources(deployment, devices=["n1/0", "n1/1", "n2/0"])
@@ -142,12 +145,13 @@ def test_resources_of_machines_and_services() -> None:
         ("chat\n", "A100-80GB", small, 2, 8),
         ("chat\n", "A100-80GB", small, 1, 16),
         ("chat\n", "H100-80GB", small, 1, 8),
-        ("vision", "A100-80GB", large, 1, 8),
-        ("vision", "H100-80GB", media, 1, 8),
+        ("übersetzer", "A100-80GB", large, 1, 8),
+        ("übersetzer", "H100-80GB", media, 1, 8),
     ]
     assert [remark for remark in found.remarks if "several kinds" in remark] == [
         f"{small} is on GPUs of several kinds (A100-80GB, H100-80GB); choose the kind by a node selector."
     ]
+    assert '"service": "übersetzer"' in str(found)
     document = json.loads(str(found))
     assert document["nodes"][1] == {"node": "n2", "resources": {small: 1, media: 1}}
     assert document["services"][1] == {
@@ -160,11 +164,18 @@ def test_resources_of_machines_and_services() -> None:
     }
 
 
-def test_names_stay_readable_in_resources() -> None:
-    deployment = Deployment(("A30",), (segment("übersetzer", 0, "1g.6gb", 0),))
-    assert '"service": "übersetzer"' in str(kubernetes_resources(deployment))
-
-
-def test_what_cannot_exist_has_no_resources() -> None:
-    with pytest.raises(InputError, match="shares memory slices"):
-        kubernetes_resources(Deployment(("A30",), tuple(on_gpu(0, "2g.12gb@0", "1g.6gb@1"))))
+def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused() -> None:
+    part = segment("search", 1, "1g.6gb", 0)
+    mixed = Deployment(("A30-24GB without MIG", "A30-24GB"), (segment("chat", 0, "4g.24gb", 0), part))
+    found = kubernetes_resources(mixed)
+    assert found.total == {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.6gb": 1}
+    assert [request.resource for request in found.requests] == ["nvidia.com/gpu", "nvidia.com/mig-1g.6gb"]
+    assert yaml.safe_load(str(mig_parted_config(mixed)))["mig-configs"]["mig-opt-a30-24gb"] == [
+        {"devices": [0], "mig-enabled": False, "mig-devices": {}},
+        {"devices": [1], "mig-enabled": True, "mig-devices": {"1g.6gb": 1}},
+    ]
+    change = plan_change(Deployment(mixed.gpus, ()), mixed).plan
+    for script in (lambda: deployment_script(mixed), lambda: change_script(change)):
+        with pytest.raises(InputError, match=r"gpus\[0\]: has MIG off \(A30-24GB without MIG\), .*; export mig-part"):
+            script()
+    assert "create_missing 1" in deployment_script(Deployment(mixed.gpus, (part,)))

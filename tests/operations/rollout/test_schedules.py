@@ -14,7 +14,6 @@ from scripts import Machine
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.operations.rollout.nvidia_smi import schedule_script
@@ -26,6 +25,12 @@ run_task() {
   rm "$FOLDER/users/$CUDA_VISIBLE_DEVICES"
 }
 """
+
+
+def planned(batch: Batch) -> Schedule:
+    found = solve(batch, "far").schedule
+    assert found is not None
+    return found
 
 
 def ran(folder: Path) -> list[list[str]]:
@@ -52,18 +57,16 @@ def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
     tasks += [Task(f"two{index}", {2: 1.5 + index}) for index in range(3)]
     tasks += [Task(f"all{index}", {max(model.sizes): 2.0 + index}) for index in range(2)]
     batch = Batch(tuple(tasks), model, gpus)
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
+    schedule = planned(batch)
     assert schedule.operations is not None
     assert {operation.kind for operation in schedule.operations} == {"create", "destroy"}
     machine = Machine(tmp_path, *[gpu] * gpus)
-    done = machine.run(schedule_script(batch, schedule), RUN_TASK)
-    assert done.returncode == 0, done.stderr
+    machine.run(schedule_script(batch, schedule), RUN_TASK)
     assert_runs_as_planned(tmp_path, batch, schedule)
     for number in range(gpus):
         kinds = [line.split()[3] for line in machine.changes if f"-i {number} " in line and "-dci" not in line]
-        planned = sorted((o for o in schedule.operations if o.gpu == number), key=lambda o: (o.begin, o.end))
-        assert kinds == [{"create": "-cgi", "destroy": "-dgi"}[operation.kind] for operation in planned]
+        wanted = sorted((o for o in schedule.operations if o.gpu == number), key=lambda o: (o.begin, o.end))
+        assert kinds == [{"create": "-cgi", "destroy": "-dgi"}[operation.kind] for operation in wanted]
 
 
 @pytest.mark.deep
@@ -88,86 +91,65 @@ def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path:
         ),
     )
     machine = Machine(tmp_path, "A30")
-    state = machine.state
-    state[0]["busy"] = 1
-    machine.state = state
+    machine.change(0, busy=1)
     done = machine.run(schedule_script(batch, schedule), RUN_TASK)
-    assert done.returncode == 0, done.stderr
     assert machine.changes[:2] == ["mig -i 0 -cgi 5:0 -C", "mig -i 0 -cgi 5:2 -C"]
     assert machine.changes[-1] == "mig -i 0 -cgi 0:0 -C"
     assert "In use by another client" in done.stderr
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
-def test_a_device_of_thousands_of_digits_is_refused() -> None:
-    batch = Batch((Task("a", {4: 1.0}),), get_gpu("A30"))
-    schedule = solve(batch, "far").schedule
-    with pytest.raises(InputError, match=r"devices\[0\]: must be index, UUID or PCI address, or host/index"):
-        schedule_script(batch, schedule, devices=["9" * 5000])
-
-
 def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
     live = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "2g.12gb", 2, 0.25))
     batch = Batch((Task("a", {2: 5.0}), Task("b", {1: 1.0}), Task("c", {1: 1.2})), get_gpu("A30"), initial=live)
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
+    schedule = planned(batch)
     script = schedule_script(batch, schedule)
     machine = Machine(tmp_path, "A30")
     machine.add(0, "2g.12gb", 2)
-    done = machine.run(script, RUN_TASK)
-    assert (done.returncode, machine.changes) == (1, [])
+    done = machine.run(script, RUN_TASK, code=1)
+    assert machine.changes == []
     assert "error: GPU 0 (0): an instance of profile 5 at slice 0 should exist, but does not" in done.stderr
     machine.add(0, "2g.12gb", 0)
     hooks = RUN_TASK + 'earlier_work() { echo "$*" >>"$FOLDER/earlier"; }'
-    done = machine.run(script, hooks)
-    assert done.returncode == 0, done.stderr
+    machine.run(script, hooks)
     assert sorted((tmp_path / "earlier").read_text().splitlines()) == ["0 2g.12gb 0 0.5", "0 2g.12gb 2 0.25"]
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
 def test_earlier_work_takes_its_time_by_default(tmp_path: Path) -> None:
     batch = Batch((Task("a", {4: 5.0}),), get_gpu("A30"), initial=(LiveInstance(0, "4g.24gb", 0, 0.3),))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
+    schedule = planned(batch)
     machine = Machine(tmp_path, "A30")
     machine.add(0, "4g.24gb", 0)
     machine.program("sleep", 'echo "$*" >>"$FOLDER/slept"')
-    assert machine.run(schedule_script(batch, schedule), RUN_TASK).returncode == 0
+    machine.run(schedule_script(batch, schedule), RUN_TASK)
     assert (tmp_path / "slept").read_text() == "0.3\n"
     assert ran(tmp_path) == [["a", "0", "4g.24gb", "0", "MIG-old-0-2"]]
 
 
-def two_tasks() -> tuple[Batch, Schedule]:
-    """One after the other on an instance, then another instance in its place."""
-    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0}), Task("c", {1: 3.0})), get_gpu("A30"))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    return batch, schedule
+TASKS = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0}), Task("c", {1: 3.0})), get_gpu("A30"))
+"""Two tasks one after the other on an instance, then another instance in its place."""
 
 
 def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
     batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 1.0})), get_gpu("A30"))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
     machine = Machine(tmp_path, "A30")
     real = (tmp_path / "bin" / "nvidia-smi").read_text().splitlines()[1]
     machine.program(
         "nvidia-smi",
         f'if [[ "$*" == *-cgi* ]]; then if [[ -e $FOLDER/one ]]; then exit 6; fi; touch "$FOLDER/one"; fi\n{real}',
     )
-    done = machine.run(schedule_script(batch, schedule), RUN_TASK.replace("rm", "sleep 0.3; rm"))
-    assert done.returncode == 1
+    machine.run(schedule_script(batch, planned(batch)), RUN_TASK.replace("rm", "sleep 0.3; rm"), code=1)
     assert len(ran(tmp_path)) == 1
     assert list((tmp_path / "users").iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_tasks_as_well(number: signal.Signals, tmp_path: Path) -> None:
-    batch, schedule = two_tasks()
     machine = Machine(tmp_path, "A30")
     hooks = 'run_task() { sleep 600 & echo "$!" >"$FOLDER/pid.new"; mv "$FOLDER/pid.new" "$FOLDER/pid"; wait; }'
     process = subprocess.Popen(
-        machine.command(schedule_script(batch, schedule), hooks),
+        machine.command(schedule_script(TASKS, planned(TASKS)), hooks),
         env=machine.environment, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     while not (tmp_path / "pid").exists():
@@ -177,42 +159,23 @@ def test_a_signal_ends_the_tasks_as_well(number: signal.Signals, tmp_path: Path)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Stopped, and with it the tasks. Instances that exist stay.\n" in errors  # bash 5.3 may say more of its own
-    task = int((tmp_path / "pid").read_text())
-    for _ in range(500):
-        if not alive(task):
-            break
+    task, end = int((tmp_path / "pid").read_text()), time.monotonic() + 10
+    while alive(task):
+        assert time.monotonic() < end
         time.sleep(0.02)
-    assert not alive(task)
 
 
 def alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{process}/stat")
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    stat = Path(f"/proc/{process}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def test_a_schedule_that_is_not_valid_is_refused() -> None:
-    batch, schedule = two_tasks()
-    wrong = schedule.replace(runs=schedule.runs[:-1], operations=schedule.operations)
-    with pytest.raises(InputError, match=r"schedule:\n  tasks\[.*"):
-        schedule_script(batch, wrong)
-
-
-def test_operations_that_are_not_given_are_found(tmp_path: Path) -> None:
-    batch, schedule = two_tasks()
-    machine = Machine(tmp_path, "A30")
-    bare = Schedule(schedule.runs)
-    assert machine.run(schedule_script(batch, bare), RUN_TASK).returncode == 0
-    assert_runs_as_planned(tmp_path, batch, schedule)
 
 
 @pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])
 def test_the_time_that_an_instance_is_busy_is_not_cut(free: float, written: str) -> None:
     gpu = get_gpu("A30")
     batch = Batch((Task("a", {1: 1.0}),), gpu, initial=(LiveInstance(0, "1g.6gb", 0, free=free),))
-    schedule = solve(batch, "far").schedule
-    assert schedule is not None
-    assert f" 1g.6gb {written} " in schedule_script(batch, schedule).replace("\n", " ")
+    assert f" 1g.6gb {written} " in schedule_script(batch, planned(batch)).replace("\n", " ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from scripts import Machine, segment
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
 from mig_opt.serving.deployment import Deployment
@@ -80,7 +78,6 @@ def test_a_deployment_on_empty_gpus(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
     plan = deployment()
     done = machine.run(deployment_script(plan))
-    assert done.returncode == 0, done.stderr
     for gpu in range(3):
         assert machine.placements(gpu) == {plan.placement(segment) for segment in plan.on(gpu)}
     assert machine.changes == ["mig -i 0 -cgi 9:0,14:4,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
@@ -96,10 +93,9 @@ def test_a_deployment_on_empty_gpus(tmp_path: Path) -> None:
 def test_a_second_run_completes_what_is_missing(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
     machine.add(0, "2g.20gb", 4)
-    assert machine.run(deployment_script(deployment())).returncode == 0
-    assert machine.changes == ["mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
-    assert machine.run(deployment_script(deployment())).returncode == 0
-    assert len(machine.changes) == 2
+    for _ in range(2):
+        machine.run(deployment_script(deployment()))
+        assert machine.changes == ["mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
 
 
 def test_names_in_a_deployment_reach_the_hook_and_nothing_else(tmp_path: Path) -> None:
@@ -107,7 +103,7 @@ def test_names_in_a_deployment_reach_the_hook_and_nothing_else(tmp_path: Path) -
     machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
     hook = 'start_segment() { printf "%s\\0" "$@" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/started"; }'
     done = machine.run(deployment_script(deployment(*names)), hook)
-    assert (done.returncode, (tmp_path / "hacked").exists()) == (0, False), done.stderr
+    assert not (tmp_path / "hacked").exists()
     started = (tmp_path / "started").read_text().split("\0")
     assert started[:7] == [names[1], "0", "3g.40gb", "0", "8", "2", machine.uuid(0, "3g.40gb", 0)]
     assert started[7] == names[0]
@@ -118,15 +114,12 @@ def test_every_trouble_is_found_before_anything_is_changed(tmp_path: Path) -> No
     machine = Machine(tmp_path, "A100-80GB", "A30", "A100-80GB", "A100-80GB")
     machine.add(3, "1g.10gb", 2)
     machine.add(3, "2g.20gb", 4)
-    state = machine.state
-    state[0]["mode"] = "Disabled"
-    machine.state = state
+    machine.change(0, mode="Disabled")
     plan = Deployment(
         ("A100-80GB",) * 5,
         (*(segment("chat", gpu, "3g.40gb", 4) for gpu in (0, 1, 3, 4)), segment("chat", 3, "1g.10gb", 2)),
     )
-    done = machine.run(deployment_script(plan))
-    assert done.returncode == 1
+    done = machine.run(deployment_script(plan), code=1)
     assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [
         "error: GPU 0 (0): MIG mode is Disabled; enable it with: nvidia-smi -i 0 -mig 1",
         "error: GPU 1 (1): profile 9 of 4 memory slices at slice 4 is not possible; is it another kind of GPU?",
@@ -140,8 +133,7 @@ def test_every_trouble_is_found_before_anything_is_changed(tmp_path: Path) -> No
 def test_lists_in_another_form_stop_the_script(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "A30")
     machine.program("nvidia-smi", 'case "$*" in *mode*) echo Enabled ;; *) echo "| 0 | 3g | new form |" ;; esac')
-    done = machine.run(deployment_script(Deployment(("A30",), (segment("chat", 0, "1g.6gb", 0),))))
-    assert done.returncode == 1
+    done = machine.run(deployment_script(Deployment(("A30",), (segment("chat", 0, "1g.6gb", 0),))), code=1)
     assert "in a form that is not known" in done.stderr
     assert "Nothing has been changed." in done.stderr
 
@@ -151,9 +143,7 @@ def test_gpus_of_other_machines_and_other_names(tmp_path: Path) -> None:
     machine.program("ssh", 'echo "$*" >>"$FOLDER/ssh"; while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done\n'
                            'shift; exec bash -c "$*"')  # fmt: skip
     machine.program("sudo", 'touch "$FOLDER/root"; exec "$@"')
-    state = machine.state
-    state[2]["uuid"] = "GPU-5fa1"
-    machine.state = state
+    machine.change(2, uuid="GPU-5fa1")
     script = deployment_script(deployment(), devices=["node-1/1", "node-1/0", "GPU-5fa1"])
     command = machine.command(script)
     environment = machine.environment | {"NVIDIA_SMI": "sudo nvidia-smi"}
@@ -179,18 +169,7 @@ def test_wrong_layouts_and_devices_are_refused_together() -> None:
         "segments[1]",
     ]
     with pytest.raises(InputError) as error:
-        deployment_script(deployment(), devices=["0", "00", "$(reboot)"])
+        deployment_script(deployment(), devices=["0", "00", "9" * 5000])
     assert [problem.path for problem in error.value.problems] == ["devices[1]", "devices[2]"]
     with pytest.raises(InputError, match="must name 3, one for each GPU, names 1"):
         deployment_script(deployment(), devices=["0"])
-
-
-@pytest.mark.parametrize("name", ["A100-40GB", "A30-24GB", "RTX-PRO-6000-96GB"])
-def test_scripts_are_bash_without_mistakes(name: str) -> None:
-    model = get_gpu(name)
-    for partition in model.maximal_partitions("all")[:5]:
-        plan = Deployment((name,), tuple(segment("a", 0, p.profile.name, p.start) for p in partition))
-        text = deployment_script(plan)
-        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
-        words = [shlex.split(line) for line in text.splitlines() if line.startswith("create_missing ")]
-        assert [len(line) for line in words] == [2 + len(partition)]

@@ -42,6 +42,13 @@ def config(files: dict[str, str], segment: Segment) -> str:
 # Files
 
 
+def own(folder: Path, text: str, model: str = "net") -> Path:
+    """A model repository with the configuration of a model."""
+    (folder / model).mkdir()
+    (folder / model / "config.pbtxt").write_text(text)
+    return folder
+
+
 def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None:
     text = config(triton_files(DEPLOYMENT, DEMAND), LARGE)
     groups = "instance_group { count: 2 } "
@@ -55,15 +62,13 @@ def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None
 
 
 def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path: Path) -> None:
-    (tmp_path / "net").mkdir()
-    own = """
+    text = """
         name: "other" platform: "tensorrt_plan" max_batch_size: 16  # a remark
         input { name: "x" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
         instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0, 1 ] }, { count: 4 kind: KIND_CPU } ]
         dynamic_batching { preferred_batch_size: [ 4, 16 ] preserve_ordering: true }
     """
-    (tmp_path / "net" / "config.pbtxt").write_text(own)
-    text = " ".join(config(triton_files(DEPLOYMENT, DEMAND, models=tmp_path), LARGE).split())
+    text = " ".join(config(triton_files(DEPLOYMENT, DEMAND, models=own(tmp_path, text)), LARGE).split())
     assert 'name: "net" platform: "tensorrt_plan" max_batch_size: 8 input' in text
     assert "dims: 224" in text
     assert "instance_group { count: 2 kind: KIND_GPU }" in text
@@ -71,7 +76,7 @@ def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("text", "said"),
     [
         ('backend: "x"\nnonsense', "net/config.pbtxt: is no configuration of a model: 2:1 :"),
         ("max_batch_size: 6", "net/config.pbtxt: has max_batch_size 6, but the plan has batches of 8 for 'search';"),
@@ -80,31 +85,23 @@ def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path
         (None, "net: has no folder in the model repository; did you mean nets?"),
     ],
 )
-def test_configurations_that_do_not_fit_are_refused(own: str | None, said: str, tmp_path: Path) -> None:
-    folder = tmp_path / ("nets" if own is None else "net")
-    folder.mkdir()
-    (folder / "config.pbtxt").write_text(f"{own}\n")
-    assert said in "\n".join(problems(lambda: triton_files(DEPLOYMENT, DEMAND, models=tmp_path)))
+def test_configurations_that_do_not_fit_are_refused(text: str | None, said: str, tmp_path: Path) -> None:
+    models = own(tmp_path, f"{text}\n", "nets" if text is None else "net")
+    assert said in "\n".join(problems(triton_files, DEPLOYMENT, DEMAND, models=models))
 
 
 def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
-    (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "config.pbtxt").write_text('input { name: "x" dims: 1 }')
-    table = ProfileTable("net", "A30", (Point(1, 1, 2, 80.0, 0.02),))
-    one = dataclasses.replace(SMALL, batch=1, processes=2)
-    files = triton_files(
-        Deployment(("A30",), (one,)), Demand(DEMAND.services[:1], (table,), DEMAND.pools), models=tmp_path
-    )
+    models, one = own(tmp_path, 'input { name: "x" dims: 1 }'), dataclasses.replace(SMALL, batch=1, processes=2)
+    demand = Demand(DEMAND.services[:1], (ProfileTable("net", "A30", (Point(1, 1, 2, 80.0, 0.02),)),), DEMAND.pools)
+    files = triton_files(Deployment(("A30",), (one,)), demand, models=models)
     assert "batch" not in config(files, one)
     assert "count: 2" in config(files, one)
 
 
 def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path: Path) -> None:
-    (tmp_path / "net").mkdir()
-    own = 'backend: "vllm" input { name: "text_input" dims: 1 } model_transaction_policy { decoupled: true }'
-    (tmp_path / "net" / "config.pbtxt").write_text(own)
-    table = dataclasses.replace(TABLE, continuous=True)
-    text = config(triton_files(DEPLOYMENT, DEMAND.replace(tables=(table,)), models=tmp_path), LARGE)
+    text = 'backend: "vllm" input { name: "text_input" dims: 1 } model_transaction_policy { decoupled: true }'
+    demand = DEMAND.replace(tables=(dataclasses.replace(TABLE, continuous=True),))
+    text = config(triton_files(DEPLOYMENT, demand, models=own(tmp_path, text)), LARGE)
     assert "batch" not in text
     assert "decoupled: true" in text
     assert "count: 2" in text
@@ -112,11 +109,10 @@ def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path: Path) ->
 
 def test_all_that_cannot_be_served_is_told_at_once() -> None:
     demand = DEMAND.replace(services=(Service("a b", 0.2, 50.0, "net"), *DEMAND.services))
-    said = problems(lambda: triton_files(DEPLOYMENT, demand, port=80))
-    assert said[0] == "services[0]: no segment of the deployment serves 'a b'"
-    assert said[1].startswith("services[0].name: must be at most 63 letters")
-    assert said[2] == "port: must be from 1024 to 64511, is 80"
-    assert len(said) == 3
+    unserved, name, port = problems(triton_files, DEPLOYMENT, demand, port=80)
+    assert unserved == "services[0]: no segment of the deployment serves 'a b'"
+    assert name.startswith("services[0].name: must be at most 63 letters")
+    assert port == "port: must be from 1024 to 64511, is 80"
 
 
 def test_a_server_that_stays_keeps_name_and_ports() -> None:
@@ -127,11 +123,7 @@ def test_a_server_that_stays_keeps_name_and_ports() -> None:
 
 
 def test_a_server_on_another_machine_is_reached_there() -> None:
-    (one, _), text = (
-        servers_of(DEMAND, DEPLOYMENT, devices=["node-7/0"]),
-        haproxy_config(DEPLOYMENT, DEMAND, devices=["node-7/0"]),
-    )
-    assert (one.host, one.port) == ("node-7", 9000)
+    text = haproxy_config(DEPLOYMENT, DEMAND, devices=["node-7/0"])
     assert "server chat-0-1g.6gb-0-4x1 node-7:9001 proto h2" in text
     script = triton_files(DEPLOYMENT, DEMAND, devices=["node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
     assert "ADDRESS=node-7\nLISTEN=0.0.0.0\n" in script
@@ -174,9 +166,7 @@ def test_a_service_of_unequal_pods_is_told() -> None:
     assert "# chat has pods of unequal throughput" in kubernetes_manifests(both, DEMAND)
     demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], name="Chat"),))
     upper = Deployment(("A30",), (dataclasses.replace(SMALL, service="Chat"),))
-    assert (
-        "services[0].name: must be at most 32 small letters" in problems(lambda: kubernetes_manifests(upper, demand))[0]
-    )
+    assert "services[0].name: must be at most 32 small letters" in problems(kubernetes_manifests, upper, demand)[0]
 
 
 # Servers
@@ -216,8 +206,7 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", made.port + 1000 + 6 + 1))
             taken.listen()
-            failed = made.run(out / "deploy.sh", out / "hooks.sh")
-        assert failed.returncode == 1
+            failed = made.run(out / "deploy.sh", out / "hooks.sh", code=1)
         assert f"error: {name}: port {made.port + 1007} is taken; stop what listens there" in failed.stderr
         assert "chat-0-1g.6gb-0-4x1 has ended" in failed.stderr
         assert not made.numbers()
@@ -226,8 +215,7 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
         config = out / "models" / name / "net" / "config.pbtxt"
         good = config.read_text()
         config.write_text(good.replace("TYPE_FP32", "TYPE_INVALID"))
-        failed = made.run(out / "deploy.sh", out / "hooks.sh")
-        assert failed.returncode == 1
+        failed = made.run(out / "deploy.sh", out / "hooks.sh", code=1)
         assert f"error: {name}: the server ended; from {out}/run/{name}.log:" in failed.stderr
         assert "must specify 'data_type' for net" in failed.stderr
         assert not made.numbers()
@@ -235,16 +223,13 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
 
         # A service that is not in the repository, no instance, another verb.
         script = out / "servers" / f"{name}.sh"
-        assert (
-            "set MODELS to the model repository"
-            in made.run(script, "start", MODELS="/nowhere", CUDA_VISIBLE_DEVICES="MIG-1").stderr
-        )
-        assert "set CUDA_VISIBLE_DEVICES" in made.run(script, "start", CUDA_VISIBLE_DEVICES="").stderr
-        assert made.run(script).returncode == 2
+        nowhere = made.run(script, "start", code=1, MODELS="/nowhere", CUDA_VISIBLE_DEVICES="MIG-1")
+        assert "set MODELS to the model repository" in nowhere.stderr
+        assert "set CUDA_VISIBLE_DEVICES" in made.run(script, "start", code=1, CUDA_VISIBLE_DEVICES="").stderr
+        made.run(script, code=2)
 
         made.start_proxy()
-        done = made.run(out / "deploy.sh", out / "hooks.sh")
-        assert done.returncode == 0, done.stderr
+        made.run(out / "deploy.sh", out / "hooks.sh")
         assert set(made.numbers()) == {"chat-0-1g.6gb-0-4x1", name}
         # Two processes share an instance.
         assert made.machine.mps == [f"start {made.machine.uuid(0, '2g.12gb', 2)}"]
@@ -254,9 +239,8 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
         # A server that dies is found dead, and started again; the other one stays as it is.
         numbers = made.numbers()
         subprocess.run(["kill", "-KILL", str(numbers[name])], check=True)
-        assert made.run(script, "runs").returncode == 1
+        made.run(script, "runs", code=1)
         again = made.run(out / "deploy.sh", out / "hooks.sh")
-        assert again.returncode == 0, again.stderr
         assert "chat-0-1g.6gb-0-4x1 serves already" in again.stderr
         assert made.numbers()["chat-0-1g.6gb-0-4x1"] == numbers["chat-0-1g.6gb-0-4x1"]
         assert made.numbers()[name] != numbers[name]
@@ -264,26 +248,18 @@ def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(prog
         change = plan_change(DEPLOYMENT, new, demand=DEMAND).plan
         export(made, new, change=change)
         models = made.models.rename(tmp_path / "gone")
-        failed = made.run(out / "change.sh", out / "hooks.sh")
-        assert failed.returncode == 1
+        failed = made.run(out / "change.sh", out / "hooks.sh", code=1)
         assert "set MODELS to the model repository\nThe change has stopped there." in failed.stderr
         models.rename(made.models)
-        changed = made.run(out / "change.sh", out / "hooks.sh")
-        assert changed.returncode == 0, changed.stderr
+        made.run(out / "change.sh", out / "hooks.sh")
         assert set(made.numbers()) == {"chat-0-1g.6gb-0-4x1", "search-0-1g.6gb-2-4x2"}
         assert ready(made.port + 1)
-        state = subprocess.run(
-            ["socat", "-", f"UNIX-CONNECT:{out}/haproxy.sock"],
-            input="show servers state search-grpc\n",
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        ask = ["socat", "-", f"UNIX-CONNECT:{out}/haproxy.sock"]
+        state = subprocess.check_output(ask, input="show servers state search-grpc\n", text=True)
         assert " search-0-1g.6gb-2-4x2 127.0.0.1 2 " in state
         assert name not in state
 
         # Afterwards, too, what has died is started again.
         subprocess.run(["kill", "-KILL", str(made.numbers()["search-0-1g.6gb-2-4x2"])], check=True)
         again = made.run(out / "deploy.sh", out / "hooks.sh")
-        assert again.returncode == 0, again.stderr
         assert "chat-0-1g.6gb-0-4x1 serves already\nsearch-0-1g.6gb-2-4x2 serves" in again.stderr
