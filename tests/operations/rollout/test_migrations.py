@@ -7,11 +7,26 @@ import socket
 import subprocess
 from pathlib import Path
 
+from command_line import Command
 from scripts import Machine
 from state_forms import state_from_text
 
-from mig_opt import Deployment, FleetState, HeldInstance, defragment, get_gpu
+from mig_opt import (
+    Demand,
+    Deployment,
+    FleetState,
+    HeldInstance,
+    Point,
+    Pool,
+    ProfileTable,
+    Service,
+    defragment,
+    get_gpu,
+    write,
+)
+from mig_opt.fleet.segments import deployment_in
 from mig_opt.operations.rollout.changes import migration_script, migrations_as_change
+from mig_opt.operations.rollout.slurm import slurm_scripts
 from mig_opt.validation import validate_change
 
 HOOKS = """
@@ -72,3 +87,45 @@ def test_the_gpus_of_an_imported_state_are_found_again(tmp_path: Path) -> None:
     assert [len(machine.placements(gpu)) for gpu in range(4)] == [3, 0, 0, 0]
     assert f"GPU 3 of {here}: create" in done.stderr
     assert all(f" -i GPU-{gpu} " in line for line, gpu in zip(machine.changes, ("33", "11", "11"), strict=True))
+
+
+# Several kinds of GPUs
+
+A100 = get_gpu("A100-80GB")
+HELD = (
+    HeldInstance(0, "1g.6gb", 0, "shop/chat-1", owner="shop/chat"),
+    HeldInstance(0, "1g.6gb", 2, "shop/chat-3", owner="shop/chat"),
+    HeldInstance(1, "1g.10gb", 0, "shop/chat-2", owner="shop/chat"),
+    HeldInstance(1, "2g.20gb", 4, "shop/search-1", owner="shop/search"),
+)
+MIXED = FleetState(None, 2, HELD, nodes=("a", "b"), kinds=(A30, A100))
+
+
+def test_scripts_name_the_profiles_of_each_kind() -> None:
+    migrations = defragment(MIXED).migrations or ()
+    assert {step.gpu for step in migrations} == {0, 1}
+    assert migrations_as_change(MIXED, migrations).gpus == ("A30-24GB", "A100-80GB")
+    script = migration_script(MIXED, migrations)
+    assert "1g.6gb" in script
+    assert "1g.10gb" in script
+    files = slurm_scripts(MIXED, migrations)
+    assert {"node-a.sh", "node-b.sh"} < files.keys()
+    assert "1g.10gb" not in files["node-a.sh"]
+    assert "[a]='1g.6gb:" in files["controller.sh"]
+
+
+def test_what_runs_on_several_kinds_is_a_deployment(run: Command, tmp_path: Path) -> None:
+    points = Point(1, 8, 1, 10.0, 0.01), Point(2, 8, 1, 21.0, 0.01)
+    tables = tuple(ProfileTable(model, gpu.name, points) for model in ("chat", "search") for gpu in (A30, A100))
+    pools = Pool(A30, 1), Pool(A100, 1, cost=2.2)
+    wanted = Demand((Service("chat", 1.0, 19.0), Service("search", 1.0, 20.0)), tables, pools)
+    running = deployment_in(MIXED, wanted)
+    assert running.gpus == ("A30-24GB", "A100-80GB")
+    assert {segment.service for segment in running.segments} == {"chat", "search"}
+    services, state = tmp_path / "services.json", tmp_path / "state.json"
+    write(wanted, services)
+    write(MIXED, state)
+    ended = run("deploy", services, "--from", state, "--json")
+    # One A30 is enough for all of it: the A100 is left.
+    assert (ended.code, ended.json["cost"], ended.json["status"]) == (0, 1, "optimal")
+    assert ended.json["change"]["interrupted"] == []
