@@ -92,20 +92,6 @@ def test_any_text_is_refused_or_read(text: str, form: Format | None) -> None:
     assert isinstance(found, StateImport) or found.problems
 
 
-def test_every_damaged_line_of_a_table_is_told() -> None:
-    text = TEXTS["nvidia-smi-lgi-550.txt"].split("\n")
-    text[5] = text[5].replace("0:4", "0;4")
-    text[9] = text[9].replace("MIG 3g", "MOG 3g")
-    text[13] = "node-1: Segmentation fault"
-    assert complaints("\n".join(text), gpu="A100") == [
-        "line 6: is no row of the table of GPU instances, like |   0  MIG 1g.5gb  19  7  0:1  |: "
-        '"|   0  MIG 3g.20gb            9        1          0;4   ...',
-        "line 10: is no row of the table of GPU instances, like |   0  MIG 1g.5gb  19  7  0:1  |: "
-        '"|   1  MOG 3g.20gb            9        1          0:4   ...',
-        'line 14: cannot be read as a row like |   0  MIG 1g.5gb  19  7  0:1  |: "Segmentation fault"',
-    ]
-
-
 ROWS = (
     "0  MIG 3g.20gb  9  1  0:4",
     "0  MIG 2g.10gb  14  3  1:2",

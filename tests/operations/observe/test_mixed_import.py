@@ -11,7 +11,7 @@ from command_line import Command
 from nvml_machine import Machine
 from state_forms import cluster, complaints, node, state_from_text
 
-from mig_opt import Device, FleetState, InputError, Status, defragment, get_gpu, read
+from mig_opt import Device, FleetState, InputError, Status, defragment, get_gpu
 from mig_opt.errors import DriverError
 from mig_opt.fleet.state import HeldInstance, Migration
 from mig_opt.operations.observe.state_import import Format, import_state
@@ -95,19 +95,6 @@ def test_from_counts(manager: Format, text: str) -> None:
 def test_a_kind_that_is_not_told_among_several() -> None:
     text = cluster(node("a", "NVIDIA-A30", 1, **{"1g.6gb": 1}), node("b", "A100", 1, **{"1g.10gb": 1}))
     assert "does not tell whether A100 is A100-40GB or A100-80GB" in complaints(text, assume_places=True)[0]
-
-
-def test_the_state_is_written_read_and_defragmented(run: Command, tmp_path: Path) -> None:
-    source, out, after = tmp_path / "seen.txt", tmp_path / "fleet.json", tmp_path / "after.json"
-    source.write_text(LIST + LGI, encoding="utf-8")
-    ended = run("state", "import", str(source), "-o", str(out))
-    assert (ended.code, "1 x A30-24GB + 1 x A100-40GB + 1 x H100-80GB on 3 nodes" in ended.out) == (0, True)
-    assert json.loads(out.read_text())["kinds"] == list(KINDS)
-    ended = run("defragment", str(out), "-o", str(after), "--script", str(tmp_path / "moves.sh"))
-    assert ended.code == 0
-    assert "A100-40GB" in ended.out
-    moved = read(FleetState, after)
-    assert (moved.names, len(moved.instances)) == (KINDS, 4)
 
 
 # Plans for several kinds

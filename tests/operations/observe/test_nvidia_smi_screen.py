@@ -93,12 +93,6 @@ def test_a_screen_without_its_devices_is_refused() -> None:
     assert found == "line 11: MIG is on, but there is no table of MIG devices below; give the whole output"
 
 
-def test_a_device_that_the_table_of_places_does_not_have() -> None:
-    places = [line for line in PLACES if "MIG 2g.10gb" not in line]
-    (found,) = complaints(*SCREEN, *places)
-    assert "instance 5 of GPU 0 is not in the table of GPU instances: the two outputs are of different moments" in found
-
-
 def test_what_is_refused_below_a_screen_is_told() -> None:
     (found,) = complaints(*SCREEN, "Insufficient Permissions")
     assert found == f'line {TABLE + 1}: nvidia-smi was refused: "Insufficient Permissions"; run it as root'

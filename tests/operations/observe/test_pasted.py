@@ -175,6 +175,8 @@ def test_a_pending_mode_in_xml() -> None:
         ),
         ("NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nwhat is this", "line 3: is no line of gres.conf"),
         (f"$ ssh n1 nvidia-smi -L\n{LIST}\n$ ssh n1.x nvidia-smi -L\n{LIST}", "line 4: GPU 0 of n1.x has the UUID of"),
+        (TABLE.replace("0:2", "0;2"), "line 2: is no row of the table of GPU instances, like |   0  MIG 1g.5gb"),
+        (f"{TABLE}\nSegmentation fault", "line 3: cannot be read as a row like |   0  MIG 1g.5gb  19  7  0:1  |: "),
         (f"{TABLE}\n$ !!\n{TABLE.replace('2  0:2', '3  2:2')}", "line 5: GPU 0 is shown in another way above"),
         (f"{DEVICES}\n{DEVICES.replace('0    5', '0    6')}", "line 5: GPU 0 is shown in another way above"),
     ],

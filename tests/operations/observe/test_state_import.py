@@ -135,31 +135,6 @@ def test_dynamic_partitions_exist_only_when_allocated() -> None:
     assert state.gpus == 3
 
 
-def test_gpus_that_are_not_partitioned_are_left_out_with_a_note() -> None:
-    text = TEXTS["nvidia-smi-xml-550.txt"]
-    one = text.replace("node-2: \t\t\t<current_mig>Enabled", "node-2: \t\t\t<current_mig>Disabled")
-    lines = [line for line in one.split("\n") if line.startswith("node-1") or not line]
-    off = [line for line in one.split("\n") if line.startswith("node-2")]
-    begin, end = (next(at for at, line in enumerate(off) if tag in line) for tag in ("<mig_devices>", "</mig_devices>"))
-    found = state_from_text("\n".join(lines + off[: begin + 1] + off[end:]))
-    assert found.state.gpus == 2
-    assert "left out 1 GPU (MIG is off): GPU 0 of node-2" in found.notes
-
-
-def test_several_kinds_of_gpus_are_told_or_one_is_chosen() -> None:
-    text = TEXTS["nvidia-smi-list-550.txt"] + (
-        "node-3: GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-9)\nnode-3:   MIG 7g.80gb     Device  0: (UUID: MIG-9)\n"
-        "node-3: GPU 1: Tesla T4 (UUID: GPU-8)\n"
-    )
-    found = state_from_text(text).state
-    assert (found.gpu, found.names) == (None, ("A100-40GB",) * 3 + ("H100-80GB",))
-    assert places(found)[-1] == (3, "7g.80gb", 0)
-    chosen = state_from_text(text, gpu="H100")
-    assert places(chosen.state) == [(0, "7g.80gb", 0)]
-    assert "left out 1 GPU (no GPU of the catalogue): GPU 1 of node-3" in chosen.notes
-    assert any(note.startswith("left out 3 GPUs (not H100-80GB)") for note in chosen.notes)
-
-
 def test_a_table_alone_does_not_tell_the_kind() -> None:
     row = "|   3  MIG 1g.10gb           19        7          0:1     |"
     (found,) = complaints(f"{LGI}\n{row}")
