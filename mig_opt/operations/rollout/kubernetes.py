@@ -19,9 +19,10 @@ from mig_opt.gpu.devices import Device, gpu_names
 from mig_opt.gpu.model import WITHOUT_MIG, Placement, Profile
 from mig_opt.operations.rollout.layouts import (
     addresses,
-    count_layouts,
     creation_order,
     hosts_of,
+    in_creation_order,
+    layouts_by_counts,
     layouts_of,
     may_get_stuck,
     profile_counts,
@@ -182,7 +183,8 @@ def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], kno
     found = []
     for (kind, layout), gpus in alike.items():
         model, counts = get_gpu(kind), profile_counts(layout)
-        several, stuck = count_layouts(model, counts), may_get_stuck(model, counts)
+        several = layouts_by_counts(model)[frozenset(counts.items())]
+        stuck = may_get_stuck(tuple(placement.profile for placement in in_creation_order(layout)))
         profiles = " + ".join(f"{count} x {name}" for name, count in counts.items())
         where = f"GPU {gpu_names(known, gpus)} ({profiles}):"
         if several > 1:

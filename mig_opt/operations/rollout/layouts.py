@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -127,56 +127,45 @@ def in_creation_order(layout: Iterable[Placement]) -> list[Placement]:
     return sorted(layout, key=lambda placement: (*creation_order(placement.profile), placement.start))
 
 
-def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
-    """Return how many placed states of a GPU have exactly these profiles.
+@cache
+def layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
+    """Return how many placed states of a GPU have the same numbers of instances of each profile.
 
     With more than one, a tool that is told profiles without start slices may choose another one than planned.
 
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> a100 = get_gpu("A100")
-    >>> count_layouts(a100, {"4g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})  # 4g@0, so 2g@4 and 1g@6
+    >>> found = layouts_by_counts(get_gpu("A100"))
+    >>> found[frozenset({("4g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]  # 4g@0, so 2g@4 and 1g@6
     1
-    >>> count_layouts(a100, {"3g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})
+    >>> found[frozenset({("3g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]
     5
     """
-    return _layouts_by_counts(gpu)[frozenset((name, count) for name, count in counts.items() if count)]
-
-
-@cache
-def _layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
     states = gpu.placed_states("all")
     return Counter(frozenset(Counter(placement.profile.name for placement in state).items()) for state in states)
 
 
-def may_get_stuck(gpu: GpuModel, counts: Mapping[str, int]) -> bool:
-    """Return True if creation of these profiles, larger ones first, can end before the last one.
+@cache
+def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
+    """Return True if creation of instances of profiles, in this order, can end before the last one.
 
-    That is so if a start slice that is legal and free for one of them leaves no room for the others.
+    That is so if a start slice that is legal and free for one of them leaves no room for the others. ``held`` has a bit
+    for each memory slice that is taken.
 
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> a100 = get_gpu("A100")
-    >>> may_get_stuck(a100, {"3g.20gb": 1, "2g.10gb": 2})  # 3g@0 leaves one start for 2g
-    True
-    >>> may_get_stuck(a100, {"4g.20gb": 1, "3g.20gb": 1})
-    False
+    >>> two, three, four = map(get_gpu("A100").profile, ("2g.10gb", "3g.20gb", "4g.20gb"))
+    >>> may_get_stuck((three, two, two)), may_get_stuck((four, three))  # 3g@0 leaves one start for 2g
+    (True, False)
     """
-    order = sorted((gpu.profile(name) for name in counts), key=creation_order)
-    return _may_get_stuck(gpu, tuple(profile.name for profile in order for _ in range(counts[profile.name])), 0)
-
-
-@cache
-def _may_get_stuck(gpu: GpuModel, rest: tuple[str, ...], held: int) -> bool:
-    """Look for a dead end; ``held`` has a bit for each memory slice that is taken."""
     if not rest:
         return False
-    profile = gpu.profile(rest[0])
+    profile = rest[0]
     masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
     free = [mask for mask in masks if not mask & held]
-    return not free or any(_may_get_stuck(gpu, rest[1:], held | mask) for mask in free)
+    return not free or any(may_get_stuck(rest[1:], held | mask) for mask in free)
 
 
 def batch_and_processes(segment: Segment) -> str:
