@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Profile
+from mig_opt import Profile, get_gpu
 
 SOURCE = Path(__file__).with_name("nvml.c")
 ALONE = Path(__file__).with_name("alone")

@@ -13,9 +13,7 @@ from typing import Any
 
 import fake_nvidia_smi
 
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.serving.deployment import Segment
+from mig_opt import GpuModel, Placement, Segment, get_gpu
 
 
 def segment(service: str, gpu: int, profile: str, start: int, *, batch: int = 8, processes: int = 1) -> Segment:

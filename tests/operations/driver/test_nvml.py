@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from nvml_machine import Machine
 
-from mig_opt.errors import DriverError, InputError
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt import DriverError, InputError, get_gpu
 from mig_opt.operations.driver.instances import MigInstance, Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import owner_of_partitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from state_forms import LGI, cluster, complaints, node, state_from_text
 
-from mig_opt.gpu.catalogue import catalogue
+from mig_opt import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
 from mig_opt.operations.observe.state_import import StateImport
 

@@ -12,9 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_forms import LGI, TEXTS, complaints, state_from_text
 
-from mig_opt import InputError
+from mig_opt import InputError, get_gpu
 from mig_opt.files.values import Findings
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.observe.kubernetes import read_yaml
 from mig_opt.operations.observe.sightings import Source
 from mig_opt.operations.observe.state_import import Format, StateImport

@@ -10,8 +10,7 @@ import pytest
 from command_line import Command
 from nvml_machine import Machine
 
-from mig_opt import GpuModel, InputError, catalogue, get_gpu
-from mig_opt.gpu.catalogue import cost_tables
+from mig_opt import GpuModel, InputError, catalogue, cost_tables, get_gpu
 from mig_opt.operations.observe.gpu_models import GpuImport, import_gpu
 from mig_opt.operations.observe.sightings import Source
 

@@ -11,9 +11,7 @@ from command_line import Command
 from nvml_machine import Machine
 from state_forms import cluster, complaints, node, state_from_text
 
-from mig_opt import Device, FleetState, InputError, Status, defragment, get_gpu
-from mig_opt.errors import DriverError
-from mig_opt.fleet.state import HeldInstance, Migration
+from mig_opt import Device, DriverError, FleetState, HeldInstance, InputError, Migration, Status, defragment, get_gpu
 from mig_opt.operations.observe.state_import import Format, import_state
 from mig_opt.validation.fleet.migrations import validate_migrations
 

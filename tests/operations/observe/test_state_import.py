@@ -10,8 +10,7 @@ import pytest
 from command_line import Command
 from state_forms import FILES, LGI, TEXTS, complaints, state_from_text
 
-from mig_opt import Device, FleetState
-from mig_opt.gpu.catalogue import catalogue
+from mig_opt import Device, FleetState, catalogue
 from mig_opt.operations.observe.kinds import profile_named
 from mig_opt.operations.observe.state_import import import_state
 

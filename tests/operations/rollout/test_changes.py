@@ -10,11 +10,9 @@ import pytest
 import scripts
 from scripts import Machine
 
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt import InputError, Segment, get_gpu
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.serving.deployment import Segment
 
 HOOKS = """
 start_segment() {

@@ -9,15 +9,10 @@ import pytest
 import yaml
 from scripts import segment
 
-from mig_opt import plan_change
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue
-from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import GpuModel
+from mig_opt import Deployment, Device, GpuModel, InputError, Segment, catalogue, plan_change
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
-from mig_opt.serving.deployment import Deployment, Segment
 
 
 def on_gpu(gpu: int, *placements: str) -> list[Segment]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from scripts import Machine, segment
 
+from mig_opt import Deployment
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.serving.deployment import Deployment
 
 HOOKS = """
 start_segment() { echo "start $1 $CUDA_VISIBLE_DEVICES ${CUDA_MPS_PIPE_DIRECTORY:--}" >>"$FOLDER/done"; }

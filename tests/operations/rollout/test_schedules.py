@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 from scripts import Machine
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
+from mig_opt import Batch, LiveInstance, Operation, OperationCosts, Run, Schedule, Task, get_gpu, solve
 from mig_opt.operations.rollout.nvidia_smi import schedule_script
 
 RUN_TASK = """

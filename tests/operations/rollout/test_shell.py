@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts import Machine, segment
 
-from mig_opt.errors import InputError
+from mig_opt import Deployment, InputError
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
-from mig_opt.serving.deployment import Deployment
 
 NASTY = [
     "$(touch hacked)",
