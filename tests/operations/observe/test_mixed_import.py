@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+import documents
 import pytest
-from command_line import Command
 from nvml_machine import Machine
 from state_forms import cluster, complaints, node, state_from_text
 
 from mig_opt import Device, DriverError, FleetState, HeldInstance, InputError, Migration, Status, defragment, get_gpu
+from mig_opt.files.fleet.states import STATE
 from mig_opt.operations.observe.state_import import Format, import_state
 from mig_opt.validation.fleet.migrations import validate_migrations
 
@@ -176,10 +176,7 @@ def test_a_migration_to_another_kind_is_a_violation() -> None:
         ({"nodes": ["n"]}, "nodes: has 1 entries for 2 GPUs"),
     ],
 )
-def test_bad_kinds(change: dict[str, Any], problem: str, run: Command, tmp_path: Path) -> None:
+def test_bad_kinds(change: dict[str, Any], problem: str) -> None:
     document = {"schema": "mig-opt/state/1", "kinds": ["A30", "A100-40GB"], "instances": []} | change
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
-    ended = run("defragment", str(path))
-    assert ended.code == 2
-    assert problem in ended.err
+    told = documents.complaints(STATE.from_json, {key: value for key, value in document.items() if value is not None})
+    assert any(problem in line for line in told)
