@@ -126,7 +126,7 @@ class Document:
     holder: object = None
 
     @cached_property
-    def _lined(self) -> object:
+    def _lined(self) -> Any:
         return self.raw if isinstance(self.raw, LinedObject) else _LinedDecoder().decode(self.source.text)
 
     def where(self, path: tuple[str | int, ...]) -> str:
@@ -135,11 +135,7 @@ class Document:
             return str(self.holder)
         value, line = self._lined, 1
         for step in path:
-            line = getattr(value, "line", line)
-            try:
-                value = value[step]  # type: ignore[index]
-            except (LookupError, TypeError):
-                break
+            line, value = getattr(value, "line", line), value[step]
         return self.source.where(getattr(value, "line", line))
 
 
@@ -265,7 +261,7 @@ def _apart(source: Source) -> Iterator[Source]:
         except (ValueError, RecursionError):
             end = len(text)
         last = line + text.count("\n", begin, end)
-        yield replace(source, text=source.text[begin:end], numbers=numbers[line : last + 1])
+        yield replace(source, text=text[begin:end], numbers=numbers[line : last + 1])
         begin, line = max(end, 1), last
 
 

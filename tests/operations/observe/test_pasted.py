@@ -163,6 +163,7 @@ def test_a_pending_mode_in_xml() -> None:
         (f"n1: {LIST}\nn1: {LIST}\nKilled", "line 3: has no name of a node in front, unlike the lines around it: "),
         (f"a@n1:~$ nvidia-smi -L\n{LIST}\na@n2:~$ nvidia-smi -L\n{LIST}\n$ ssh n3\n```\n{LIST}", "line 7: the command"),
         ('{"kind": "Node",\n "metadata": {"name": "a"}}\n\n{"kind": "Node", "metadata": {]', "line 4: not valid JSON"),
+        (NODE.replace('"a"', "//\n7"), "line 1: metadata.name must be a text, is 7"),
         (f"{NODE}\n{NODE.replace('A30', 'H100')}", "line 2: the document is the Node a of line 1, at another moment"),
         (f"{LIST}\n{PART.format(1, 0)}\n{PART.format(1, 1)}", "line 2: 1c.2g.12gb is a part of an instance"),
         (
