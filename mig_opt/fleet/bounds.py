@@ -92,9 +92,11 @@ def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     check_jobs(trace)
     needs = [_Need.of(trace, job, resizing=resizing) for job in trace.jobs]
     ready = [max(job.arrival, need.created) for job, need in zip(trace.jobs, needs, strict=True)]
-    shortest = sorted(start + need.seconds for start, need in zip(ready, needs, strict=True))
-    makespan = [_latest(trace, ready, needs)]
     seconds = [need.seconds for need in needs]
+    alone = [start + least for start, least in zip(ready, seconds, strict=True)]
+    shortest = sorted(alone)
+    value, name = max((end, job.name) for end, job in zip(alone, trace.jobs, strict=True))
+    makespan = [_bound("latest job", value, f"job {name!r} ends its shortest time after its arrival at the least")]
     ends, means, choices = [shortest], [], []
     for name, reason, weigh, link, worth in _weightings(trace, needs):
         areas = [need.areas(weigh, link) for need in needs]
@@ -172,7 +174,6 @@ class _Need:
 
     @property
     def seconds(self) -> float:
-        """Seconds that it runs, at the least."""
         return math.fsum(self.lengths)
 
     def areas(self, weigh: dict[Profile, float], link: float) -> list[float]:
@@ -187,7 +188,7 @@ class _Need:
         total = math.fsum(areas)
         if total <= 0:
             return ready + self.seconds
-        left, after = 0.0, 0.0
+        left = after = 0.0
         for part, area in zip(reversed(self.lengths), reversed(areas), strict=True):
             after += area / total * (left + part / 2)
             left += part
@@ -215,14 +216,9 @@ def _profiles(gpu: GpuModel, job: Job) -> tuple[Profile, ...]:
     if job.profile is None or len(job.times) == 1:
         return suitable
     asked = gpu.profile(job.profile)
-    larger = (
-        profile
-        for profile in gpu.profiles
-        if profile.compute_slices in job.times
-        and profile.compute_slices > asked.compute_slices
-        and profile.memory_slices >= asked.memory_slices
-    )
-    return (*suitable, *larger)
+    able = (profile for profile in gpu.profiles if profile.compute_slices in job.times)
+    larger = (one for one in able if one.compute_slices > asked.compute_slices)
+    return (*suitable, *(one for one in larger if one.memory_slices >= asked.memory_slices))
 
 
 def _parts(job: Job, *, resizing: bool) -> Iterator[tuple[float, Job]]:
@@ -281,22 +277,10 @@ def _weighted(
     one = math.fsum(shares[kind] * total for kind, total in totals.items())
     covered: dict[Profile, float] = {}
     for kind, own in weights.items():
-        covered |= _covered(kind, [weight / one for weight in own])
+        for profile in kind.profiles:
+            footprints = (Placement(profile, start).footprint for start in profile.starts)
+            covered[profile] = min(math.fsum(own[at] / one for at in footprint) for footprint in footprints)
     return covered, 0.0, {kind: total / one for kind, total in totals.items()}
-
-
-def _covered(gpu: GpuModel, weights: Sequence[float]) -> dict[Profile, float]:
-    return {
-        profile: min(math.fsum(weights[at] for at in Placement(profile, start).footprint) for start in profile.starts)
-        for profile in gpu.profiles
-    }
-
-
-def _latest(trace: Trace, ready: Sequence[float], needs: Sequence[_Need]) -> Bound:
-    value, name = max(
-        (start + need.seconds, job.name) for start, need, job in zip(ready, needs, trace.jobs, strict=True)
-    )
-    return _bound("latest job", value, f"job {name!r} ends its shortest time after its arrival at the least")
 
 
 def _bound(name: str, value: float, reason: str) -> Bound:

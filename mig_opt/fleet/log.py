@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from operator import itemgetter
 from typing import Final
 
 from mig_opt.batch.batch import Batch, Task
@@ -259,21 +260,18 @@ def joined_log(trace: Trace, parts: Sequence[TracePart], logs: Sequence[Log]) ->
     runs = []
     first = 0
     for part, log in zip(parts, logs, strict=True):
-        columns = log.run_job, log.run_gpu, log.run_placement, log.run_begin, log.run_end, log.run_outcome
-        for job, gpu, placement, begin, end, outcome in zip(*columns, strict=True):
-            runs.append((end, part.jobs[job], (part.gpus[gpu], first + placement), begin, RunOutcome(outcome)))
+        for run, placement in zip(log.runs(), log.run_placement, strict=True):
+            place = part.gpus[run.gpu], first + placement
+            runs.append((part.jobs[run.job], place, run.begin, run.end, run.outcome))
         where = log.operation_kind, log.operation_gpu, log.operation_placement
         for kind, gpu, placement, begin, end in zip(*where, log.operation_begin, log.operation_end, strict=True):
             joined.add_operation(kind, part.gpus[gpu], first + placement, begin, end)
-        for moments, found in (
-            (joined.scheduled, log.scheduled),
-            (joined.finished, log.finished),
-            (joined.rejected, log.rejected),
-        ):
-            for job, moment in zip(part.jobs, found, strict=True):
+        for name in ("scheduled", "finished", "rejected"):
+            moments = getattr(joined, name)
+            for job, moment in zip(part.jobs, getattr(log, name), strict=True):
                 if not math.isnan(moment):
                     moments[job] = moment if math.isnan(moments[job]) else min(moment, moments[job])
         first += len(log.placements)
-    for end, job, place, begin, outcome in sorted(runs, key=lambda run: run[0]):
-        joined.add_run(job, place, begin, end, outcome)
+    for own in sorted(runs, key=itemgetter(3)):
+        joined.add_run(*own)
     return joined

@@ -52,7 +52,6 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
 
 
 def _point(state: FleetState, held: HeldInstance, service: Service, demand: Demand) -> Point | None:
-    """Return what a service does on an instance."""
     kind = state.kind(held.gpu)
     size = kind.profile(held.profile).compute_slices
     for table in demand.measured:

@@ -79,11 +79,7 @@ class SensitivityFit:
 
 
 def fit_sensitivity(
-    runs: Sequence[ProfiledRun],
-    demand: float,
-    *,
-    alone: float | None = None,
-    pcie_limit: float = PCIE_LIMIT,
+    runs: Sequence[ProfiledRun], demand: float, *, alone: float | None = None, pcie_limit: float = PCIE_LIMIT
 ) -> SensitivityFit:
     """Return the sensitivity that fits profiled runs of a job best, by least squares of the slowdowns.
 
@@ -133,10 +129,9 @@ def fit_sensitivity(
     if all(slower <= 1 + _UNTOUCHED for _, slower in points):
         raise InputError([Problem("runs", "no run is slowed down; profile the job beside more instances of itself")])
     sensitivity = _slope(points)
-    errors = [(slower - max(1.0, sensitivity * share)) ** 2 for share, slower in points]
     mean = math.fsum(slower for _, slower in points) / len(points)
     variance = math.fsum((slower - mean) ** 2 for _, slower in points)
-    unexplained = math.fsum(errors)
+    unexplained = math.fsum((slower - max(1.0, sensitivity * share)) ** 2 for share, slower in points)
     explained = 1 - unexplained / variance if variance else float(unexplained <= _UNTOUCHED)
     contended = sum(sensitivity * share > 1 for share, _ in points)
     return SensitivityFit(sensitivity, explained, math.sqrt(unexplained / len(points)), contended)

@@ -184,17 +184,14 @@ class FleetState:
         if self.gpu:
             yield from instance_problems({self.gpu: range(self.gpus or MOST_GPUS)}, "instances", self.instances or ())
         elif self.kinds and None not in self.kinds:
+            # Those on GPUs that there are not are told once, with the first kind.
+            numbers = dict(enumerate(self.kinds))
             for kind in dict.fromkeys(self.kinds):
-                # Those on GPUs that there are not are told once, with the first kind.
-                own = [
-                    held if held and self._kind_or_first(held.gpu) == kind else None for held in self.instances or ()
-                ]
+                there = self.instances or ()
+                own = [one if one and numbers.get(one.gpu, self.kinds[0]) == kind else None for one in there]
                 yield from instance_problems({kind: range(len(self.kinds))}, "instances", own)
         for index, held in enumerate(self.instances or ()):
             yield from _elsewhere_problems(f"instances[{index}].elsewhere", (held and held.elsewhere) or {})
-
-    def _kind_or_first(self, gpu: int | None) -> GpuModel:
-        return self.kinds[gpu if gpu is not None and 0 <= gpu < len(self.kinds) else 0]
 
     def kind(self, gpu: int) -> GpuModel:
         """Return the kind of a GPU."""
@@ -302,7 +299,7 @@ class FleetState:
         >>> [(live.profile, live.free) for live in state.live_instances(busy_until=60)]
         [('3g.20gb', 60), ('1g.5gb', 0.0)]
         """
-        busy = [held for held in self.instances if not held.idle]
+        busy = self.busy().instances
         if busy and busy_until is None:
             names = f"{busy[0].profile}@{busy[0].start} of GPU {gpu_name(self.devices, busy[0].gpu)}"
             more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""

@@ -10,28 +10,14 @@ from typing import Annotated, NamedTuple
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.kinds import kinds_of, settled_costs, usual_costs
-from mig_opt.batch.problems import (
-    NO_COUNT,
-    NO_GPU,
-    costs_problems,
-    gpus_problems,
-    repeated_names,
-)
+from mig_opt.batch.problems import NO_COUNT, NO_GPU, costs_problems, gpus_problems, repeated_names
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job, has_room, job_problems, profiles_on, whole_run_profiles_on
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.pools import Pool
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import (
-    MOST_GPUS,
-    GpuCount,
-    Index,
-    Moment,
-    NotEmpty,
-    Number,
-    Wanted,
-)
+from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Moment, NotEmpty, Number, Wanted
 
 PCIE_LIMIT = 30.08
 """GB/s that a GPU's PCIe 4.0 link reached in the measurements of the PCIe-aware scheduler's paper (section 5.1)."""

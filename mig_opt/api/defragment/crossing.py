@@ -10,10 +10,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from mig_opt.api.defragment.joined import KindsPlan
-from mig_opt.api.defragment.problem import DefragmentationGoal, layouts_of
+from mig_opt.api.defragment.joined import KindsGoal, KindsPlan
+from mig_opt.api.defragment.problem import DefragmentationGoal, layouts_of, room_places
 from mig_opt.fleet.migration_plan import MigrationPlan
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import NumberedPlace, geometry_of
@@ -47,15 +47,6 @@ class _Step(NamedTuple):
     target: NumberedPlace
 
 
-class CrossingGoal(NamedTuple):
-    """Room, or a mean fragmentation; without both the least of it is wanted, or the fewest GPUs or nodes in use."""
-
-    room: Counter[str]
-    fragmentation: float | None
-    free: Literal["gpus", "nodes"] | None
-    most_migrations: int | None
-
-
 class CrossingSearch:
     """Search for migrations of least weight, from the state of a fleet without idle instances.
 
@@ -72,7 +63,7 @@ class CrossingSearch:
         Places of the room that is wanted, after these.
     """
 
-    def __init__(self, state: FleetState, goal: CrossingGoal) -> None:
+    def __init__(self, state: FleetState, goal: KindsGoal) -> None:
         self._state, self._goal = state, goal
         kinds = tuple(dict.fromkeys(map(state.kind, range(state.gpus))))
         self._kind_of = [kinds.index(state.kind(gpu)) for gpu in range(state.gpus)]
@@ -84,15 +75,11 @@ class CrossingSearch:
         self._unit = math.lcm(*(geometry.unit for geometry in self._geometries))
         first = [self._kind_of.index(kind) for kind in range(len(kinds))]  # a GPU of each kind
         number = [{profile.name: at for at, profile in enumerate(own.profiles)} for own in self._geometries]
-        self._names = list(goal.room)
-        self._rooms = [
-            DefragmentationGoal(
-                geometry,
-                tuple(known[name] for name in self._names if name in known),
-                tuple(goal.room[name] for name in self._names if name in known),
-            )
+        rooms = [
+            DefragmentationGoal(geometry, tuple(known.get(name) for name in goal.room), tuple(goal.room.values()))
             for geometry, known in zip(self._geometries, number, strict=True)
         ]
+        self._rooms = [rooms[kind] for kind in self._kind_of]
         jobs: dict[_Job, int] = {}
         contents: list[set[tuple[int, int]]] = [set() for _ in range(state.gpus)]
         for held in state.instances:
@@ -225,7 +212,6 @@ class CrossingSearch:
         return tuple(frozenset(Counter(contents[gpu] for gpu in gpus).items()) for gpus in self._alike.values())
 
     def _cost(self, contents: _Contents) -> int:
-        """Return the fragmentation of all GPUs together, in common units."""
         return sum(self._gpu_cost(gpu, _mask(own)) for gpu, own in enumerate(contents))
 
     def _gpu_cost(self, gpu: int, mask: int) -> int:
@@ -233,7 +219,6 @@ class CrossingSearch:
         return geometry.usage(mask).cost * (self._unit // geometry.unit)
 
     def _least_cost(self, gpu: int, stay: _Content) -> int:
-        """Return the least fragmentation of a GPU with what stays there."""
         geometry, mask = self._geometries[self._kind_of[gpu]], _mask(stay)
         layouts = layouts_of(geometry.gpu, self._profiles)
         return min(self._gpu_cost(gpu, one.mask) for one in layouts if one.mask & mask == mask)
@@ -249,29 +234,11 @@ class CrossingSearch:
 
     def _room_in(self, contents: _Contents) -> list[tuple[int, str, int]] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not."""
-        wanted = tuple(self._goal.room.values())
-        reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {wanted: ()}
-        for gpu, content in enumerate(contents):
-            goal = self._rooms[self._kind_of[gpu]]
-            known = [goal.geometry.profiles[profile].name for profile in goal.profiles]
-            for left, taken in list(reached.items()) if known else ():
-                for room in goal.rooms(_mask(content)):
-                    there = dict(zip(known, room, strict=True))
-                    rest = tuple(max(0, n - there.get(name, 0)) for name, n in zip(self._names, left, strict=True))
-                    given = dict(zip(self._names, map(int.__sub__, left, rest), strict=True))
-                    if any(given.values()):
-                        reached.setdefault(rest, (*taken, (gpu, tuple(given[name] for name in known))))
-        if (found := reached.get((0,) * len(wanted))) is None:
+        found = room_places(self._rooms, list(map(_mask, contents)))
+        if found is None:
             return None
-        places = []
-        for gpu, take in found:
-            goal = self._rooms[self._kind_of[gpu]]
-            for _, place in (
-                DefragmentationGoal(goal.geometry, goal.profiles, take).places([_mask(contents[gpu])]) or ()
-            ):
-                placement = goal.geometry.placements[place]
-                places.append((gpu, placement.profile.name, placement.start))
-        return places
+        there = ((gpu, self._rooms[gpu].geometry.placements[place]) for gpu, place in found)
+        return [(gpu, placement.profile.name, placement.start) for gpu, placement in there]
 
 
 def _mask(content: _Content) -> int:
@@ -296,7 +263,7 @@ def may_cross(state: FleetState, gpus: Sequence[int]) -> bool:
 
 def with_crossings(
     state: FleetState,
-    goal: CrossingGoal,
+    goal: KindsGoal,
     control: Control[MigrationPlan],
     offer: Callable[[Sequence[Migration], Sequence[tuple[int, str, int]]], object],
     apart: Callable[[Sequence[Migration]], object],
@@ -317,10 +284,7 @@ def with_crossings(
 
 
 def _begin(
-    state: FleetState,
-    goal: CrossingGoal,
-    control: Control[MigrationPlan],
-    apart: Callable[[Sequence[Migration]], object],
+    state: FleetState, goal: KindsGoal, control: Control[MigrationPlan], apart: Callable[[Sequence[Migration]], object]
 ) -> None:
     """Begin plans with more and more migrations to other kinds, as long as that helps, or there is no plan yet."""
     begun: list[Migration] = []
@@ -343,7 +307,7 @@ def _begin(
             return
 
 
-def _beginnings(state: FleetState, begun: Sequence[Migration], goal: CrossingGoal) -> Iterator[list[Migration]]:
+def _beginnings(state: FleetState, begun: Sequence[Migration], goal: KindsGoal) -> Iterator[list[Migration]]:
     """Yield ways to go on with migrations to other kinds: all that may leave a GPU or a node, then single instances.
 
     What has migrated stays. GPUs that have the profiles that are wanted come first, then those that are empty

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Unpack
 
-from mig_opt.api.defragment.crossing import CrossingGoal, may_cross, with_crossings
-from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, joined_room, planned_apart
+from mig_opt.api.defragment.crossing import may_cross, with_crossings
+from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, planned_apart
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
@@ -133,7 +132,9 @@ def defragment(
     profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
     goal = DefragmentationGoal(geometry, profiles, tuple(wanted.values()), most_cost, free is not None)
 
-    control = Control[MigrationPlan](settings, judge=partial(_worth, goal, units))
+    def worth(plan: MigrationPlan) -> tuple[float, ...]:
+        cost = units - len(plan.free) if free else plan.fragmentation
+        return (cost, plan.weight) if goal.least else (plan.weight,)
 
     def report() -> None:
         found = planner.found
@@ -142,43 +143,28 @@ def defragment(
         least = found.least_cost if free else fleet.mean(found.least_cost)
         control.raise_bound(least if goal.least else found.lower_bound)
         if found.moves is not None:
-            control.report_plan(_plan(state, planner, free, per_owner))
+            migrations = fleet.migrations(state, found.moves)
+            places = (goal.places(found.masks) or ()) if goal.wanted else ()
+            there = ((gpu, geometry.placements[place]) for gpu, place in places)
+            room = [(gpu, placement.profile.name, placement.start) for gpu, placement in there]
+            known = {"fragmentation": fleet.mean(fleet.cost(found.masks)), "weight": found.weight}
+            control.report_plan(_plan(state, migrations, room, free=free, per_owner=per_owner, **known))
 
-    planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
-
-    def violations(plan: MigrationPlan) -> Sequence[object]:
-        validation = validate_migrations(state, plan.migrations, room=plan.room, rounds=plan.rounds, **limits)
-        found: list[object] = list(validation.violations)
-        if abs(validation.fragmentation - plan.fragmentation) > _ROUNDING:
-            found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
-        return [*found, *_wrong_statements(state, plan, planner.found.lower_bound, wanted, free)]
-
-    def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+    def facts(_: MigrationPlan | None) -> dict[str, Any]:
         found = planner.found
-        # The bound of the run may be one on the fragmentation; that of the result is one on the migrations.
-        known |= {"lower_bound": 0 if found.infeasible else found.lower_bound, "proven": planner.proven}
-        return DefragmentationResult(
-            plan=plan,
-            reason="" if plan else reason,
-            state=state,
-            fragmentation_before=fleet.mean(fleet.cost(fleet.masks)),
-            least_fragmentation=fleet.mean(found.least_cost) if goal.least and not free else 0.0,
-            freeing=free or "",
-            free_before=state.free(free) if free else (),
-            most_free=units - found.least_cost if free else 0,
-            **known,
-        )
+        return {
+            # The bound of the run may be one on the fragmentation; that of the result is one on the migrations.
+            "lower_bound": 0 if found.infeasible else found.lower_bound,
+            "proven": planner.proven,
+            "fragmentation_before": fleet.mean(fleet.cost(fleet.masks)),
+            "least_fragmentation": fleet.mean(found.least_cost) if goal.least and not free else 0.0,
+            "most_free": units - found.least_cost if free else 0,
+        }
 
-    return run(
-        control,
-        state,
-        _METHOD,
-        planner.run,
-        violations=violations,
-        optimal=lambda: "migrations" in planner.proven,
-        same=lambda bound, value: bound - value <= _ROUNDING,
-        make_result=make_result,
-    )
+    control = Control[MigrationPlan](settings, judge=worth)
+    planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
+    known: dict[str, Any] = {"room": wanted, "free": free, "limits": limits}
+    return _run(state, control, planner.run, facts, optimal=lambda: "migrations" in planner.proven, **known)
 
 
 def _of_kinds(
@@ -192,7 +178,7 @@ def _of_kinds(
     gpus = [own for _, own in state.parts()]
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     least = not room and limits["fragmentation"] is None
-    goal = KindsGoal(room, limits["fragmentation"], limits["most_migrations"], state.gpus)
+    goal = KindsGoal(room, limits["fragmentation"], free, limits["most_migrations"], state.gpus)
     control = Control[MigrationPlan](
         settings, judge=lambda plan: (units - len(plan.free) if free else plan.fragmentation * least, plan.weight)
     )
@@ -208,87 +194,105 @@ def _of_kinds(
         return defragment(part, names, **one, **control.inner()).uninterrupted()
 
     def offer(migrations: Sequence[Migration], places: Sequence[tuple[int, str, int]]) -> None:
-        control.report_plan(_mixed_plan(state, migrations, places, free, limits["per_owner"]))
+        weights, weight = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}, 0
+        for step in migrations:
+            own = weights.pop((step.gpu, step.profile, step.start))
+            weights[step.to_gpu, step.new_profile, step.to_start] = own
+            weight += own
+        known = {"fragmentation": _fragmentation(state.after(migrations)), "weight": weight}
+        control.report_plan(_plan(state, migrations, places, free=free, per_owner=limits["per_owner"], **known))
 
     def apart(begin: Sequence[Migration] = ()) -> KindsPlan:
         """Plan each kind apart after some migrations."""
-        own = goal.after(len(begin))
-        plans = planned_apart(
-            [part for part, _ in state.after(begin).parts()], own, plan_part, freeing=free is not None
-        )
+        plans = planned_apart([part for part, _ in state.after(begin).parts()], goal.after(len(begin)), plan_part)
         if plans.results:
-            offer([*begin, *joined_migrations(plans.results, gpus)], joined_room(plans.results, gpus))
+            pairs = list(zip(plans.results, gpus, strict=True))
+            places = [(own[gpu], profile, start) for each, own in pairs for gpu, profile, start in each.room]
+            offer([*begin, *joined_migrations((each.migrations for each in plans.results), gpus)], places)
         return plans
 
     def work() -> None:
         nonlocal found
         found = apart()
         if crosses:
-            wanted = CrossingGoal(room, goal.fragmentation, free, goal.most_migrations)
-            found = with_crossings(state, wanted, control, offer, apart)
+            found = with_crossings(state, goal, control, offer, apart)
         if found.infeasible:
             control.report_infeasible(found.infeasible)
 
-    def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+    def facts(plan: MigrationPlan | None) -> dict[str, Any]:
         exact = plan is not None and found.exact
         goals = (*["free" if free else "fragmentation"] * least, "migrations")
-        known |= {"lower_bound": plan.weight if plan and exact else 0, "proven": goals if exact else ()}
+        most_free = units - int(found.least) if crosses else sum(result.most_free for result in found.results)
+        return {
+            "lower_bound": plan.weight if plan and exact else 0,
+            "proven": goals if exact else (),
+            "fragmentation_before": _fragmentation(state),
+            "least_fragmentation": found.least if least and not free else 0.0,
+            "most_free": most_free if free else 0,
+        }
+
+    return _run(state, control, work, facts, room=room, free=free, limits=limits, optimal=lambda: found.exact)
+
+
+def _run(
+    state: FleetState,
+    control: Control[MigrationPlan],
+    work: Callable[[], None],
+    facts: Callable[[MigrationPlan | None], dict[str, Any]],
+    *,
+    room: Counter[str],
+    free: Literal["gpus", "nodes"] | None,
+    limits: dict[str, Any],
+    optimal: Callable[[], bool],
+) -> DefragmentationResult:
+    """Run a search and check its plan; return the outcome, with the facts about a plan that are known then."""
+
+    def violations(plan: MigrationPlan) -> Sequence[object]:
+        validation = validate_migrations(state, plan.migrations, room=plan.room, rounds=plan.rounds, **limits)
+        found: list[object] = [*validation.violations]
+        if abs(validation.fragmentation - plan.fragmentation) > _ROUNDING:
+            found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
+        return [*found, *_wrong_statements(state, plan, facts(plan)["lower_bound"], room, free)]
+
+    def make_result(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
         return DefragmentationResult(
             plan=plan,
             reason="" if plan else reason,
             state=state,
-            fragmentation_before=_fragmentation(state),
-            least_fragmentation=found.least_fragmentation if least and not free else 0.0,
             freeing=free or "",
             free_before=state.free(free) if free else (),
-            most_free=_most_free(found, units, crosses=crosses) if free else 0,
-            **known,
+            **{**known, **facts(plan)},
         )
 
-    def violations(plan: MigrationPlan) -> Sequence[object]:
-        validation = validate_migrations(state, plan.migrations, room=plan.room, rounds=plan.rounds, **limits)
-        return [*validation.violations, *_wrong_statements(state, plan, 0, room, free)]
-
     return run(
-        control, state, _METHOD, work, violations=violations, optimal=lambda: found.exact, make_result=make_result
+        control,
+        state,
+        _METHOD,
+        work,
+        violations=violations,
+        optimal=optimal,
+        same=lambda bound, value: bound - value <= _ROUNDING,
+        make_result=make_result,
     )
 
 
-def _most_free(found: KindsPlan, units: int, *, crosses: bool) -> int:
-    """Return how many of the GPUs or nodes can be free at most."""
-    return units - int(found.least_fragmentation) if crosses else sum(result.most_free for result in found.results)
-
-
-def _mixed_plan(
+def _plan(
     state: FleetState,
     migrations: Sequence[Migration],
-    places: Sequence[tuple[int, str, int]],
+    room: Sequence[tuple[int, str, int]],
+    *,
     free: str | None,
     per_owner: int | None,
+    **known: Any,
 ) -> MigrationPlan:
-    """Return migrations of several kinds as a plan."""
-    after, weight = state.after(migrations), 0
-    weights = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}
-    for step in migrations:
-        own = weights.pop((step.gpu, step.profile, step.start))
-        weights[step.to_gpu, step.new_profile, step.to_start] = own
-        weight += own
     rounds = rounds_of(state, migrations, per_owner)
-    free_after = after.free(free) if free else ()
-    return MigrationPlan(tuple(migrations), _fragmentation(after), tuple(places), rounds, weight, free_after)
+    after = state.after(migrations).free(free) if free else ()
+    return MigrationPlan(tuple(migrations), room=tuple(room), rounds=rounds, free=after, **known)
 
 
 def _fragmentation(state: FleetState) -> float:
-    """Return the mean fragmentation of GPUs of several kinds."""
     parts = (FleetMasks.of(part) for part, _ in state.parts())
     return math.fsum(part.mean(part.cost(part.masks)) * len(part.masks) for part in parts) / state.gpus
-
-
-def _worth(goal: DefragmentationGoal, units: int, plan: MigrationPlan) -> tuple[float, ...]:
-    """Return the objectives of a plan, the first one first; ``units`` is the number of GPUs or nodes."""
-    if not goal.least:
-        return (plan.weight,)
-    return (units - len(plan.free) if goal.free else plan.fragmentation, plan.weight)
 
 
 def _wrong_statements(
@@ -301,24 +305,6 @@ def _wrong_statements(
         yield f"its migrations have less weight than the lower bound, {bound}"
     if free and plan.free != state.after(plan.migrations).free(free):
         yield f"other {free} are free in the end than stated"
-
-
-def _plan(state: FleetState, planner: Planner, free: str | None, per_owner: int | None) -> MigrationPlan:
-    """Return the best plan that a planner knows."""
-    fleet, goal, found = planner.fleet, planner.goal, planner.found
-    room = []
-    for gpu, place in (goal.places(found.masks) or ()) if goal.wanted else ():
-        placement = fleet.geometry.placements[place]
-        room.append((gpu, placement.profile.name, placement.start))
-    migrations = fleet.migrations(state, found.moves or [])
-    return MigrationPlan(
-        migrations,
-        fleet.mean(fleet.cost(found.masks)),
-        tuple(room),
-        rounds_of(state, migrations, per_owner),
-        found.weight,
-        state.after(migrations).free(free) if free else (),
-    )
 
 
 def _wrong_state(state: object) -> Iterator[Problem]:

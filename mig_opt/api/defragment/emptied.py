@@ -37,8 +37,8 @@ def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation
 def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
     """Return a lower bound on the GPUs or nodes that are used after a number of migrations.
 
-    Every instance of a GPU or node has to leave it, so the migrations limit those that
-    can be emptied. All instances need their slices.
+    Every instance of a GPU or node has to leave it, so the migrations limit those that can be emptied. All instances
+    need their slices.
     """
     units = _units(fleet).values()
     leaving = sorted(
@@ -46,9 +46,7 @@ def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
         for gpus in units
         if any(fleet.masks[gpu] for gpu in gpus) and not any(fleet.pinned[gpu] for gpu in gpus)
     )
-    emptied = (
-        sum(total <= (most_moves or 0) for total in accumulate(leaving)) if most_moves is not None else len(leaving)
-    )
+    emptied = sum(most_moves is None or total <= most_moves for total in accumulate(leaving))
     gpu = fleet.geometry.gpu
     held = list(zip(fleet.geometry.profiles, fleet.totals, strict=True))
     compute = sum(profile.compute_slices * number for profile, number in held)
@@ -65,7 +63,6 @@ def least_weight(fleet: FleetMasks, used: int) -> int:
 
 
 def _units(fleet: FleetMasks) -> dict[int, list[int]]:
-    """Return the GPUs of each node, or each on its own."""
     units: dict[int, list[int]] = defaultdict(list)
     for gpu, node in enumerate(fleet.nodes or range(len(fleet.masks))):
         units[node].append(gpu)
@@ -80,17 +77,16 @@ def _emptied(fleet: FleetMasks, masks: list[int], gpus: list[int], targets: list
     """Return migrations that empty some GPUs; None if there is no room for all of their instances."""
     geometry, now = fleet.geometry, dict(enumerate(masks))
     sources: list[NumberedPlace] = [(gpu, place) for gpu in gpus for place in members(masks[gpu])]
-    slices = [profile.memory_slices for profile in geometry.profiles]
     found = []
-    for source in sorted(sources, key=lambda source: -slices[geometry.profile_of[source[1]]]):
-        options = [
+    for source in sorted(sources, key=lambda source: -geometry.placements[source[1]].profile.memory_slices):
+        options = (
             (geometry.usage(now[gpu] | 1 << place).cost - geometry.usage(now[gpu]).cost, gpu, place)
             for gpu in targets
             for place in geometry.usage(now[gpu]).available[geometry.profile_of[source[1]]]
-        ]
-        if not options:
+        )
+        if (best := min(options, default=None)) is None:
             return None
-        _, gpu, place = min(options)
+        _, gpu, place = best
         now[gpu] |= 1 << place
         found.append(Relocation(source, (gpu, place)))
     return found

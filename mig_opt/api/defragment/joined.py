@@ -12,9 +12,9 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from mig_opt.fleet.migration_plan import DefragmentationResult
 from mig_opt.fleet.state import FleetState, Migration
@@ -38,15 +38,16 @@ class KindsPlan:
     results: tuple[DefragmentationResult, ...]  # empty if there are none
     exact: bool  # true if nothing is better, given what each of them proves
     infeasible: str = ""  # why there is no plan, if that is proven
-    least_fragmentation: float = 0.0
+    least: float = 0.0  # mean fragmentation, or number of GPUs or nodes in use, that no plan falls below
 
 
 @dataclass(frozen=True, slots=True)
 class KindsGoal:
-    """Goals of all kinds together."""
+    """Goals of all kinds together: room, or a mean fragmentation, or else the least of that or of what is in use."""
 
     room: Counter[str]
     fragmentation: float | None
+    free: Literal["gpus", "nodes"] | None
     most_migrations: int | None
     gpus: int  # of all kinds
 
@@ -55,15 +56,13 @@ class KindsGoal:
         most = self.most_migrations
         return self if most is None else dataclasses.replace(self, most_migrations=most - begun)
 
-    def cost(self, result: DefragmentationResult, freed: bool) -> float:
+    def cost(self, result: DefragmentationResult) -> float:
         """Return what a plan of one kind adds to the cost of the whole."""
         assert result.plan is not None
-        if freed:
-            return -float(len(result.free))
-        return result.plan.fragmentation * result.state.gpus / self.gpus
+        return -float(len(result.free)) if self.free else result.plan.fragmentation * result.state.gpus / self.gpus
 
 
-def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, *, freeing: bool) -> KindsPlan:
+def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
     """Return the best plans of the parts of a state, each of one kind of GPU.
 
     ``plan`` takes a state and the keywords ``room`` and ``most_migrations``; without room it plans for the least cost.
@@ -77,17 +76,20 @@ def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, *, f
     least = math.fsum(result.least_fragmentation * result.state.gpus for result in whole) / goal.gpus
     exact = all(result.status is Status.OPTIMAL for result in whole)
     if goal.fragmentation is None and (limit is None or _moves(whole) <= limit):
-        return KindsPlan(tuple(whole), exact, least_fragmentation=least)
+        return KindsPlan(tuple(whole), exact, least=least)
     if goal.fragmentation is not None and least > goal.fragmentation + 1e-9:
         reason = "no arrangement of these instances on GPUs of their kinds has as little fragmentation"
         return KindsPlan((), exact=exact, infeasible=reason if exact else "")
-    choices = [_fewer(part, result, plan) for part, result in zip(parts, whole, strict=True)]
+    # The best plans of each kind with 0, 1, ... migrations, up to those of the best one.
+    choices = []
+    for part, result in zip(parts, whole, strict=True):
+        fewer = (plan(part, most_migrations=number) for number in range(min(_moves([result]), _MOST_PARTS)))
+        choices.append([*(found for found in fewer if found.plan is not None), result])
     best: tuple[tuple[float, ...], tuple[DefragmentationResult, ...]] | None = None
     for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
-        cost = math.fsum(goal.cost(result, freeing) for result in chosen)
-        if limit is not None and _moves(chosen) > limit:
-            continue
-        if goal.fragmentation is not None and cost > goal.fragmentation + 1e-9:
+        cost = math.fsum(map(goal.cost, chosen))
+        enough = goal.fragmentation is None or cost <= goal.fragmentation + 1e-9
+        if not enough or (limit is not None and _moves(chosen) > limit):
             continue
         weight = float(sum(result.objective or 0 for result in chosen))
         rank = (weight, cost) if goal.fragmentation is not None else (cost, weight)
@@ -100,14 +102,7 @@ def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, *, f
     if best is None:
         reason = f"no {limit} migrations within the kinds are enough"
         return KindsPlan((), exact=exact, infeasible=reason if exact else "")
-    return KindsPlan(best[1], exact, least_fragmentation=least)
-
-
-def _fewer(part: FleetState, whole: DefragmentationResult, plan: Plan) -> list[DefragmentationResult]:
-    """Return the best plans of a kind with 0, 1, ... migrations, up to those of the best one."""
-    numbers = range(min(_moves([whole]), _MOST_PARTS))
-    found = (plan(part, most_migrations=number) for number in numbers)
-    return [*(result for result in found if result.plan is not None), whole]
+    return KindsPlan(best[1], exact, least=least)
 
 
 def _moves(results: Sequence[DefragmentationResult]) -> int:
@@ -162,19 +157,10 @@ def _shares(room: Counter[str], gpu: GpuModel) -> Iterator[Counter[str]]:
         yield Counter({name: number for name, number in zip(room, numbers, strict=True) if number})
 
 
-def joined_migrations(results: Sequence[DefragmentationResult], gpus: Sequence[Sequence[int]]) -> list[Migration]:
+def joined_migrations(plans: Iterable[Sequence[Migration] | None], gpus: Iterable[Sequence[int]]) -> list[Migration]:
     """Return the migrations of all kinds, with the numbers that GPUs have in the whole state."""
     return [
         dataclasses.replace(step, gpu=own[step.gpu], to_gpu=own[step.to_gpu])
-        for result, own in zip(results, gpus, strict=True)
-        for step in result.migrations or ()
+        for steps, own in zip(plans, gpus, strict=True)
+        for step in steps or ()
     ]
-
-
-def joined_room(results: Sequence[DefragmentationResult], gpus: Sequence[Sequence[int]]) -> tuple[Any, ...]:
-    """Return the places of all kinds where there is room, likewise."""
-    return tuple(
-        (own[gpu], profile, start)
-        for result, own in zip(results, gpus, strict=True)
-        for gpu, profile, start in result.room
-    )

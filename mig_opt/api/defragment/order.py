@@ -78,7 +78,6 @@ class _PartialOrder:
         self._credits: dict[int, list[NumberedPlace]] = {}
 
     def copy(self) -> _PartialOrder:
-        """Return a copy that can be continued differently."""
         other = copy.copy(self)
         other.masks = list(self.masks)
         other.arriving, other.leaving = set(self.arriving), set(self.leaving)
@@ -88,11 +87,9 @@ class _PartialOrder:
 
     @property
     def key(self) -> tuple[frozenset[NumberedPlace], frozenset[NumberedPlace]]:
-        """The arrivals and departures that are left."""
         return frozenset(self.arriving), frozenset(self.leaving)
 
     def arrive(self) -> None:
-        """Let everything arrive whose place is free."""
         for place in sorted(self.arriving):
             if not self._obstacles(place):
                 self._take(place)
@@ -104,7 +101,6 @@ class _PartialOrder:
         return sorted(places, key=lambda place: (len(self._obstacles(place)), place))
 
     def clear(self, place: NumberedPlace) -> None:
-        """Let the obstacles of an arrival leave."""
         for obstacle in self._obstacles(place):
             self._leave(obstacle)
 

@@ -23,7 +23,7 @@ from typing import Literal
 
 from mig_opt.api.defragment.emptied import emptying_moves, least_used, least_weight
 from mig_opt.api.defragment.order import ordered
-from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, Layout, Look, Masks, Relocation, relocated
+from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, Layout, Masks, Relocation, relocated
 from mig_opt.api.defragment.references import greedy_moves
 from mig_opt.api.defragment.search import FIRST_SEARCH, LAST_SEARCH, BreadthFirstSearch
 from mig_opt.gpu.geometry import Geometry, members
@@ -34,8 +34,7 @@ from mig_opt.texts import plural
 
 # Share of the time in which the least number of GPUs or nodes is looked for; the rest is for the migrations.
 _FIRST_SHARE = 0.3
-# Columns above which a plan is looked for first in which few instances leave a GPU that stays in use, and these few.
-_MOST_COLUMNS, _MOST_LEAVING = 1000, 0
+_MOST_COLUMNS = 1000  # above which a plan is looked for first in which nothing leaves a GPU that stays in use
 _MOST_SEARCHED = 12  # GPUs of a fleet up to which the states are searched in which more GPUs or nodes are free
 _MOST_RETRIES = 12  # other targets that are tried if there is no order without detours for the first ones
 
@@ -169,13 +168,9 @@ class Planner:
         return choice if choice.counts else fallback
 
     def _offer_nearby(self, columns: list[TargetColumn]) -> bool:
-        """Look for a plan in which hardly anything leaves GPUs that stay in use; return True if nothing is better."""
+        """Look for a plan in which nothing leaves GPUs that stay in use; return True if nothing is better."""
         masks = [look.mask for look in self.fleet.groups]
-        few = [
-            column
-            for column in columns
-            if not column.target or (masks[column.group] & ~column.target).bit_count() <= _MOST_LEAVING
-        ]
+        few = [column for column in columns if not column.target or not masks[column.group] & ~column.target]
         for more in (0, 1, 2, 4):
             cost = self.found.least_cost + more
             if self.found.moves is not None and self.found.cost <= cost:
@@ -205,15 +200,12 @@ class Planner:
         return TargetChoice(Status.OPTIMAL, {best: 1}, best.moves)
 
     def _no_targets(self) -> str:
-        where = "within their GPUs" if self._within else "on these GPUs"
+        goal, where = self.goal, "within their GPUs" if self._within else "on these GPUs"
         limit = "" if self._most_moves is None else f" with at most {plural(self._most_moves, 'migration')}"
-        what = (
-            "has that room" if self.goal.wanted else "uses as few" if self.goal.free else "has as little fragmentation"
-        )
+        what = "has that room" if goal.wanted else "uses as few" if goal.free else "has as little fragmentation"
         return f"no arrangement of these instances {where}{limit} {what}"
 
     def _targets(self, choice: TargetChoice) -> list[int]:
-        """Return the target of each GPU."""
         taken: dict[int, list[int]] = defaultdict(list)
         for column, count in choice.counts.items():
             taken[column.group] += [column.target] * count
@@ -264,9 +256,7 @@ class Planner:
             self._offer(ordered(geometry, masks, targets, detours=True))
             if other is choice and self._search(FIRST_SEARCH):
                 return
-        if self._search(LAST_SEARCH):
-            return
-        if self.goal.free:
+        if self._search(LAST_SEARCH) or self.goal.free:
             return
         inner = Planner(self.fleet, self.goal, within=True, most_moves=self._most_moves, limits=self._limits)
         inner.run()
@@ -326,7 +316,9 @@ def target_columns(fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool
     looks = list(fleet.groups)
     for group, layout, moves, blocked in (_targets_within if within else _targets_between)(fleet):
         cost = int(layout.mask > 0) if goal.free else layout.cost
-        weight = moves if within or not fleet.weights else _weight_of_leaving(looks[group], layout.mask)
+        weight = moves
+        if fleet.weights and not within:  # what leaves its place migrates once at least
+            weight = sum(own for place, own in looks[group].weights if not layout.mask >> place & 1)
         for room in goal.rooms(layout.mask) if goal.wanted else ((),):
             column = TargetColumn(group, layout.mask, layout.counts, moves, blocked, cost, room, weight)
             similar[group, layout.counts, room].append(column)
@@ -339,11 +331,6 @@ def target_columns(fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool
                 best.append(column)
         columns += best
     return columns
-
-
-def _weight_of_leaving(look: Look, target: int) -> int:
-    """Return the weight of the instances that leave their places; each of them migrates once at least."""
-    return sum(weight for place, weight in look.weights if not target >> place & 1)
 
 
 def _targets_between(fleet: FleetMasks) -> Iterator[_Target]:
@@ -388,13 +375,10 @@ def _paths_within(geometry: Geometry, mask: int, pinned: int) -> dict[int, int |
 def moves_within(fleet: FleetMasks, targets: list[int]) -> list[Relocation]:
     """Return the fewest migrations on each GPU that lead to its target."""
     moves: list[Relocation] = []
-    for gpu, (mask, pinned, target) in enumerate(zip(fleet.masks, fleet.pinned, targets, strict=True)):
-        paths = _paths_within(fleet.geometry, mask, pinned)
-        own: list[Relocation] = []
-        reached, before = target, paths[target]
-        while before is not None:
+    for gpu, target in reversed([*enumerate(targets)]):
+        paths, reached = _paths_within(fleet.geometry, fleet.masks[gpu], fleet.pinned[gpu]), target
+        while (before := paths[reached]) is not None:
             (source,), (place,) = members(before & ~reached), members(reached & ~before)
-            own.append(Relocation((gpu, source), (gpu, place)))
-            reached, before = before, paths[before]
-        moves += own[::-1]
-    return moves
+            moves.append(Relocation((gpu, source), (gpu, place)))
+            reached = before
+    return moves[::-1]

@@ -149,12 +149,10 @@ class FleetMasks:
 
 
 def _held_at(geometry: Geometry, state: FleetState) -> dict[NumberedPlace, HeldInstance]:
-    """Return the instances of a state by their places."""
     return {(held.gpu, geometry.index(held.profile, held.start)): held for held in state.instances}
 
 
 def _counts(geometry: Geometry, mask: int) -> tuple[int, ...]:
-    """Return the instances of each profile on a GPU."""
     placed = [geometry.profile_of[place] for place in members(mask)]
     return tuple(map(placed.count, range(len(geometry.profiles))))
 
@@ -176,7 +174,7 @@ class DefragmentationGoal:
 
     geometry: Geometry  # the placements of each GPU
     # the profiles for which there has to be room, and for how many instances of each
-    profiles: tuple[int, ...] = ()
+    profiles: tuple[int | None, ...] = ()  # None where the kind of GPU has no such profile
     wanted: tuple[int, ...] = ()
     # Most fragmentation cost of all GPUs together. Without it and without wanted room the goal is the least cost.
     most_cost: int | None = None
@@ -213,44 +211,46 @@ class DefragmentationGoal:
         return found
 
     def places(self, masks: Sequence[int]) -> list[NumberedPlace] | None:
-        """Return places of the wanted instances, where all fit at once; None if they do not.
+        """Return places of the wanted instances, where all fit at once; None if they do not."""
+        return room_places([self] * len(masks), masks)
 
-        A dynamic program over the GPUs: its states are the instances that are still wanted, each with one way of rooms
-        that leads to it.
-        """
-        reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {self.wanted: ()}
-        nothing = (0,) * len(self.wanted)
-        for gpu, mask in enumerate(masks):
-            if nothing in reached:
-                break
-            for left, taken in list(reached.items()):
-                for room in self.rooms(mask):
-                    if any(room):
-                        rest = tuple(max(0, have - give) for have, give in zip(left, room, strict=True))
-                        reached.setdefault(rest, (*taken, (gpu, room)))
-        if nothing not in reached:
-            return None
-        left = self.wanted
-        found = []
-        for gpu, room in reached[nothing]:
-            take = tuple(map(min, left, room))
-            left = tuple(have - give for have, give in zip(left, take, strict=True))
-            places = next(places for places in self._packings(masks[gpu], take) if self._counted(places) == take)
-            found += [(gpu, place) for place in places]
-        return found
+    def packing(self, mask: int, take: tuple[int, ...]) -> tuple[int, ...]:
+        """Return placements beside a mask for as many of the wanted instances as there is room for."""
+        return next(places for places in self._packings(mask, take) if self._counted(places) == take)
 
     def _counted(self, places: tuple[int, ...]) -> tuple[int, ...]:
-        chosen = [self.geometry.profile_of[place] for place in places]
+        chosen: list[int | None] = [self.geometry.profile_of[place] for place in places]
         return tuple(map(chosen.count, self.profiles))
 
     def _packings(self, mask: int, most: tuple[int, ...], least: int = 0) -> Iterator[tuple[int, ...]]:
         """Yield the sets of placements that fit beside a mask, with no more of each wanted profile than ``most``."""
         yield ()
         for number, profile in enumerate(self.profiles):
-            if not most[number]:
+            if profile is None or not most[number]:
                 continue
             rest = (*most[:number], most[number] - 1, *most[number + 1 :])
             for place in self.geometry.placements_of[profile]:
                 if place >= least and not self.geometry.conflicts[place] & mask:
                     for more in self._packings(mask | 1 << place, rest, place + 1):
                         yield (place, *more)
+
+
+def room_places(goals: Sequence[DefragmentationGoal], masks: Sequence[int]) -> list[NumberedPlace] | None:
+    """Return places of the wanted instances, where all fit at once; None if they do not.
+
+    ``goals`` has one for each GPU; they differ in what its kind can have. A dynamic program over the GPUs: its states
+    are the instances that are still wanted, each with one way of rooms that leads to it.
+    """
+    wanted = goals[0].wanted
+    reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {wanted: ()}
+    nothing = (0,) * len(wanted)
+    for gpu, (goal, mask) in enumerate(zip(goals, masks, strict=True)):
+        if nothing in reached:
+            break
+        for left, taken in list(reached.items()):
+            for room in filter(any, goal.rooms(mask)):
+                give = tuple(map(min, left, room))
+                reached.setdefault(tuple(map(int.__sub__, left, give)), (*taken, (gpu, give)))
+    if nothing not in reached:
+        return None
+    return [(gpu, place) for gpu, give in reached[nothing] for place in goals[gpu].packing(masks[gpu], give)]

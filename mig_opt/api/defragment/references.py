@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter, defaultdict
 from functools import lru_cache
 
+from mig_opt.api.defragment.joined import joined_migrations
 from mig_opt.api.defragment.problem import FleetMasks, Relocation, layouts_of
 from mig_opt.errors import InputError, raise_any
 from mig_opt.fleet.log import Log
@@ -39,12 +39,8 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
         raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
     if state.gpu is None:
-        found = [(greedy_migrations(part, threshold), gpus) for part, gpus in state.parts()]
-        return tuple(
-            dataclasses.replace(step, gpu=gpus[step.gpu], to_gpu=gpus[step.to_gpu])
-            for steps, gpus in found
-            for step in steps
-        )
+        parts, gpus = zip(*state.parts(), strict=True)
+        return tuple(joined_migrations((greedy_migrations(part, threshold) for part in parts), gpus))
     fleet = FleetMasks.of(state)
     return fleet.migrations(state, greedy_moves(fleet, threshold))
 
@@ -69,15 +65,12 @@ class _FixedJobs(GpuStates):
         self._jobs = {place: job for job, place in enumerate(self._places)}
 
     def job_at(self, gpu: int, placement: int) -> int | None:
-        """Return the job on an instance."""
         return self._jobs.get((gpu, placement))
 
     def movable(self, job: int) -> bool:
-        """Return True for every job."""
         return job < len(self._places)
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
-        """Move a job."""
         source, target = self._places[job], (gpu, placement)
         self.moves.append(Relocation(source, target))
         del self._jobs[source]

@@ -34,17 +34,20 @@ class BreadthFirstSearch:
         self._best = fleet.masks if goal.least else None
         self.cost = goal.cost(fleet, fleet.masks)  # of the best plan, at its end
         self.depth = 0  # number of migrations of which all states that they lead to were visited
-        self._work = 0
 
     def run(self, limits: Limits, most_moves: int | None, most_work: int) -> bool:
         """Search until the limits of time, migrations or work are reached; return True if no better plan exists."""
-        frontier = [self._fleet.masks]
+        frontier, work = [self._fleet.masks], 0
         while frontier and not any(map(self._settles, frontier)) and self.depth != most_moves:
             following: list[Masks] = []
-            for masks in frontier:
-                for reached in self._successors(masks):
+            for before, move in ((masks, move) for masks in frontier for move in self._moves(masks)):
+                work += len(before)
+                reached = relocated(before, [move])
+                if (key := self._key(reached)) not in self._known:
+                    self._known.add(key)
+                    self._came_from[reached] = (before, move)
                     following.append(reached)
-                    if self._work > most_work or limits.expired:
+                    if work > most_work or limits.expired:
                         return False
             frontier = following
             self.depth += 1
@@ -61,17 +64,6 @@ class BreadthFirstSearch:
         if found:
             self._best, self.cost = masks, cost
         return found
-
-    def _successors(self, masks: Masks) -> Iterator[Masks]:
-        """Yield the new states that one migration leads to."""
-        for move in self._moves(masks):
-            self._work += len(masks)
-            reached = relocated(masks, [move])
-            key = self._key(reached)
-            if key not in self._known:
-                self._known.add(key)
-                self._came_from[reached] = (masks, move)
-                yield reached
 
     def _moves(self, masks: Masks) -> Iterator[Relocation]:
         """Yield the possible migrations; of GPUs that are alike one stands for all."""
@@ -96,9 +88,8 @@ class BreadthFirstSearch:
         """The best plan; None if no state that was visited satisfies the goal."""
         if self._best is None:
             return None
-        moves: list[Relocation] = []
-        step = self._came_from[self._best]
-        while step is not None:
-            moves.append(step[1])
-            step = self._came_from[step[0]]
+        moves, masks = list[Relocation](), self._best
+        while (step := self._came_from[masks]) is not None:
+            masks, move = step
+            moves.append(move)
         return moves[::-1]

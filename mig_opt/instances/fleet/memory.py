@@ -8,6 +8,7 @@ of memory, and two of the peaks. All jobs of a mix are there from the start.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -70,14 +71,8 @@ _MIXES: Mapping[str, tuple[int, tuple[_JobKind, ...]]] = {
     "ht2": (18, (_pool("small", 1), _pool("large", 1), _pool("full", 1))),
     "ht3": (36, (_pool("small", 4), _pool("large", 1), _pool("full", 1))),
     "ml1": (14, (_JobKind("bert", "small", 1, 4.43, 60.0, 4.7), _JobKind("cnn", "large", 1, 3.4, 60.0))),
-    "ml2": (
-        21,
-        (_JobKind("bert", "small", 1, 4.43, 60.0, 3.5), _JobKind("bert-long", "small", 1, 4.43, 60.0, 4.7)),
-    ),
-    "ml3": (
-        18,
-        tuple(_JobKind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3")),
-    ),
+    "ml2": (21, (_JobKind("bert", "small", 1, 4.43, 60.0, 3.5), _JobKind("bert-long", "small", 1, 4.43, 60.0, 4.7))),
+    "ml3": (18, tuple(_JobKind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3"))),
     # The last table: 523,406 us on the whole GPU, 1,171,507 us when seven ran at once (section 5.1: ~2.2 times).
     "nw": (21, (_JobKind("needleman-wunsch", "small", 1, 1_171_507 / 523_406, 0.523406, shares_link=True),)),
 }
@@ -136,7 +131,7 @@ def _mixed(name: str) -> TraceFamily:
 
     parts = [sum(kind.share for kind in kinds if kind.memory == memory) for memory in _CLASS_GB]
     ratio = ":".join(str(part // math.gcd(*parts)) for part in parts)
-    bound = any(kind.shares_link for kind in kinds)
+    bound, pcie = any(kind.shares_link for kind in kinds), "share of the printed slowdown that the link causes"
     return TraceFamily(
         f"migm-{name}",
         f"mix {name.capitalize()}: {', '.join(dict.fromkeys(kind.label for kind in kinds))} ({ratio})",
@@ -148,15 +143,7 @@ def _mixed(name: str) -> TraceFamily:
             Parameter("sigma", _SIGMA.get(name, 0.3), "spread of the seconds (lognormal)", "not negative"),
             Parameter("slower", 1.0, "factor on all seconds"),
             Parameter("stretch", 1.0, "factor on how much longer a job takes on one slice"),
-            *(
-                (
-                    Parameter(
-                        "pcie", 0.0, "share of the printed slowdown that the link causes (as a power of it)", "share"
-                    ),
-                )
-                if bound
-                else ()
-            ),
+            *[Parameter("pcie", 0.0, f"{pcie} (as a power of it)", "share")] * bound,
         ),
         (
             "Seconds on the whole GPU are assumed: 4, 8, 16 and 32 by class, 60 for training; printed for Hm1 and"
@@ -166,7 +153,7 @@ def _mixed(name: str) -> TraceFamily:
             "The classes of Ht1 are 11 small, 2 of 20 GB and 2 of 40 GB (called medium and large in the appendix); each"
             " class has the same total of seconds, as printed.",
             "The order is random.",
-            *((_LINK,) if bound else ()),
+            *[_LINK] * bound,
         ),
         make,
     )
@@ -174,9 +161,9 @@ def _mixed(name: str) -> TraceFamily:
 
 def _balanced(drawn: list[_JobKind], seconds: list[float]) -> list[float]:
     """Return seconds scaled so that every memory class has as many in total as the first one."""
-    totals: dict[str, float] = {}
+    totals: defaultdict[str, float] = defaultdict(float)
     for kind, alone in zip(drawn, seconds, strict=True):
-        totals[kind.memory] = totals.get(kind.memory, 0.0) + alone
+        totals[kind.memory] += alone
     wanted = totals[drawn[0].memory]
     return [alone * wanted / totals[kind.memory] for kind, alone in zip(drawn, seconds, strict=True)]
 
@@ -184,9 +171,8 @@ def _balanced(drawn: list[_JobKind], seconds: list[float]) -> list[float]:
 def _counts(total: int, shares: list[int]) -> list[int]:
     """Return ``total`` divided in a ratio; what is left over goes to the first ones."""
     counts = [total * share // sum(shares) for share in shares]
-    for index in range(total - sum(counts)):
-        counts[index % len(counts)] += 1
-    return counts
+    left = total - sum(counts)  # less than one for each
+    return [count + (index < left) for index, count in enumerate(counts)]
 
 
 def _growing(name: str) -> TraceFamily:
@@ -232,7 +218,6 @@ _LIMIT_GB = 10.0
 
 
 def _memory(request: Request, model: _LanguageModel) -> list[float]:
-    """Return the GB of each iteration."""
     last, fails, peak = request["iterations"], request["fails_at"], request["peak_gb"]
     if fails >= last or peak <= _LIMIT_GB:
         message = f"{model.label} needs iterations > fails_at and peak_gb > {_LIMIT_GB:g}, or it would never fail"

@@ -32,8 +32,7 @@ def _poisson_arrivals(rng: np.random.Generator, count: int, mean_gap: float) -> 
 
 
 _SMALL, _LARGE = ("opt-6.7b", "bloom-1b7"), ("opt-13b", "bloom-7b1")
-_MOST_OF_SMALL = 2
-"""Compute slices up to which the smaller models run."""
+_MOST_OF_SMALL = 2  # compute slices up to which the smaller models run
 
 
 def _sized_jobs(request: Request) -> list[Job]:
@@ -111,17 +110,12 @@ def _pcie_jobs(request: Request) -> list[Job]:
         sizes = [size for size in request.gpu.sizes if size == own or (index in flexible and size > own)]
         return {size: to_ms(seconds[index] * (own / size) ** request["larger_gain"]) for size in sizes}
 
-    return [
-        Job(
-            numbered(index, count, kind),
-            arrivals[index],
-            times(index),
-            request.base_profile(asked[index]).name,
-            pcie_gbps=TABLE_2[kind][0],
-            sensitivity=TABLE_2[kind][1],
-        )
-        for index, kind in enumerate(kinds)
-    ]
+    jobs = []
+    for index, kind in enumerate(kinds):
+        name, profile = numbered(index, count, kind), request.base_profile(asked[index]).name
+        demand, sensitivity = TABLE_2[kind]
+        jobs.append(Job(name, arrivals[index], times(index), profile, pcie_gbps=demand, sensitivity=sensitivity))
+    return jobs
 
 
 def _sizes(request: Request) -> list[int]:
@@ -174,14 +168,8 @@ def _stream_jobs(request: Request) -> list[Job]:
     width = max(2, len(str(count)))
     jobs = []
     for index, (arrival, seed) in enumerate(zip(arrivals, seeds, strict=True), 1):
-        batch = generate_batch(
-            request["tasks"],
-            scaling=request["scaling"],
-            times=request["times"],
-            p_sup=request["p_sup"],
-            gpu=request.gpu,
-            seed=int(seed),
-        )
+        kinds = {name: request[name] for name in ("scaling", "times", "p_sup")}
+        batch = generate_batch(request["tasks"], **kinds, gpu=request.gpu, seed=int(seed))
         jobs += [Job(f"b{index:0{width}}-{task.name}", arrival, task.times) for task in batch.tasks]
     return jobs
 

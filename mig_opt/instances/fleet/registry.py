@@ -92,8 +92,7 @@ def generate_trace(
     003-bloom-7b1 168.923 3g.20gb 120.777
     """
     pools = entries_of("pools", pools, Pool, "a Pool")
-    problems = [*problems_of(get_trace_family, family)]
-    found = _FAMILIES.get(family)
+    problems, found = list(problems_of(get_trace_family, family)), _FAMILIES.get(family)
     if pools and gpus is not None:
         problems.append(Problem("gpus", "is said by the pools; leave it out"))
     largest = max((with_mig(pool.gpu) for pool in pools), key=lambda kind: kind.sizes[-1], default=gpu)

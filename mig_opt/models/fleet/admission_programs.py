@@ -86,13 +86,12 @@ class AdmissionProblem:
     def any_profiles(self) -> dict[int, tuple[Profile, ...]]:
         """For each job all profiles on which a scheduler may try it, those included where its memory will run out."""
         jobs = self.trace.jobs
-        forgetful = {
-            job: replace(
-                jobs[job], memory_gb=None, memory_growth=(), profile=jobs[job].profile if self.as_asked else None
-            )
-            for job in self.jobs
-        }
-        return {job: tuple({*self.trace.profiles(own), *self.profiles[job]}) for job, own in forgetful.items()}
+        found = {}
+        for job in self.jobs:
+            asked = jobs[job].profile if self.as_asked else None
+            forgetful = replace(jobs[job], memory_gb=None, memory_growth=(), profile=asked)
+            found[job] = tuple({*self.trace.profiles(forgetful), *self.profiles[job]})
+        return found
 
     @cached_property
     def resources(self) -> tuple[tuple[int, ...], ...]:
@@ -201,15 +200,11 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
         kind: [index for index, place in enumerate(problem.placements) if place.profile.id in kind]
         for kind in dict.fromkeys(kinds.values())
     }
-    intervals = [
-        (
-            trace.jobs[job].arrival,
-            trace.jobs[job].arrival
-            + _SAFE * min(trace.jobs[job].times[profile.compute_slices] for profile in problem.any_profiles[job]),
-            job,
-        )
-        for job in problem.jobs
-    ]
+    intervals = []
+    for job in problem.jobs:
+        times, arrival = trace.jobs[job].times, trace.jobs[job].arrival
+        shortest = min(times[profile.compute_slices] for profile in problem.any_profiles[job])
+        intervals.append((arrival, arrival + _SAFE * shortest, job))
     for moment, crowd in enumerate(_largest(list(crowds(intervals)), most_terms)):
         held: dict[int, list[Variable]] = defaultdict(list)
         by_kind = defaultdict(list)

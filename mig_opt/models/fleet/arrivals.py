@@ -50,7 +50,8 @@ def best_schedule(trace: Trace, goal: TraceGoal, control: Control[Schedule], *, 
     model = _ArrivalModel(trace, goal, at_least)
 
     def on_bound(bound: int) -> None:
-        control.raise_bound(max(model.seconds_of_bound(bound), at_least), "no solution of the model is better")
+        least = model.ticks.seconds_below(bound - model.slack)
+        control.raise_bound(max(least, at_least), "no solution of the model is better")
 
     def on_solution(values: Sequence[int]) -> None:
         control.report_plan(model.schedule(values))
@@ -61,9 +62,8 @@ def best_schedule(trace: Trace, goal: TraceGoal, control: Control[Schedule], *, 
     on_bound(outcome.bound)
     if control.objective is None:
         return
-    if model.exact:
-        proven = outcome.status is Status.OPTIMAL or control.objective <= control.lower_bound
-    else:  # of rounded times the optimum tells no more than its bound
+    proven = outcome.status is Status.OPTIMAL or control.objective <= control.lower_bound
+    if not model.ticks.exact:  # of rounded times the optimum tells no more than its bound
         proven = equal_within_resolution(control.objective, control.lower_bound)
     if proven:
         control.prove(goal)
@@ -84,7 +84,6 @@ class _JobVariables:
     hold: tuple[cp_model.IntVar, cp_model.IntVar]
 
     def operations(self) -> list[tuple[OperationKind, cp_model.IntVar, cp_model.IntVar]]:
-        """Return kind, presence and begin of its operations."""
         return [("create", self.created, self.create), ("destroy", self.destroyed, self.destroy)]
 
 
@@ -106,11 +105,11 @@ class _ArrivalModel:
         times += [*costs.create.values(), *costs.destroy.values()]
         # A sum of ends has to stay within what the solver counts, too.
         terms = 1 if goal == "makespan" else len(trace.jobs)
-        self._ticks = Ticks.for_times(times, longest * terms)
+        self.ticks = Ticks.for_times(times, longest * terms)
         # Rounded up, each of at most three times of each job makes every end later by up to a tick.
-        self._slack = 0 if self._ticks.exact else 4 * len(trace.jobs) * terms
+        self.slack = 0 if self.ticks.exact else 4 * len(trace.jobs) * terms
         # Schedules without needless waits end by then: after the last arrival something is always under way.
-        self._horizon = self._ticks.ceil(longest) + 4 * len(trace.jobs)
+        self._horizon = self.ticks.ceil(longest) + 4 * len(trace.jobs)
 
         self._jobs = [self._variables(index, job, allowed[index]) for index, job in enumerate(trace.jobs)]
         # In an order that does not depend on hashes.
@@ -119,22 +118,12 @@ class _ArrivalModel:
             tuple(place for place in self._used if position in place.footprint)
             for position in range(trace.one_kind.memory_slices)
         )
-        self._coverings = list(dict.fromkeys(covering for covering in coverings if covering))
-        """For each memory slice of a GPU the placements that cover it, without repetitions."""
-
+        # For each memory slice of a GPU the placements that cover it, without repetitions.
+        self._coverings = list(dict.fromkeys(filter(None, coverings)))
         self._hand_on_instances()
         self._exclude_overlaps()
         self._queue_operations()
-        self._minimise(goal, self._ticks.floor(at_least))
-
-    @property
-    def exact(self) -> bool:
-        """True if all times are whole ticks."""
-        return self._ticks.exact
-
-    def seconds_of_bound(self, bound: int) -> float:
-        """Return the lower bound in seconds for a bound of the objective."""
-        return self._ticks.seconds_below(bound - self._slack)
+        self._minimise(goal, self.ticks.floor(at_least))
 
     # Variables
 
@@ -142,8 +131,7 @@ class _ArrivalModel:
         return self.model.new_int_var(least, self._horizon, name)
 
     def _variables(self, index: int, job: Job, profiles: Sequence[Profile]) -> _JobVariables:
-        """Return the variables of a job, tied together by its times on each place."""
-        model, ceil, costs = self.model, self._ticks.ceil, self._trace.operations
+        model, ceil, costs = self.model, self.ticks.ceil, self._trace.operations
         places = {
             (gpu, Placement(profile, start)): model.new_bool_var(f"{index} at {gpu} {profile.name}@{start}")
             for gpu in range(self._trace.gpus)
@@ -209,7 +197,6 @@ class _ArrivalModel:
                     self.model.add_cumulative(holds, [1] * len(holds), profile.max_count)
 
     def _holds(self, gpu: int, covering: Sequence[Placement]) -> list[cp_model.IntervalVar]:
-        """Return the holds of jobs on some placements of a GPU."""
         found = []
         for index, job in enumerate(self._jobs):
             literals = [chosen for (at, place), chosen in job.places.items() if at == gpu and place in covering]
@@ -222,11 +209,10 @@ class _ArrivalModel:
         return found
 
     def _queue_operations(self) -> None:
-        """Let the driver of each GPU do one operation at a time."""
-        model, ceil, costs = self.model, self._ticks.ceil, self._trace.operations
+        model, ceil, costs = self.model, self.ticks.ceil, self._trace.operations
+        pairs = [(job, operation) for job in self._jobs for operation in job.operations()]
         for gpu in range(self._trace.gpus):
             operations = []
-            pairs = [(job, operation) for job in self._jobs for operation in job.operations()]
             for job, (kind, happens, begin) in pairs:
                 by_length: dict[int, list[cp_model.IntVar]] = defaultdict(list)
                 for (at, place), chosen in job.places.items():
@@ -260,21 +246,20 @@ class _ArrivalModel:
             later = [job for job in self._jobs if job.job.arrival >= arrival]
             for gpu, covering in itertools.product(range(self._trace.gpus), self._coverings):
                 runs = [
-                    (chosen, self._ticks.ceil(job.job.times[place.profile.compute_slices]))
+                    (chosen, self.ticks.ceil(job.job.times[place.profile.compute_slices]))
                     for job in later
                     for (at, place), chosen in job.places.items()
                     if at == gpu and place in covering
                 ]
                 load = cp_model.LinearExpr.weighted_sum([run[0] for run in runs], [run[1] for run in runs])
-                self.model.add(makespan >= load + self._ticks.ceil(arrival))
+                self.model.add(makespan >= load + self.ticks.ceil(arrival))
 
     def schedule(self, values: Sequence[int]) -> Schedule:
-        """Return the schedule that the values of the variables stand for."""
         runs: list[Run] = []
         operations: list[Operation] = []
 
         def seconds(variable: cp_model.IntVar) -> float:
-            return float(Fraction(values[variable.index]) * self._ticks.length)
+            return float(Fraction(values[variable.index]) * self.ticks.length)
 
         for job in self._jobs:
             gpu, place = next(where for where, chosen in job.places.items() if values[chosen.index])

@@ -99,9 +99,7 @@ def choose_targets(
     # Costs are counted in multiples of the unit.
     unit = 1 if problem.nodes else math.gcd(*(column.cost for column in columns)) or 1
     # Number of GPUs that take each column.
-    taken = [
-        (column, linear.number(f"x{number}", problem.sizes[column.group])) for number, column in enumerate(columns)
-    ]
+    taken = [(one, linear.number(f"x{number}", problem.sizes[one.group])) for number, one in enumerate(columns)]
     costs: list[Term] = [(variable, column.cost // unit) for column, variable in taken]
     if problem.nodes:
         costs = [(variable, 1) for variable in _used_nodes(linear, taken, problem)]
@@ -156,7 +154,6 @@ def _used_nodes(linear: LinearProgram, taken: _Taken, problem: TargetProblem) ->
 
 
 def _constrain(linear: LinearProgram, taken: _Taken, problem: TargetProblem, costs: Sequence[Term], unit: int) -> None:
-    """Add the constraints of a problem."""
     groups: dict[int, list[Term]] = defaultdict(list)
     for column, variable in taken:
         groups[column.group].append((variable, 1))

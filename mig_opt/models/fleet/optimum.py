@@ -72,11 +72,7 @@ class TraceOptimum(Result[Schedule]):
 
 
 def trace_optimum(
-    trace: Trace,
-    goal: TraceGoal = "makespan",
-    *,
-    time_limit: float | None = None,
-    **options: Unpack[RunKeywords],
+    trace: Trace, goal: TraceGoal = "makespan", *, time_limit: float | None = None, **options: Unpack[RunKeywords]
 ) -> TraceOptimum:
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
@@ -118,7 +114,9 @@ def trace_optimum(
     if goal not in get_args(TraceGoal):
         problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
     settings = run_options(also=problems, time_limit=time_limit, **options)
-    best = getattr(trace_bounds(_without_contention(trace), resizing=False), goal)[0]
+    # In the model PCIe slows nobody down.
+    alone = trace.replace(jobs=tuple(dataclasses.replace(job, pcie_gbps=0.0) for job in trace.jobs))
+    best = getattr(trace_bounds(alone, resizing=False), goal)[0]
     batch = batch_of(trace)
     control = Control[Schedule](settings, judge=lambda schedule: (seconds_of(goal, schedule),))
 
@@ -139,14 +137,6 @@ def trace_optimum(
 
 
 def _violations(trace: Trace, batch: Batch, schedule: Schedule) -> list[object]:
-    """Return what is wrong with a schedule of a trace: as one of a batch, or because a job runs before it arrives."""
     arrivals = {job.name: job.arrival for job in trace.jobs}
     early = [f"job {run.task!r} runs before it arrives" for run in schedule.runs if run.begin < arrivals[run.task]]
     return [*violations_of_method(batch, schedule), *early]
-
-
-def _without_contention(trace: Trace) -> Trace:
-    """Return a trace whose jobs PCIe does not slow down, as in the model."""
-    if not any(job.pcie_gbps for job in trace.jobs):
-        return trace
-    return trace.replace(jobs=tuple(dataclasses.replace(job, pcie_gbps=0.0) for job in trace.jobs))

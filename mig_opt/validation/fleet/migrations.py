@@ -12,7 +12,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.gpu.model import Placement
-from mig_opt.rules import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.rules import entries_of, wrong_class, wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.texts import plural
 from mig_opt.validation.violations import MigrationViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
@@ -133,11 +133,9 @@ def _checked(
     wrong: Iterable[Problem],
 ) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...]]:
     """Return migrations and places of room as tuples; refuse arguments of other kinds, with all that is ``wrong``."""
-    problems = list(wrong)
+    problems = [*wrong, *wrong_class("state", state, FleetState)]
     steps: tuple[Migration, ...] = ()
     places: tuple[tuple[int, str, int], ...] = ()
-    if not isinstance(state, FleetState):
-        problems.append(wrong_type("state", state, "a FleetState"))
     try:
         steps = entries_of("migrations", migrations, Migration, "a Migration")
     except InputError as error:
@@ -146,8 +144,11 @@ def _checked(
         places = entries_of("room", room, tuple, _PLACE)
     except InputError as error:
         problems += error.problems
+    kinds = (Integral, str, Integral)
     problems += [
-        wrong_type(f"room[{index}]", place, _PLACE) for index, place in enumerate(places) if not _is_place(place)
+        wrong_type(f"room[{index}]", place, _PLACE)
+        for index, place in enumerate(places)
+        if len(place) != len(kinds) or not all(map(isinstance, place, kinds))
     ]
     if rounds and not problems and len(rounds) != len(steps):
         problems.append(Problem("rounds", f"has {len(rounds)} entries for {plural(len(steps), 'migration')}"))
@@ -188,15 +189,9 @@ def limit_problems(
     if fragmentation is not None:
         yield from wrong_share("fragmentation", fragmentation)
     yield from wrong_flag("within_gpus", within_gpus)
-    if per_owner is not None:
-        yield from wrong_integer("per_owner", per_owner, 1, MOST_MIGRATIONS)
-    if most_migrations is not None:
-        yield from wrong_integer("most_migrations", most_migrations, 0, MOST_MIGRATIONS)
-
-
-def _is_place(value: tuple[object, ...]) -> bool:
-    kinds = (Integral, str, Integral)
-    return len(value) == len(kinds) and all(map(isinstance, value, kinds))
+    for name, value, least in (("per_owner", per_owner, 1), ("most_migrations", most_migrations, 0)):
+        if value is not None:
+            yield from wrong_integer(name, value, least, MOST_MIGRATIONS)
 
 
 class _Held:
