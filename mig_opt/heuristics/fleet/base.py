@@ -102,10 +102,9 @@ class JobQueue(Generic[JobClass]):
         # For each class with waiting jobs, the turn of each of them.
         self._turns: dict[JobClass, OrderedDict[int, int]] = {}
         self.next_turn = 0  # turn of the next job that is added; turns rise by one from job to job
-        self._waiting = 0
 
     def __len__(self) -> int:
-        return self._waiting
+        return sum(map(len, self._turns.values()))
 
     def __contains__(self, job_class: JobClass) -> bool:
         return job_class in self._turns
@@ -114,7 +113,6 @@ class JobQueue(Generic[JobClass]):
         """Add a job as the last one."""
         self._turns.setdefault(job_class, OrderedDict())[job] = self.next_turn
         self.next_turn += 1
-        self._waiting += 1
 
     def take(self, job_class: JobClass, job: int | None = None) -> int:
         """Remove a job of a class, by default its first one, and return it."""
@@ -124,7 +122,6 @@ class JobQueue(Generic[JobClass]):
         del jobs[job]
         if not jobs:
             del self._turns[job_class]
-        self._waiting -= 1
         return job
 
     def discard(self, job: int) -> None:

@@ -77,7 +77,8 @@ class Baskets(QueueingPolicy):
         self._baskets: tuple[set[int], set[int]] = (set(), set())
         self._repair = FragmentationAware()
         self._repair.watch(cluster)
-        self._fragmented = cluster.ranking(self._fragmentation_key)
+        # Of the GPUs with small jobs the most fragmented one first, and that with least room for another one.
+        self._fragmented = cluster.ranking(self._fragmented_key)
         self._fullest = cluster.ranking(self._fullest_key)
         super().begin(cluster)
         if self.consolidate_s is not None:
@@ -91,15 +92,21 @@ class Baskets(QueueingPolicy):
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Take the GPU out of its basket if it has no jobs any more."""
-        self._sort(cluster, gpu)
+        if not cluster.states[gpu].busy:
+            for basket in self._baskets:
+                basket.discard(gpu)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Consolidate, and serve the queue."""
         assert self.consolidate_s is not None
         for gpu in sorted(self._baskets[False]):
-            busy = list(members(cluster.states[gpu].busy))
-            if len(busy) == 1:
-                self._empty(cluster, gpu, busy[0])
+            if len(jobs := cluster.jobs_on(gpu)) == 1 and cluster.movable(jobs[0]):
+                (place,) = members(cluster.states[gpu].busy)
+                profile = cluster.geometry.profile_of[place]
+                target = self._fullest.first(profile, gpu.__ne__)
+                if target is not None:
+                    cluster.migrate(jobs[0], target, self.pick(cluster.states[target], profile))
+                    self.released(cluster, jobs[0], gpu, place)
         self.serve(cluster)
         cluster.wake(cluster.now + self.consolidate_s)
 
@@ -109,7 +116,7 @@ class Baskets(QueueingPolicy):
         gpu = self._room(cluster, profile)
         if gpu is None and self.defragmentation and not large:
             fragmented = self._fragmented.best(0)
-            if fragmented is not None and self._repair.repair_within(cluster, fragmented):
+            if fragmented is not None and self._repair.migrate_to_repair(cluster, fragmented, within=True):
                 gpu = self._room(cluster, profile)
         if gpu is None:
             return False
@@ -124,29 +131,11 @@ class Baskets(QueueingPolicy):
         full = len(self._baskets[large]) >= self._most[large]
         return None if gpu is not None and full and not cluster.states[gpu].busy else gpu
 
-    def _empty(self, cluster: Cluster, gpu: int, placement: int) -> None:
-        """Let the only job of a GPU migrate to another one of its basket, if one has room."""
-        job = cluster.job_at(gpu, placement)
-        assert job is not None
-        profile = cluster.geometry.profile_of[placement]
-        target = self._fullest.first(profile, lambda other: other != gpu) if cluster.movable(job) else None
-        if target is not None:
-            cluster.migrate(job, target, self.pick(cluster.states[target], profile))
-            self._sort(cluster, gpu)
-
-    def _sort(self, cluster: Cluster, gpu: int) -> None:
-        """Take a GPU without jobs out of its basket."""
-        if not cluster.states[gpu].busy:
-            for basket in self._baskets:
-                basket.discard(gpu)
-
     def _in_basket(self, state: GpuState, *, large: bool) -> bool:
         return bool(state.busy) and bool(state.busy & self._large_places) == large
 
-    def _fragmentation_key(self, state: GpuState, query: int) -> int | None:
-        """Return the rank of a GPU with small jobs: the most fragmented one first."""
+    def _fragmented_key(self, state: GpuState, _: int) -> int | None:
         return state.geometry.unit - state.usage.cost if self._in_basket(state, large=False) else None
 
     def _fullest_key(self, state: GpuState, profile: int) -> int | None:
-        """Return the rank of a GPU with small jobs and room for another: the one with least room first."""
         return free_slices(state) if self._in_basket(state, large=False) and state.options(profile) else None

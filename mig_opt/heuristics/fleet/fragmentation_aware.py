@@ -5,7 +5,6 @@ From *An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -62,7 +61,7 @@ class FragmentationAware(QueueingPolicy):
         """Prepare for :meth:`migrate_to_repair` on a fleet."""
         self._compute = fleet.geometry.gpu.compute_slices
         self._most_loaded = fleet.ranking(self._source_key)
-        self._moves: dict[GpuState, tuple[_Move, ...]] = {}
+        self._moves: dict[GpuState, list[_Move]] = {}
 
     def lazy(self, state: GpuState) -> bool:
         """Return True if a GPU in this state is lazy."""
@@ -86,15 +85,9 @@ class FragmentationAware(QueueingPolicy):
         if self.migration and self.migrate_to_repair(cluster, gpu):
             self.serve(cluster)
 
-    def migrate_to_repair(self, fleet: GpuStates, gpu: int) -> bool:
-        """Migrate jobs within a GPU if it is busy, else to it, as long as that helps; return True if any migrated."""
-        return self._repeat(self._to_lazy_gpu if self.lazy(fleet.states[gpu]) else self._within_gpu, fleet, gpu)
-
-    def repair_within(self, fleet: GpuStates, gpu: int) -> bool:
-        """Migrate jobs within a GPU as long as that lowers its fragmentation; return True if any migrated."""
-        return self._repeat(self._within_gpu, fleet, gpu)
-
-    def _repeat(self, migrate: Callable[[GpuStates, int], bool], fleet: GpuStates, gpu: int) -> bool:
+    def migrate_to_repair(self, fleet: GpuStates, gpu: int, *, within: bool = False) -> bool:
+        """Migrate jobs to a GPU if it is lazy, or else ``within`` it, while that helps; return True if any migrated."""
+        migrate = self._within_gpu if within or not self.lazy(fleet.states[gpu]) else self._to_lazy_gpu
         migrated = False
         while migrate(fleet, gpu):
             migrated = True
@@ -110,21 +103,18 @@ class FragmentationAware(QueueingPolicy):
                 return True
         return False
 
-    def _moves_within(self, state: GpuState) -> tuple[_Move, ...]:
+    def _moves_within(self, state: GpuState) -> list[_Move]:
         """Return the migrations within a GPU that lower its fragmentation, the best first."""
-        found = self._moves.get(state)
-        if found is None:
+        if state not in self._moves:
             geometry = state.geometry
-            found = self._moves[state] = tuple(
-                sorted(
-                    _Move(cost, option.creates, source, option.placement)
-                    for source in members(state.busy)
-                    for option in self.options(state, geometry.profile_of[source])
-                    for cost in [geometry.usage(state.busy ^ 1 << source | 1 << option.placement).cost]
-                    if cost < state.usage.cost
-                )
+            self._moves[state] = sorted(
+                _Move(cost, option.creates, source, option.placement)
+                for source in members(state.busy)
+                for option in self.options(state, geometry.profile_of[source])
+                for cost in [geometry.usage(state.busy ^ 1 << source | 1 << option.placement).cost]
+                if cost < state.usage.cost
             )
-        return found
+        return self._moves[state]
 
     def _to_lazy_gpu(self, fleet: GpuStates, gpu: int) -> bool:
         """Migrate the job of a busy GPU to a lazy one that leaves least fragmentation there; False if there is none.

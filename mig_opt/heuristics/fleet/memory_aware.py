@@ -89,8 +89,7 @@ class MemoryAware(QueueScheduler):
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Observe a job that grows (its number is the tag), and restart it early if it will not fit."""
-        forecast = self._forecasts.get(tag)
-        place = cluster.place(tag)
+        forecast, place = self._forecasts.get(tag), cluster.place(tag)
         if forecast is None or place is None:
             self._observed.discard(tag)
             return
@@ -123,10 +122,11 @@ class MemoryAware(QueueScheduler):
     def demand(self, cluster: Cluster, job: int) -> float:
         """Return the GB that a job is known to need, or those on which it starts."""
         requested = cluster.trace.jobs[job]
-        known = self._known_need.get(job)
-        if known is None and requested.memory_growth:
+        if job in self._known_need:
+            return self._known_need[job]
+        if requested.memory_growth:
             return min(self.start_gb, self.manager.largest_gb(requested))
-        return (requested.memory_gb or 0.0) if known is None else known
+        return requested.memory_gb or 0.0
 
     def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
         """Queue a job for its tight fit; if there is none, it waits for ever."""
@@ -177,7 +177,6 @@ class _Phase:
 
     fit: TightFit
     first_later_turn: int
-    has_room: bool = False
     dealt: dict[int, deque[int]] = field(default_factory=dict)
 
 
@@ -207,8 +206,8 @@ class MemoryAwareBySize(MemoryAware):
         self._phases: dict[int, _Phase] = {}
         self._without_phase = list(range(cluster.trace.gpus))
         self._last_fit: dict[int, TightFit] = {}
-        # For each fit a heap of the GPUs in a phase of it that may have room for another instance, and of some others.
-        self._with_room: defaultdict[TightFit, list[int]] = defaultdict(list)
+        # For each fit the GPUs in a phase of it that may have room for another instance.
+        self._with_room: defaultdict[TightFit, set[int]] = defaultdict(set)
         # Waiting jobs of each fit: those that came since its last phase began, in their order; and the others.
         self._unsorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
         self._sorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
@@ -231,6 +230,7 @@ class MemoryAwareBySize(MemoryAware):
         self._last_fit.pop(gpu, None)
         if gpu in self._phases:
             phase = self._phases.pop(gpu)
+            self._with_room[phase.fit].discard(gpu)
             for job in itertools.chain(*phase.dealt.values()):
                 self.add(phase.fit, job)
         else:
@@ -243,16 +243,7 @@ class MemoryAwareBySize(MemoryAware):
         heapq.heappush(self._without_phase, gpu)
         self.serve(cluster)
 
-    def _sort(self, cluster: Cluster, fit: TightFit) -> None:
-        """Sort the jobs that wait for a phase by their memory, after those that were sorted before an earlier one.
-
-        So no stream of jobs with less memory holds up one with more for ever.
-        """
-        new = self._unsorted.pop(fit, ())
-        self._sorted[fit].extend(sorted(new, key=lambda job: (self.demand(cluster, job), job)))
-
     def _take(self, fit: TightFit) -> int:
-        """Remove the next job of a fit from the queue, and return it."""
         return self.queue.take(fit, (self._sorted[fit] or self._unsorted[fit]).popleft())
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -261,14 +252,16 @@ class MemoryAwareBySize(MemoryAware):
         phase = self._phases.get(gpu)
         if phase is None:  # the GPU has left
             return
-        dealt = phase.dealt.pop(placement)
-        if dealt or self._may_join(phase):
+        dealt, fit = phase.dealt.pop(placement), phase.fit
+        may_join = fit in self.queue and (self.queue.turn(fit) < phase.first_later_turn or self._may_join_any(fit))
+        if dealt or may_join:
             phase.dealt[placement] = dealt
-            self.start(cluster, dealt.popleft() if dealt else self._take(phase.fit), gpu, placement)
+            self.start(cluster, dealt.popleft() if dealt else self._take(fit), gpu, placement)
         elif phase.dealt:
-            self._note_room(gpu, phase)
+            self._with_room[fit].add(gpu)
         else:
             del self._phases[gpu]
+            self._with_room[fit].discard(gpu)
             if not self.queue:
                 del self._last_fit[gpu]
             heapq.heappush(self._without_phase, gpu)
@@ -284,31 +277,17 @@ class MemoryAwareBySize(MemoryAware):
         """Return the fits for which jobs wait, the smallest first."""
         return sorted(self.queue.counts(), key=_size)
 
-    def _may_join(self, phase: _Phase) -> bool:
-        """Return True if the first waiting job of the phase's fit may run in it."""
-        fit = phase.fit
-        if fit not in self.queue:
-            return False
-        return self.queue.turn(fit) < phase.first_later_turn or self._may_join_any(fit)
-
     def _may_join_any(self, fit: TightFit) -> bool:
         """Return True if the waiting jobs of a fit may run in any phase of it: no others wait, or GPUs are left."""
         return self.queue.count(fit) == len(self.queue) or bool(self._without_phase)
-
-    def _note_room(self, gpu: int, phase: _Phase) -> None:
-        if not phase.has_room:
-            phase.has_room = True
-            heapq.heappush(self._with_room[phase.fit], gpu)
 
     def _join(self, cluster: Cluster, fit: TightFit) -> None:
         # When a GPU came to have room, no turn let a waiting job join its phase, and the turns of later jobs are later.
         with_room = self._with_room[fit]
         while with_room and fit in self.queue and self._may_join_any(fit):
-            phase = self._phases.get(with_room[0])
-            if phase is None or phase.fit != fit or not phase.has_room:
-                heapq.heappop(with_room)
-            elif not self._run_first(cluster, with_room[0], phase):
-                phase.has_room = False
+            gpu = min(with_room)
+            if not self._run_first(cluster, gpu, self._phases[gpu]):
+                with_room.discard(gpu)
 
     def _begin_phase(self, cluster: Cluster, gpu: int) -> None:
         fits = self._waiting_fits()
@@ -316,12 +295,14 @@ class MemoryAwareBySize(MemoryAware):
         fit = fits[0] if last is None else next((fit for fit in fits if _size(fit) > _size(last)), fits[0])
         phase = self._phases[gpu] = _Phase(fit, self.queue.next_turn)
         self._last_fit[gpu] = fit
-        self._sort(cluster, fit)
+        # Those that were sorted before an earlier phase come first: no stream of jobs with less memory holds up others.
+        new = self._unsorted.pop(fit, ())
+        self._sorted[fit].extend(sorted(new, key=lambda job: (self.demand(cluster, job), job)))
         share = -(-self.queue.count(fit) // cluster.trace.gpus)
         while fit in self.queue and self._run_first(cluster, gpu, phase):
             pass
         if fit not in self.queue:
-            self._note_room(gpu, phase)
+            self._with_room[fit].add(gpu)
         elif self.division == "equal":
             instances = list(phase.dealt.values())
             for number in range(min(self.queue.count(fit), share - len(instances))):

@@ -101,7 +101,6 @@ class PartitionManager:
         return None if best is None else best.effort
 
     def _candidate(self, state: GpuState, fit: TightFit) -> Candidate | None:
-        """Return the best placement of a fit on a GPU in some state."""
         key = (state, fit)
         if key not in self._best:
             candidates = (

@@ -143,8 +143,8 @@ class Planner(ConfigurablePolicy):
         self._rollouts = Rollouts(cluster)
         self._followed: int | None = None
         self._calibration = Calibration(cluster.log.trace)
-        last_counts = _GOALS[self.goal].last > 0
-        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, self.goal == "slowdown", last_counts)
+        by_slowdown, by_last_end = self.goal == "slowdown", _GOALS[self.goal].last > 0
+        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s, by_slowdown, by_last_end)
         self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
         self._arrived_area = 0.0
@@ -403,22 +403,19 @@ class Planner(ConfigurablePolicy):
 
     def _fullest_with_room(self, profiles: list[int], count: int) -> set[int]:
         """Return for each profile ``count`` GPUs with room that have the fewest free slices."""
+        found = set[int]()
+        for profile in profiles:
+            own: list[int] = []
 
-        def fullest(profile: int) -> list[int]:
-            found: list[int] = []
-
-            def enough(gpu: int) -> bool:
-                found.append(gpu)
-                return len(found) == count
+            def enough(gpu: int, own: list[int] = own) -> bool:
+                own.append(gpu)
+                return len(own) == count
 
             self._with_room.first(profile, enough)
-            return found
-
-        return {gpu for profile in profiles for gpu in fullest(profile)}
+            found.update(own)
+        return found
 
 
 def _free_slices(state: GpuState, profile: int) -> int | None:
-    """Return the number of free compute slices, if there is room for a profile."""
-    if not state.options(profile):
-        return None
-    return state.geometry.gpu.compute_slices - state.usage.used_compute
+    free = state.geometry.gpu.compute_slices - state.usage.used_compute
+    return free if state.options(profile) else None

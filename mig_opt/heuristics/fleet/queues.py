@@ -197,7 +197,6 @@ class WholeGpu(QueueingPolicy):
 
     def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
         """Return the largest profile on which a job can run, whatever it asks for."""
-        sizes = [
-            profile for profile in trace.one_kind.profiles_of("double-memory") if profile.compute_slices in job.times
-        ]
-        return sizes[0] if sizes[0].memory_gb >= least_gb else None
+        profiles = trace.one_kind.profiles_of("double-memory")
+        largest = next(profile for profile in profiles if profile.compute_slices in job.times)
+        return largest if largest.memory_gb >= least_gb else None

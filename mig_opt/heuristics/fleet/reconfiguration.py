@@ -243,7 +243,6 @@ class ReconfiguringPolicy(QueueScheduler):
     # Stage 3: selection of the GPU
 
     def _best(self, profile: int, unaffected: int) -> int | None:
-        """Return the best GPU that is not marked and has an idle instance of a profile."""
         return self._ranking.best((profile, unaffected))
 
     def _matched(self, profile: int) -> bool:
@@ -269,8 +268,13 @@ class ReconfiguringPolicy(QueueScheduler):
             return False
         gpu = idle = self._ranking.best((profile, None))
         ends = self._estimates.ends
-        if idle is None and profile not in self._marks:
-            able = (gpu for gpu in range(len(ends)) if cluster.present(gpu) and self._may_have_more(gpu, profile))
+        if idle is None and profile not in self._marks:  # one that is not marked and could have more of the profile
+            there, most = self._placements_of[profile], self._most_instances[profile]
+            able = (
+                at
+                for at, (state, _, marked) in enumerate(self._views)
+                if cluster.present(at) and not marked and ((state.busy | state.idle) & there).bit_count() < most
+            )
             gpu = min(able, key=ends.__getitem__, default=None)
         if gpu is None:
             return False
@@ -280,12 +284,6 @@ class ReconfiguringPolicy(QueueScheduler):
         self._update(cluster, gpu)
         self._gain(gpu)
         return idle is not None
-
-    def _may_have_more(self, gpu: int, profile: int) -> bool:
-        """Return True if a GPU is not marked and has fewer instances of a profile than it could have."""
-        state, _, marked = self._views[gpu]
-        existing = (state.busy | state.idle) & self._placements_of[profile]
-        return not marked and existing.bit_count() < self._most_instances[profile]
 
     def _unmark(self, cluster: Cluster, profile: int) -> None:
         gpu = self._marks.pop(profile)
@@ -386,7 +384,6 @@ class ReconfiguringPolicy(QueueScheduler):
     # Records
 
     def _partition(self, cluster: Cluster, gpu: int) -> None:
-        """Give a GPU the instances with which it starts."""
         if self.partition is not None:
             create_partitions(cluster, self.partition, [gpu])
         self._create(cluster, gpu, smallest_instances(cluster.geometry) if self.partition is None else ())
@@ -410,7 +407,6 @@ class ReconfiguringPolicy(QueueScheduler):
                 self._gains[profile] += 1
 
     def _update(self, cluster: Cluster, gpu: int) -> None:
-        """Bring the records of a GPU up to date."""
         state, marked = cluster.states[gpu], gpu in self._marks.values()
         self._views[gpu] = GpuView(state, self._estimates.bound[gpu], marked)
         self._ranking.changed.add(gpu)
@@ -419,12 +415,12 @@ class ReconfiguringPolicy(QueueScheduler):
 def _larger_than(geometry: Geometry, profile: int) -> tuple[int, ...]:
     """Return the profiles that have all that one has, and more, the smallest first."""
     own = geometry.profiles[profile]
+    sizes = [(other.compute_slices, other.memory_slices) for other in geometry.profiles]
+    compute, memory = sizes[profile]
     found = [
-        (other.compute_slices, other.memory_slices, -number)
-        for number, other in enumerate(geometry.profiles)
-        if other.compute_slices >= own.compute_slices
-        and other.memory_slices >= own.memory_slices
-        and (other.compute_slices, other.memory_slices) != (own.compute_slices, own.memory_slices)
-        and set(other.attributes) >= set(own.attributes)
+        (size, -number)
+        for number, size in enumerate(sizes)
+        if size != (compute, memory) and size[0] >= compute and size[1] >= memory
+        if set(geometry.profiles[number].attributes) >= set(own.attributes)
     ]
-    return tuple(-number for _, _, number in sorted(found))
+    return tuple(-number for _, number in sorted(found))

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
-from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, LEAVE, MOVE, RETURN, WAKE, ActiveRun, Event
+from mig_opt.simulation.fleet.event_queue import ARRIVAL, END, LEAVE, MOVE, RETURN, WAKE, Event
 from mig_opt.simulation.fleet.router import Arrivals
 
 Observer = Callable[[Cluster], None]
@@ -27,18 +27,7 @@ class Decision(NamedTuple):
     cluster. Where there are several kinds of GPUs, ``part`` is the index of that which it is about.
     """
 
-    event: Literal[
-        "begin",
-        "arrived",
-        "finished",
-        "failed",
-        "gave_up",
-        "gpu_left",
-        "gpu_returned",
-        "woken",
-        "rejected",
-        "withdrawn",
-    ]
+    event: str
     arguments: tuple[Any, ...] = ()
     part: int = 0
 
@@ -125,7 +114,9 @@ class Course:
                 actions = cluster.actions
                 yield decision
                 if decision.event == "woken":
-                    self._woken(cluster, acted=cluster.actions > actions)
+                    cluster.wake_over()
+                    acts = cluster.actions > actions or any(each.awaits_others or each.running for each in clusters)
+                    self._idle_wakes = 0 if acts else self._idle_wakes + 1
             yield from (self._turn_away if self.reject else self._offer)(cluster.now)
             if observer is not None:
                 observer(cluster)
@@ -165,11 +156,8 @@ class Course:
     def _turn_away(self, now: float) -> Iterator[Decision]:
         """Send jobs without a place to another kind, or away, the first one first: those behind may have its turn."""
         router, clusters = self.router, self.router.clusters
-
-        def full() -> Iterator[int]:
-            return (part for part, each in enumerate(clusters) if each.waiting and not router.more_to_come(part, now))
-
-        while (part := next(full(), None)) is not None:
+        while full := [at for at, each in enumerate(clusters) if each.waiting and not router.more_to_come(at, now)]:
+            part = full[0]
             cluster = clusters[part]
             job = next(iter(cluster.waiting))
             other = router.elsewhere(part, job)
@@ -218,35 +206,25 @@ class Course:
         if event.kind == RETURN:
             return Decision("gpu_returned", (cluster.come_back(event.number),), part)
         assert run is not None
-        if event.kind == END:
-            return self._end(part, run)
-        if event.kind == MOVE:
-            cluster.move(run)
-        elif event.kind == BEGIN:
-            cluster.events.join(run, cluster.now)
-        return None
-
-    def _end(self, part: int, run: ActiveRun) -> Decision:
-        """End a run where its job is done, or fails."""
-        cluster, job = self.router.clusters[part], run.job
+        if event.kind != END:
+            if event.kind == MOVE:
+                cluster.move(run)
+            else:
+                cluster.events.join(run, cluster.now)
+            return None
+        job, learns = run.job, "finished"
         if run.limit >= 1:
             place = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[job] = cluster.now
-            self.router.gone(part, job)
-            return Decision("finished", (job, *place), part)
-        outcome, place = cluster.fail(run)
-        self._failures[part, job] += outcome is RunOutcome.OUT_OF_MEMORY
-        if self._failures[part, job] >= self.failure_limit:
-            self.router.gone(part, job)
-            return Decision("gave_up", (job, *place), part)
-        cluster.waiting[job] = None
-        return Decision("failed", (job, *place, cluster.known_need(job)), part)
-
-    def _woken(self, cluster: Cluster, *, acted: bool) -> None:
-        """End a wake-up, and count those that change nothing where nothing else is to come."""
-        cluster.wake_over()
-        idle = not (acted or any(each.awaits_others or each.running for each in self.router.clusters))
-        self._idle_wakes = self._idle_wakes + 1 if idle else 0
+        else:
+            outcome, place = cluster.fail(run)
+            self._failures[part, job] += outcome is RunOutcome.OUT_OF_MEMORY
+            learns = "gave_up"
+            if self._failures[part, job] < self.failure_limit:
+                cluster.waiting[job] = None
+                return Decision("failed", (job, *place, cluster.known_need(job)), part)
+        self.router.gone(part, job)
+        return Decision(learns, (job, *place), part)
 
 
 def _next_event(clusters: Sequence[Cluster]) -> tuple[int, Event | None]:

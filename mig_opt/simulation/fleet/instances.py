@@ -36,30 +36,23 @@ class Ranking(Generic[_State, Query]):
         """GPUs whose state may be another than when the ranking was last asked."""
         self._states = states
         self._key = key
-        self._heaps: dict[Query, list[int]] = {}
-        self._entries: dict[Query, list[int]] = {}
-        self._known: dict[Query, dict[_State, int]] = {}
+        # By query: the heap, the entry of each GPU, and those of states without the number of a GPU.
+        self._orders: dict[Query, tuple[list[int], list[int], dict[_State, int]]] = {}
 
     def best(self, query: Query) -> int | None:
         """Return the first GPU for a query, or None if all are ruled out."""
         heap, entries = self._up_to_date(query)
-        while heap:
-            entry = heap[0]
-            if entries[entry & _GPU] == entry:
-                return entry & _GPU
+        while heap and entries[heap[0] & _GPU] != heap[0]:
             heapq.heappop(heap)
-        return None
+        return heap[0] & _GPU if heap else None
 
     def first(self, query: Query, accept: Callable[[int], bool], *, below: float = math.inf) -> int | None:
         """Return the first GPU for a query that is accepted, of those whose key is less than ``below``, or None."""
         heap, entries = self._up_to_date(query)
         refused: list[int] = []
         found = None
-        while heap:
-            entry = heap[0]
-            gpu = entry & _GPU
-            if entry >> _BITS >= below:
-                break
+        while heap and heap[0] >> _BITS < below:
+            entry, gpu = heap[0], heap[0] & _GPU
             current = entries[gpu] == entry and entry not in refused[-1:]
             if current and accept(gpu):
                 found = gpu
@@ -73,26 +66,21 @@ class Ranking(Generic[_State, Query]):
 
     def _up_to_date(self, query: Query) -> tuple[list[int], list[int]]:
         if self.changed:
-            for asked, heap in self._heaps.items():
-                self._update(asked, heap)
+            for asked, (heap, entries, known) in self._orders.items():
+                for gpu in self.changed:
+                    entry = self._entry(asked, known, gpu)
+                    if entry != entries[gpu]:
+                        entries[gpu] = entry
+                        if entry >= 0:
+                            heapq.heappush(heap, entry)
+                if len(heap) > 3 * len(entries) + 1000:
+                    heap[:] = sorted(entry for entry in entries if entry >= 0)
             self.changed.clear()
-        if query not in self._heaps:
-            known: dict[_State, int] = {}
-            self._known[query] = known
-            self._entries[query] = [self._entry(query, known, gpu) for gpu in range(len(self._states))]
-            self._heaps[query] = sorted(entry for entry in self._entries[query] if entry >= 0)
-        return self._heaps[query], self._entries[query]
-
-    def _update(self, query: Query, heap: list[int]) -> None:
-        entries, known = self._entries[query], self._known[query]
-        for gpu in self.changed:
-            entry = self._entry(query, known, gpu)
-            if entry != entries[gpu]:
-                entries[gpu] = entry
-                if entry >= 0:
-                    heapq.heappush(heap, entry)
-        if len(heap) > 3 * len(entries) + 1000:
-            heap[:] = sorted(entry for entry in entries if entry >= 0)
+        if query not in self._orders:
+            known = {}
+            entries = [self._entry(query, known, gpu) for gpu in range(len(self._states))]
+            self._orders[query] = sorted(entry for entry in entries if entry >= 0), entries, known
+        return self._orders[query][:2]
 
     def _entry(self, query: Query, known: dict[_State, int], gpu: int) -> int:
         state = self._states[gpu]
@@ -144,7 +132,6 @@ class GpuStates(ABC):
         """Move a job to an instance."""
 
     def _become(self, gpu: int, busy: int, idle: int) -> None:
-        """Give a GPU another state."""
         self._set(gpu, self.geometry.state(busy, idle))
 
     def _set(self, gpu: int, state: GpuState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -66,12 +67,9 @@ class Spread:
     @classmethod
     def of(cls, values: list[float]) -> Spread:
         """Return the spread of some values."""
-        if not values:
-            return cls(0.0, 0.0, 0.0, 0.0)
-        values = sorted(values)
-        count = len(values)
-        median = (values[(count - 1) // 2] + values[count // 2]) / 2
-        return cls(math.fsum(values) / count, median, values[math.ceil(0.95 * count) - 1], values[-1])
+        values = sorted(values) or [0.0]
+        p95 = values[math.ceil(0.95 * len(values)) - 1]
+        return cls(statistics.fmean(values), statistics.median(values), p95, values[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +156,8 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     done = [(job.arrival, scheduled, finished) for job, scheduled, finished in columns if not math.isnan(finished)]
     makespan = max(log.run_end, default=0.0)
     sizes = [placement.profile.compute_slices for placement in log.placements]
-    busy = _slice_seconds(log, sizes)
+    busy, present = _slice_seconds(log, sizes), _gpu_seconds(trace, makespan)
     used = math.fsum(busy.values())
-    present = _gpu_seconds(trace, makespan)
     offered = math.fsum(kind.compute_slices * seconds for kind, seconds in present.items())
     memory = math.fsum(kind.memory_gb * seconds for kind, seconds in present.items())
     area, before, level = 0.0, 0.0, 0.0
@@ -307,7 +304,6 @@ def _gb_seconds(log: Log) -> Iterator[float]:
 
 
 def _mean_gb(growth: Sequence[tuple[float, float]], begin: float, end: float) -> float:
-    """Return the mean memory of a job from one share of its work to another."""
     ends = [share for share, _ in growth[1:]] + [math.inf]
     parts = ((max(begin, share), min(end, until), gb) for (share, gb), until in zip(growth, ends, strict=True))
     return math.fsum(gb * (until - since) for since, until, gb in parts if until > since) / (end - begin)
@@ -333,14 +329,9 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
 
     It is that of the placements on which jobs run; an instance that is being created counts when its job begins.
     """
-    moments, levels = array("d", [0.0]), array("d", [0.0])
-    for moment, level, _ in _usage_changes(log):
-        if moment == moments[-1]:
-            levels[-1] = level
-        else:
-            moments.append(moment)
-            levels.append(level)
-    return moments, levels
+    series = {0.0: 0.0}
+    series.update((moment, level) for moment, level, _ in _usage_changes(log))
+    return array("d", series), array("d", series.values())
 
 
 def _usage_changes(log: Log) -> Iterator[tuple[float, float, int]]:
@@ -348,12 +339,9 @@ def _usage_changes(log: Log) -> Iterator[tuple[float, float, int]]:
 
     That is 1 or -1 if a GPU has its first job then or loses its last one, else 0.
     """
-    count = len(log.run_job)
     # In the same moment ends come first; a run without length leaves no trace.
-    lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]
-    changes = sorted(
-        [(log.run_end[run], 0, run) for run in lasting] + [(log.run_begin[run], 1, run) for run in lasting]
-    )
+    runs = enumerate(zip(log.run_begin, log.run_end, strict=True))
+    changes = sorted(change for run, (begin, end) in runs if end > begin for change in ((end, 0, run), (begin, 1, run)))
     busy = [0] * log.trace.gpus
     places = [(part, bit) for part, each in enumerate(log.geometries) for bit in range(len(each.placements))]
     usages = [geometry.usage for geometry in log.geometries]

@@ -18,7 +18,7 @@ from mig_opt.fleet.trace import Trace, TracePart, check_jobs
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.shown import Shown
-from mig_opt.rules import wrong_flag, wrong_integer, wrong_number, wrong_type
+from mig_opt.rules import wrong_class, wrong_flag, wrong_integer, wrong_number, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.course import Course, Decision, Observer
 from mig_opt.simulation.fleet.metrics import KindMetrics, Metrics, PowerModel, measure, measure_kinds
@@ -221,12 +221,9 @@ class _RunningJobs(NamedTuple):
 
     def answer(self, decision: Decision, cluster: Cluster, part: TracePart) -> bool:
         """Create the idle instances at the begin; start such a job where it runs, and return True: it is decided."""
-        if not self.busy and not self.idle:
-            return False
-        if decision.event == "begin":
-            for held in self.idle:
-                if held.gpu in part.gpus:
-                    cluster.create(held.gpu - part.gpus.start, cluster.geometry.index(held.profile, held.start))
+        for held in self.idle if decision.event == "begin" else ():
+            if held.gpu in part.gpus:
+                cluster.create(held.gpu - part.gpus.start, cluster.geometry.index(held.profile, held.start))
         if decision.event != "arrived" or part.jobs[decision.arguments[0]] >= len(self.busy):
             return False
         (job,) = decision.arguments
@@ -242,15 +239,13 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     jobs on them are that much shorter, so that they end at ``busy_until``. States of other kinds of GPUs are refused.
     """
     problems: list[Problem] = []
-    if not isinstance(state, FleetState):
-        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
+    raise_any(wrong_class("state", state, FleetState, "read(FleetState, 'fleet.json')"))
     names = tuple(trace.kind(gpu).name for gpu in range(trace.gpus))
     if state.gpu != trace.gpu:
         kinds = " and ".join(dict.fromkeys(state.names))
         problems.append(Problem("state", f"is of {kinds}, and the trace of {' and '.join(dict.fromkeys(names))}"))
     elif state.kinds and state.names != names:
-        message = f"has the GPUs {', '.join(state.names)}; give the trace pools in that order"
-        problems.append(Problem("state", message))
+        problems.append(Problem("state", f"has the GPUs {', '.join(state.names)}; give the trace pools in that order"))
     busy, idle = state.busy().instances, state.idle
     if busy and busy_until is None:
         message = f"say after how many seconds the {len(busy)} instances in use are free"
@@ -289,10 +284,9 @@ def check_own_policy(policy: object, options: Mapping[str, object]) -> None:
 
 
 def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
-    problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
+    problems = list(wrong_class("trace", trace, Trace))
     if isinstance(policy, str):
-        entry = get_policy(policy)
-        problems += option_problems(entry, options)
+        problems += option_problems(get_policy(policy), options)
     else:
         problems += problems_of(check_own_policy, policy, options)
     raise_any(problems)

@@ -181,11 +181,8 @@ class JobChooser:
         return WaitingJob(job, self._known[job].modes, weight, math.inf if due is None else due, urgent)
 
     def _of(self, cluster: Cluster, job: int) -> _Known:
-        if job not in self._known:
-            self._known[job] = self._look(cluster, job)
-        return self._known[job]
-
-    def _look(self, cluster: Cluster, job: int) -> _Known:
+        if job in self._known:
+            return self._known[job]
         trace, geometry = cluster.trace, cluster.geometry
         requested = trace.jobs[job]
         if job not in self._declared:
@@ -195,12 +192,13 @@ class JobChooser:
             ]
         factor = self._calibration.factor(job)
         modes = tuple((profile, seconds * factor) for profile, _, seconds in self._declared[job])
-        if not modes:
-            return _Known(())
-        shortest = min(seconds for _, seconds in modes)
-        least = min(taken * (seconds * factor) for _, taken, seconds in self._declared[job]) / trace.gpus
-        link = trace.pcie_factor(requested) * shortest / trace.gpus
-        return _Known(modes, shortest, least, link, shortest / factor)
+        self._known[job] = known = _Known(modes)
+        if modes:
+            shortest = min(seconds for _, seconds in modes)
+            least = min(taken * (seconds * factor) for _, taken, seconds in self._declared[job]) / trace.gpus
+            link = trace.pcie_factor(requested) * shortest / trace.gpus
+            self._known[job] = known = _Known(modes, shortest, least, link, shortest / factor)
+        return known
 
 
 class Backfilling:

@@ -148,10 +148,8 @@ class PlanningProblem:
         trace, profiles = self.cluster.trace, self.cluster.geometry.profiles
         modes = [mode for waiting in self.jobs for mode in waiting.modes]
         shares = np.array([share(trace, profile) for profile in profiles])
-        profile, seconds = (
-            np.array([own for own, _ in modes], np.int64),
-            np.array([own for _, own in modes], np.float64),
-        )
+        profile = np.array([own for own, _ in modes], np.int64)
+        seconds = np.array([own for _, own in modes], np.float64)
         return JobArrays(
             weight=_comparable(np.array([waiting.weight for waiting in self.jobs], np.float64)),
             factor=np.array([trace.pcie_factor(trace.jobs[waiting.job]) for waiting in self.jobs], np.float64),
