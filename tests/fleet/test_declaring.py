@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from statistics import fmean
 
@@ -27,15 +28,8 @@ def test_only_what_is_declared_differs(trace: Trace, knowledge: float | str, see
     found = declare_times(trace, knowledge, seed=seed)
     assert found == declare_times(trace, knowledge, seed=seed)
     assert found.replace(jobs=trace.jobs) == trace
-    for job, before in zip(found.jobs, trace.jobs, strict=True):
-        assert (job.name, job.arrival, job.times, job.profile) == (
-            before.name,
-            before.arrival,
-            before.times,
-            before.profile,
-        )
-        assert job.declared is not None
-        assert job.declared.keys() == job.times.keys()
+    assert [dataclasses.replace(job, declared=None) for job in found.jobs] == list(trace.jobs)
+    assert all(job.declared is not None and job.declared.keys() == job.times.keys() for job in found.jobs)
     assert [job.times for job in found.as_declared().jobs] == declared(found)
     if knowledge == 0.0:
         assert declared(found) == [job.times for job in trace.jobs]
@@ -59,13 +53,8 @@ def test_classes_are_jobs_that_ask_for_the_same() -> None:
         Job("e", 4.0, {2: 7.0}, "2g.12gb"),
     )
     trace = Trace(jobs, A30)
-    assert declared(declare_times(trace, "classes")) == [
-        {1: 20.0, 2: 8.0},
-        {1: 20.0, 2: 8.0},
-        {1: 50.0, 2: 40.0},
-        {1: 70.0, 2: 50.0},
-        {2: 7.0},
-    ]
+    means = [{1: 20.0, 2: 8.0}, {1: 20.0, 2: 8.0}, {1: 50.0, 2: 40.0}, {1: 70.0, 2: 50.0}, {2: 7.0}]
+    assert declared(declare_times(trace, "classes")) == means
     mean = fmean([10.0, 30.0, 50.0, 70.0, 7.0])
     assert declared(declare_times(trace, "one")) == [dict.fromkeys(job.times, mean) for job in jobs]
 
@@ -86,9 +75,8 @@ def test_what_is_wrong_with_the_arguments_is_said_at_once() -> None:
         f"knowledge: {wanted} 'clases'; did you mean classes?",
         f"seed: must be from 0 to {2**63 - 1}, is -1",
     ]
-    assert complaints(declare_times, trace, -0.5) == [f"knowledge: {wanted} -0.5"]
-    assert complaints(declare_times, trace, 6) == [f"knowledge: {wanted} 6"]
-    assert complaints(declare_times, trace, math.nan) == [f"knowledge: {wanted} nan"]
+    for knowledge in (-0.5, 6, math.nan):
+        assert complaints(declare_times, trace, knowledge) == [f"knowledge: {wanted} {knowledge}"]
     assert complaints(Job, "a", 0.0, {1: 10.0}, declared={1: 0.0, 2: 3.0}) == [
         "declared.1: must be a finite number of seconds > 0, is 0.0",
         "declared: must have the sizes of times (1), has 1, 2",

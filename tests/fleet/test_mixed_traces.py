@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from mig_opt import InputError, Job, Trace, get_gpu, optimum, simulate
@@ -76,12 +78,8 @@ def test_times_by_kind_are_declared_and_disturbed_kind_by_kind() -> None:
 
 def test_what_is_for_one_kind_refuses_several() -> None:
     log = simulate(MIXED.replace(outages=()), "first-fit").log
-    for use in (
-        lambda: optimum(MIXED, "makespan"),
-        lambda: optimum(MIXED, "jobs"),
-        lambda: excess_fragmentation(log),
-        lambda: MIXED.profile_set,
-    ):
+    uses = (partial(optimum, MIXED, "makespan"), partial(optimum, MIXED, "jobs"), partial(excess_fragmentation, log))
+    for use in (*uses, lambda: MIXED.profile_set):
         with pytest.raises(InputError, match="pools: are of several kinds of GPUs; this is for traces of one kind"):
             use()
 

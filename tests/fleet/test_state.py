@@ -10,25 +10,12 @@ A100 = get_gpu("A100")
 
 
 def test_all_problems_are_told_at_once() -> None:
+    places = [(0, "2g.10gb", 1), (2, "1g.5gb", 0), (1, "4g.20gb", 0), (1, "1g.5gb", 3)]
+    places += [(1, "1g.5gb+me", 4), (1, "1g.5gb+me", 5)]
     with pytest.raises(InputError) as caught:
-        FleetState(
-            A100,
-            2,
-            (
-                HeldInstance(0, "2g.10gb", 1),
-                HeldInstance(2, "1g.5gb", 0),
-                HeldInstance(1, "4g.20gb", 0),
-                HeldInstance(1, "1g.5gb", 3),
-                HeldInstance(1, "1g.5gb+me", 4),
-                HeldInstance(1, "1g.5gb+me", 5),
-            ),
-        )
-    assert [problem.path for problem in caught.value.problems] == [
-        "instances[0].start",
-        "instances[1].gpu",
-        "instances[3]",
-        "instances[5]",
-    ]
+        FleetState(A100, 2, tuple(HeldInstance(*place) for place in places))
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["instances[0].start", "instances[1].gpu", "instances[3]", "instances[5]"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Jobs that say how much memory they need, and runs of the memory-aware schedulers on them.
+"""Jobs that say how much memory they need.
 
 Without stated costs operations take no time. On an A100 1g has 5 GB, 2g 10 GB, 3g and 4g 20 GB, 7g 40 GB.
 """
@@ -6,17 +6,11 @@ Without stated costs operations take no time. On an A100 1g has 5 GB, 2g 10 GB, 
 from __future__ import annotations
 
 import pytest
-from online_worlds import A100, NO_COSTS, assert_sound, audit, rows, trace
+from online_worlds import A100, NO_COSTS, rows, trace
 
-from mig_opt import Job, OperationCosts, Simulation, Trace, simulate
+from mig_opt import Job, OperationCosts, Simulation, Trace
 
 STEPS = 20
-
-
-def run(policy: str, wanted: Trace, **options: object) -> Simulation:
-    done = simulate(wanted, policy, observer=audit, **options)
-    assert_sound(done.log)
-    return done
 
 
 def sized(name: str, gb: float, times: dict[int, float], arrival: float = 0.0) -> Job:

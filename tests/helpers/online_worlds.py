@@ -7,10 +7,11 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
 
-from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu
+from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu, simulate
 from mig_opt.fleet.trace import Outage
 from mig_opt.gpu.geometry import geometry_of, members
 from mig_opt.heuristics.fleet.queues import FirstFit
@@ -95,23 +96,10 @@ class Chaos(Policy):
         self.left = self.pranks
         cluster.wake(0.25)
 
-    def arrived(self, cluster: Cluster, job: int) -> None:
+    def hear(self, cluster: Cluster, *_: object) -> None:
         self.act(cluster)
 
-    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        self.act(cluster)
-
-    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        self.act(cluster)
-
-    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        self.act(cluster)
-
-    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
-        self.act(cluster)
-
-    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
-        self.act(cluster)
+    arrived = finished = failed = gave_up = gpu_left = gpu_returned = hear
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         self.act(cluster)
@@ -238,18 +226,19 @@ def assert_sound(log: Log) -> None:
         assert result.valid, str(result)
 
 
+def run(policy: str | Policy, wanted: Trace, **options: Any) -> Simulation:
+    """A simulation in which nothing is lost or doubled, whose log is sound."""
+    done = simulate(wanted, policy, observer=audit, **options)
+    assert_sound(done.log)
+    return done
+
+
 def rows(log: Log) -> list[tuple[object, ...]]:
     """The runs, readable."""
+    names = [job.name for job in log.trace.jobs]
     return [
-        (
-            log.trace.jobs[run.job].name,
-            run.gpu,
-            str(run.placement),
-            round(run.begin, 9),
-            round(run.end, 9),
-            run.outcome.name,
-        )
-        for run in log.runs()
+        (names[own.job], own.gpu, str(own.placement), round(own.begin, 9), round(own.end, 9), own.outcome.name)
+        for own in log.runs()
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -67,12 +68,17 @@ def steps(gpu: GpuModel, looks: Looks, pinned: frozenset[tuple[int, Place]], *, 
 
 
 def distances(
-    gpu: GpuModel, looks: Looks, pinned: frozenset[tuple[int, Place]] = frozenset(), *, within: bool = False
+    gpu: GpuModel,
+    looks: Looks,
+    pinned: frozenset[tuple[int, Place]] = frozenset(),
+    *,
+    within: bool = False,
+    most: float = math.inf,
 ) -> dict[Looks, int]:
-    """The fewest migrations to each state that can be reached."""
+    """The fewest migrations to each state that can be reached, with ``most`` of them."""
     found = {looks: 0}
     frontier = [looks]
-    while frontier:
+    while frontier and found[frontier[0]] < most:
         following = []
         for reached in frontier:
             for after in steps(gpu, reached, pinned, within=within):

@@ -97,15 +97,8 @@ def random_state(rng: Random) -> FleetState:
     return dataclasses.replace(state, instances=tuple(held))
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
-    _check_against_everything(seed)
-
-
-@pytest.mark.deep
-def test_plans_of_300_states_are_as_good_as_trying_everything() -> None:
-    for seed in range(25, 300):
-        _check_against_everything(seed)
+def seeds(count: int, *, deep: int) -> list[Any]:
+    return [*range(count), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(count, deep))]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -129,7 +122,8 @@ def test_bounds_hold_where_the_search_ends_early(seed: int, monkeypatch: pytest.
     assert result.lower_bound <= min(rooms, default=0)
 
 
-def _check_against_everything(seed: int) -> None:
+@pytest.mark.parametrize("seed", seeds(25, deep=300))
+def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
     rng = Random(seed)
     state = random_state(rng)
     reached = weights(state)
@@ -155,18 +149,20 @@ def test_jobs_move_only_where_the_state_allows_it() -> None:
     assert [(step.to_gpu, step.new_profile) for step in result.migrations or ()] == [(1, "1g.6gb")] * 3
     assert result.after is not None
     assert result.after.instances[0].elsewhere == {"A100-40GB": "1g.5gb"}
-    within = defragment(MIXED, ["7g.40gb"], within_gpus=True)
-    apart = dataclasses.replace(MIXED, instances=tuple(dataclasses.replace(held, elsewhere={}) for held in CHAT))
-    assert within.plan is None
-    assert defragment(apart, ["7g.40gb"]).status.value == "infeasible"
+    assert defragment(MIXED, ["7g.40gb"], within_gpus=True).plan is None
+    assert defragment(staying(MIXED), ["7g.40gb"]).status.value == "infeasible"
     assert defragment(MIXED, ["7g.40gb"], most_migrations=2).status.value == "infeasible"
 
 
+def staying(state: FleetState) -> FleetState:
+    return dataclasses.replace(
+        state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in state.instances)
+    )
+
+
 def test_a_gpu_is_saved_where_jobs_may_cross() -> None:
-    held = (*CHAT, HeldInstance(1, "1g.6gb", 2, "other", pinned=True))
-    state = dataclasses.replace(MIXED, instances=held)
-    stay = dataclasses.replace(state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in held))
-    assert (defragment(stay, free="gpus").free, defragment(state, free="gpus").free) == ((), (0,))
+    state = dataclasses.replace(MIXED, instances=(*CHAT, HeldInstance(1, "1g.6gb", 2, "other", pinned=True)))
+    assert (defragment(staying(state), free="gpus").free, defragment(state, free="gpus").free) == ((), (0,))
 
 
 @pytest.mark.parametrize("elsewhere", [{"H100": "1g.10gb"}, {"A100": "2g.10gb"}])
@@ -182,8 +178,7 @@ def test_a_large_fleet_has_a_plan_without_proof(goal: Mapping[str, Any], monkeyp
     held = [HeldInstance(gpu, "1g.5gb", at, f"{gpu}-{at}", elsewhere=SMALL) for gpu in range(6) for at in (1, 4)]
     nodes = tuple(f"n{gpu}" for gpu in range(14))
     state = FleetState(None, 14, tuple(held), kinds=kinds, nodes=nodes)
-    alone = dataclasses.replace(state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in held))
-    result, apart = defragment(state, **goal), defragment(alone, **goal)
+    result, apart = defragment(state, **goal), defragment(staying(state), **goal)
     assert result.plan is not None
     assert validate_migrations(state, result.migrations or (), room=result.room).valid
     if "room" in goal:
@@ -238,10 +233,7 @@ def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
         HeldInstance(2, "7g.40gb", 0, "whole", elsewhere={"A30": "4g.24gb"}),
     )
     state = FleetState(None, 3, held, kinds=(A30, A30, A100), nodes=("n1", "n1", "n2"))
-    plan = (
-        Migration(0, "2g.12gb", 0, 1, 0, "heavy"),
-        Migration(2, "7g.40gb", 0, 0, 0, "whole", to_profile="4g.24gb"),
-    )
+    plan = (Migration(0, "2g.12gb", 0, 1, 0, "heavy"), Migration(2, "7g.40gb", 0, 0, 0, "whole", to_profile="4g.24gb"))
     assert not validate_migrations(state, plan, most_migrations=2).violations
     free = len(state.after(plan).free("nodes"))
     found = defragment(state, free="nodes", most_migrations=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from held_fleets import fleet, random_fleet
@@ -123,27 +124,11 @@ def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.Mon
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
+    limits: dict[str, Any] = {"within_gpus": 1, "most_migrations": -1, "time_limit": 0, "seed": -1}
     with pytest.raises(InputError) as caught:
-        defragment(
-            fleet([]),
-            ["3g.2gb", "1g.5gb", "x"],
-            fragmentation=2.0,
-            within_gpus=1,  # type: ignore[arg-type]
-            most_migrations=-1,
-            time_limit=0,
-            seed=-1,
-        )
+        defragment(fleet([]), ["3g.2gb", "1g.5gb", "x"], fragmentation=2.0, **limits)
     paths = [problem.path for problem in caught.value.problems]
-    assert paths == [
-        "room[0]",
-        "room[2]",
-        "fragmentation",
-        "fragmentation",
-        "within_gpus",
-        "most_migrations",
-        "time_limit",
-        "seed",
-    ]
+    assert paths == ["room[0]", "room[2]", "fragmentation", "fragmentation", *limits]
     for wrong in ({"room": "3g.20gb"}, {"room": []}, {"state": "fleet.json"}):
         with pytest.raises(InputError):
             defragment(**{"state": fleet([]), **wrong})  # type: ignore[arg-type]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
-from functools import cache
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from migration_search import distances, fits, looks_of
 from state_forms import state_from_text
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, Status, defragment, get_gpu
@@ -61,15 +61,11 @@ def test_no_more_migrations_than_wanted() -> None:
     assert all(result.status is Status.OPTIMAL for result in found)
 
 
-def test_pods_that_may_not_be_disrupted_stay() -> None:
+def test_pods_that_may_not_be_disrupted_stay_and_idle_instances_do_not_count() -> None:
     state = at("0:1g.5gb@0=web", "1:1g.5gb@0", "1:1g.5gb@1")
-    kept = dataclasses.replace(state, budgets={"web": 0})
-    assert defragment(kept, free="gpus").free == (1,)
-    assert {step.name for step in defragment(kept, free="gpus").migrations or ()} == {"1:1g.5gb@0", "1:1g.5gb@1"}
-
-
-def test_idle_instances_do_not_count() -> None:
-    state = at("0:1g.5gb@0", "1:1g.5gb@0")
+    result = defragment(dataclasses.replace(state, budgets={"web": 0}), free="gpus")
+    assert result.free == (1,)
+    assert {step.name for step in result.migrations or ()} == {"1:1g.5gb@0", "1:1g.5gb@1"}
     idle = tuple(dataclasses.replace(held, idle=held.gpu == 0) for held in state.instances)
     assert defragment(dataclasses.replace(state, instances=idle), free="gpus").migrations == ()
 
@@ -110,37 +106,14 @@ def small(seed: int) -> FleetState:
     return FleetState(gpu, gpus, tuple(held), nodes=tuple(rng.choice("nm") for _ in range(gpus)))
 
 
-@cache
-def _room(model: str, profile: str, others: frozenset[tuple[str, int]]) -> tuple[int, ...]:
-    gpu = get_gpu(model)
-    there = [gpu.placement(*place) for place in others]
-    return tuple(s for s in gpu.profile(profile).starts if gpu.placement(profile, s).fits_beside(there))
-
-
 def brute_force(state: FleetState, free: str, most: int) -> tuple[int, int]:
     """Most units that can be free within a number of migrations, and the fewest for that, of all single moves."""
     nodes = state.nodes if free == "nodes" else tuple(map(str, range(state.gpus)))
-    pinned = frozenset((h.gpu, h.profile, h.start) for h in state.instances if h.pinned)
-    start = frozenset((h.gpu, h.profile, h.start) for h in state.instances)
-
-    def units(held: frozenset[Place]) -> int:
-        return len(set(nodes)) - len({nodes[gpu] for gpu, _, _ in held})
-
-    known, frontier, best = {start}, [start], (units(start), 0)
-    for depth in range(1, most + 1):
-        following = []
-        for held in frontier:
-            by_gpu = [frozenset((p, s) for g, p, s in held if g == gpu) for gpu in range(state.gpus)]
-            for place in held - pinned:
-                for gpu in range(state.gpus):
-                    for slot in _room(state.gpu.name, place[1], by_gpu[gpu]):
-                        after = held - {place} | {(gpu, place[1], slot)}
-                        if after not in known:
-                            known.add(after)
-                            following.append(after)
-                            best = max(best, (units(after), -depth))
-        frontier = following
-    return best[0], -best[1]
+    pinned = frozenset((h.gpu, (h.profile, h.start)) for h in state.instances if h.pinned)
+    reached = distances(state.gpu, looks_of(state), pinned, most=most)
+    used = {looks: {node for node, look in zip(nodes, looks, strict=True) if look} for looks in reached}
+    units, fewer = max((len(set(nodes) - used[looks]), -moves) for looks, moves in reached.items())
+    return units, -fewer
 
 
 @pytest.mark.deep
@@ -188,7 +161,7 @@ def lightest(state: FleetState, most: int) -> tuple[int, int]:
             by_gpu = [frozenset((p, s) for g, p, s in places if g == gpu) for gpu in range(state.gpus)]
             for place, weight in held:
                 for gpu in range(state.gpus) if place not in pinned else ():
-                    for slot in _room(state.gpu.name, place[1], by_gpu[gpu]):
+                    for slot in fits(state.gpu, by_gpu[gpu], place[1]):
                         after = held - {(place, weight)} | {((gpu, place[1], slot), weight)}
                         if spent + weight < following.get(after, 10**9):
                             following[after] = spent + weight
@@ -266,16 +239,11 @@ def test_rounds_that_break_a_rule_are_found() -> None:
 
 
 def test_wrong_arguments() -> None:
-    state = at("0:1g.5gb@0")
     with pytest.raises(InputError) as error:
-        defragment(state, free="racks", per_owner=0)  # type: ignore[arg-type]
+        defragment(at("0:1g.5gb@0"), free="racks", per_owner=0)  # type: ignore[arg-type]
     assert [problem.path for problem in error.value.problems] == ["per_owner", "free"]
     with pytest.raises(InputError, match="add its nodes"):
-        defragment(state, free="nodes")
-    with pytest.raises(InputError, match="a goal of its own"):
-        defragment(state, ["1g.5gb"], free="gpus")
-    with pytest.raises(InputError, match="leaves no way"):
-        defragment(state, free="gpus", within_gpus=True)
+        defragment(at("0:1g.5gb@0"), free="nodes")
 
 
 def test_trajectories_only_improve() -> None:

@@ -94,3 +94,7 @@ def test_ctrl_c_during_the_optimum(mig_opt: Command, monkeypatch: pytest.MonkeyP
     assert (code, len(goals)) == (130, 1)
     assert re.search("^first-fit ", out, re.MULTILINE)
     assert "Interrupted: this is what was done so far." in out
+
+
+def test_seconds_without_a_state(mig_opt: Command) -> None:
+    assert "--busy-until: is for --from" in mig_opt("t.json", "--busy-until", "5").err

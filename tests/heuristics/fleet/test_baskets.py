@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import assert_sound, job, trace, traces
 
-from mig_opt import InputError, Trace, simulate
+from mig_opt import Trace, simulate
+from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.baskets import Baskets
 from mig_opt.simulation import Cluster
 
@@ -38,16 +39,10 @@ class Watched(Baskets):
         self.most = [0, 0]
 
     def look(self, cluster: Cluster) -> None:
-        kinds = []
-        for state in cluster.states:
-            sizes = {
-                placement.profile.compute_slices
-                for index, placement in enumerate(cluster.geometry.placements)
-                if state.busy >> index & 1
-            }
-            if sizes:
-                kinds.append(7 in sizes)
-                assert sizes == {7} or 7 not in sizes
+        places = cluster.geometry.placements
+        there = [{places[at].profile.compute_slices for at in members(state.busy)} for state in cluster.states]
+        assert all(sizes == {7} or 7 not in sizes for sizes in there)
+        kinds = [7 in sizes for sizes in there if sizes]
         self.most = [max(most, kinds.count(kind)) for most, kind in zip(self.most, (False, True), strict=True)]
 
 
@@ -61,11 +56,3 @@ def test_quotas_are_kept(trace: Trace, quota: float, small_quota: float, reject:
     small, large = (max(int(share * trace.gpus + 0.5), 1) for share in (small_quota, quota))
     assert policy.most[0] <= small
     assert policy.most[1] <= large
-
-
-def test_options() -> None:
-    with pytest.raises(InputError) as wrong:
-        Baskets(quota=2.0, small_quota=-1, large="7g", defragmentation=1, consolidate_s=0)  # type: ignore[arg-type]
-    assert [problem.path for problem in wrong.value.problems] == [
-        "quota", "small_quota", "large", "defragmentation", "consolidate_s",
-    ]  # fmt: skip

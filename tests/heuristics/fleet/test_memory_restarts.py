@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_jobs import BOTH, STEPS, free, full, growing, places, run, sized, small
-from online_worlds import A100, rows
+from memory_jobs import BOTH, STEPS, free, full, growing, places, sized, small
+from online_worlds import A100, rows, run
 
 from mig_opt import Job
 
@@ -31,10 +31,7 @@ def test_start_small_and_restart_after_a_failure(policy: str) -> None:
 def test_early_restart(policy: str) -> None:
     """Looked at from second 1 to 6 it has 1.5 to 4 GB: a line to 11 GB at the end, which needs a half."""
     done = run(policy, free(growing("a", 1.0, 10.5)))
-    assert rows(done.log) == [
-        ("a", 0, "1g.5gb@6", 0, 6, "STOPPED"),
-        ("a", 0, "3g.20gb@0", 6, 26, "FINISHED"),
-    ]
+    assert rows(done.log) == [("a", 0, "1g.5gb@6", 0, 6, "STOPPED"), ("a", 0, "3g.20gb@0", 6, 26, "FINISHED")]
     seldom = run(policy, free(growing("a", 1.0, 10.5)), sample_s=4.0)
     # Looks are at 4 and 8; at 9 it fails. On 2g they are at 12, 16, 20 and 24, four are too few; at 28 it fails again.
     assert [row[3:] for row in rows(seldom.log)] == [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memory_jobs import free, full, places, run, sized, small
-from online_worlds import rows
+from memory_jobs import free, full, places, sized, small
+from online_worlds import rows, run
 
 
 def test_jobs_of_a_size_come_by_increasing_memory() -> None:

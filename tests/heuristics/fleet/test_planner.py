@@ -6,11 +6,13 @@ Creations take 1 s and destructions 0.5 s, or nothing at all. Sizes are free whe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
-from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, trace
+from online_worlds import NO_COSTS, assert_sound, columns, job, rows, trace
+from online_worlds import run as run_policy
 
-from mig_opt import InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
+from mig_opt import Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
 from mig_opt.heuristics.fleet.planner import Planner
 from mig_opt.heuristics.fleet.plans import search
 from mig_opt.heuristics.fleet.plans.choice import Choice
@@ -18,11 +20,7 @@ from mig_opt.heuristics.fleet.plans.outlook import Coming
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.simulation import Cluster, check_log
 
-
-def run(wanted: Trace, **options: object) -> Simulation:
-    done = simulate(wanted, "planner", observer=audit, **options)
-    assert_sound(done.log)
-    return done
+run = partial(run_policy, "planner")
 
 
 def free(name: str, arrival: float, times: Mapping[int, float], **details: object) -> Job:
@@ -156,18 +154,13 @@ def test_a_job_that_ran_out_of_memory_gets_as_much_as_it_needed() -> None:
     """1g is quickest, but at half of its 4 s there a needs 8 GB; then it takes 4 s on 1g with 10 GB, from 2 on."""
     wanted = trace(free("a", 0, {1: 4.0, 2: 5.0}, memory_growth=((0.5, 8.0),)), costs=NO_COSTS)
     done = run(wanted)
-    assert [row[2:] for row in rows(done.log)] == [
-        ("1g.5gb@6", 0, 2, "OUT_OF_MEMORY"),
-        ("1g.10gb@6", 2, 6, "FINISHED"),
-    ]
+    ran = [row[2:] for row in rows(done.log)]
+    assert ran == [("1g.5gb@6", 0, 2, "OUT_OF_MEMORY"), ("1g.10gb@6", 2, 6, "FINISHED")]
 
 
 def test_a_job_whose_profile_is_too_small_holds_nobody_up() -> None:
-    jobs = [
-        job("a", 0, "1g.5gb", 4, memory_growth=((0.5, 8.0),)),
-        *(job(f"b{number}", 1, "7g.40gb", 3) for number in range(2)),
-    ]
-    done = run(trace(*jobs, costs=NO_COSTS))
+    grows = job("a", 0, "1g.5gb", 4, memory_growth=((0.5, 8.0),))
+    done = run(trace(grows, *(job(f"b{number}", 1, "7g.40gb", 3) for number in range(2)), costs=NO_COSTS))
     assert done.unfinished == ("a",)
     # a fails at 2.
     assert [row[3] for row in places(done)] == [2, 5, 8]
@@ -211,17 +204,6 @@ def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(search, "call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner", method="list")
-
-
-def test_wrong_options_are_named() -> None:
-    wanted = trace(job("a", 0, "1g.5gb", 1))
-    with pytest.raises(InputError) as caught:
-        simulate(wanted, "planner", balance=2, window=-1, most=0, patience=0, rounds=-1, work=0, seed=-1)
-    found = {problem.path for problem in caught.value.problems}
-    assert found == {"balance", "window", "most", "patience", "rounds", "work", "seed"}
-    for method in ("fixpart", "no-such-method"):
-        with pytest.raises(InputError, match="method"):
-            simulate(wanted, "planner", method=method)
 
 
 @pytest.mark.parametrize(("light", "heavy"), [(1e-300, 1e150), (1e-308, 1e3), (1e-10, 1e300)])

@@ -8,12 +8,17 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, assert_sound, audit, job, trace, traces
+from online_worlds import NO_COSTS, job, rows, run, trace, traces
 
 from mig_opt import Job, Simulation, Trace, declare_times, generate_trace, simulate
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 
 QUICK = {"rounds": 40}
+
+
+def begins(done: Simulation) -> dict[str, float]:
+    runs = sorted(done.log.runs(), key=lambda own: -own.begin)
+    return {done.trace.jobs[own.job].name: own.begin for own in runs}
 
 
 def told(seconds: list[float]) -> Trace:
@@ -63,11 +68,8 @@ def test_nothing_is_known_of_the_time_of_a_job_before_it_is_done(
     if any(own.memory_growth for own in jobs):
         return  # When a job runs out of memory depends on its time.
     two = simulate(world.replace(jobs=tuple(jobs)), "planner", **QUICK)
-    begun = [
-        [(run.job, run.gpu, str(run.placement), run.begin) for run in done.log.runs() if run.begin < second - 1e-6]
-        for done in (one, two)
-    ]
-    assert sorted(begun[0]) == sorted(begun[1])
+    begun = [sorted(row[:4] for row in rows(done.log) if row[3] < second - 1e-6) for done in (one, two)]  # type: ignore[operator]
+    assert begun[0] == begun[1]
 
 
 def test_with_one_time_for_all_it_is_ahead_of_backfilling_on_the_mean() -> None:
@@ -76,8 +78,7 @@ def test_with_one_time_for_all_it_is_ahead_of_backfilling_on_the_mean() -> None:
     for family, seed in (("migm-ht2", 1), ("migm-ht3", 0), ("migm-ml1", 1), ("migm-ml1", 2)):
         wanted = generate_trace(family, gpus=None, seed=seed)
         rivals = [simulate(wanted, name, backfill=True, patience=None).metrics for name in ("first-fit", "best-fit")]
-        done = simulate(declare_times(wanted, "one"), "planner", **QUICK)
-        assert_sound(done.log)
+        done = run("planner", declare_times(wanted, "one"), **QUICK)
         ratios.append(done.metrics.completion.mean / min(own.completion.mean for own in rivals))
         assert done.metrics.makespan <= 1.1 * min(own.makespan for own in rivals)
     assert max(ratios) <= 1.1
@@ -90,17 +91,11 @@ def test_the_bound_on_overtaking_holds_while_it_backfills() -> None:
     jobs = [job(f"j{at}", 0.5 * at, "1g.5gb", 2 + 3 * (at % 3), declared=declared) for at in range(200)]
     whole = job("whole", 20.0, "7g.40gb", 5.0, declared={7: 1.0})
     wanted = trace(*jobs, whole, costs=NO_COSTS)
-    begins = {}
-    for seconds in (10.0, 1e9):
-        done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=seconds, **QUICK)
-        begins[seconds] = next(run.begin for run in done.log.runs() if done.trace.jobs[run.job].name == "whole")
-    assert begins[10.0] <= 30 + 8
-    assert begins[1e9] > 60
-
-
-def begins(done: Simulation) -> dict[str, float]:
-    runs = done.log.runs()
-    return {done.trace.jobs[run.job].name: run.begin for run in sorted(runs, key=lambda run: -run.begin)}
+    soon, late = (
+        begins(simulate(wanted, "planner", overtaken=0.0, overtaken_s=seconds, **QUICK))["whole"]
+        for seconds in (10.0, 1e9)
+    )
+    assert soon <= 30 + 8 < 60 < late
 
 
 def test_at_the_end_jobs_go_on_on_larger_instances() -> None:
@@ -109,8 +104,7 @@ def test_at_the_end_jobs_go_on_on_larger_instances() -> None:
         Job(name, 0.0, {1: seconds, 7: seconds / 4}, declared={1: 2 * seconds, 7: seconds / 2})
         for name, seconds in (("a", 100.0), ("b", 10.0))
     ]
-    done = simulate(trace(*jobs, gpus=2, costs=NO_COSTS), "planner", observer=audit)
-    assert_sound(done.log)
+    done = run("planner", trace(*jobs, gpus=2, costs=NO_COSTS))
     assert list(done.log.finished) == pytest.approx([32.5, 10])
 
 
@@ -127,8 +121,7 @@ def test_what_is_in_the_way_of_an_urgent_job_goes_on_elsewhere() -> None:
     jobs = [job(f"j{at}", 0.0, "1g.5gb", times[at % 6], declared={1: told[at % 6]}) for at in range(14)]
     whole = job("whole", 1.0, "7g.40gb", 10.0, declared={7: 1.0})
     wanted = trace(*jobs, whole, gpus=2, costs=NO_COSTS)
-    done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=2.0, observer=audit, **QUICK)
-    assert_sound(done.log)
+    done = run("planner", wanted, overtaken=0.0, overtaken_s=2.0, **QUICK)
     assert begins(done)["whole"] == 5.0
 
 
@@ -138,8 +131,7 @@ def test_others_begin_beside_the_place_that_is_kept_for_an_urgent_job() -> None:
     whole = job("whole", 1.0, "7g.40gb", 10.0, declared={7: 1.0})
     short = [job(f"short{at}", 4.0 + at, "3g.20gb", 500.0, declared={3: 500.0}) for at in (0, 1)]
     wanted = trace(*long, whole, *short, gpus=2, costs=NO_COSTS)
-    done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=2.0, observer=audit, **QUICK)
-    assert_sound(done.log)
+    done = run("planner", wanted, overtaken=0.0, overtaken_s=2.0, **QUICK)
     found = begins(done)
     assert (found["short0"], found["whole"], found["short1"]) == (4.0, 100.0, 100.0)
 
@@ -157,21 +149,19 @@ def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_al
     """Small jobs keep seven slices busy; one of 400 s for half of them is longer than all that is known takes."""
     jobs = small_jobs(150, apart=1.4)
     half = job("half", 50.0, "3g.20gb", 400.0, declared={3: 400.0})
-    wanted = trace(*sorted([*jobs, half], key=lambda own: own.arrival), costs=NO_COSTS)
-    found = {
-        goal: begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK))["half"]
-        for goal in ("balanced", "flow")
-    }
-    assert found["balanced"] < 120 < found["flow"]
+    wanted = trace(*jobs, half, costs=NO_COSTS)
+    balanced, flow = (
+        begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK)) for goal in ("balanced", "flow")
+    )
+    assert balanced["half"] < 120 < flow["half"]
 
 
 def test_jobs_that_may_well_end_last_go_before_shorter_ones() -> None:
     """All came in ten seconds. One of 60 s, told to be of 150 s, would be urgent when a minute of work is left."""
     jobs = small_jobs(100, apart=0.1)
     long = job("long", 5.0, "1g.5gb", 60.0, declared={1: 150.0})
-    wanted = trace(*sorted([*jobs, long], key=lambda own: own.arrival), costs=NO_COSTS)
-    found = {
-        goal: begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK))["long"]
-        for goal in ("balanced", "flow")
-    }
-    assert found["balanced"] < 90 < 120 < found["flow"]
+    wanted = trace(*jobs, long, costs=NO_COSTS)
+    balanced, flow = (
+        begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK)) for goal in ("balanced", "flow")
+    )
+    assert balanced["long"] < 90 < 120 < flow["long"]

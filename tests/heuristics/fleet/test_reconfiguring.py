@@ -1,9 +1,10 @@
-"""The parts of reconfiguring schedulers: estimated ends, and partitions of idle GPUs."""
+"""The parts of reconfiguring schedulers: partitions of idle GPUs, and jobs that found nothing."""
 
 from __future__ import annotations
 
-import math
 import random
+from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
@@ -14,37 +15,14 @@ from mig_opt import Job, Trace, simulate
 from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.partitions import repartition, smallest_instances
 from mig_opt.heuristics.fleet.pcie_aware import PcieAware
-from mig_opt.heuristics.fleet.reconfiguration import EndEstimates, JobClass
+from mig_opt.heuristics.fleet.reconfiguration import JobClass
 from mig_opt.simulation.fleet.cluster import Cluster
-
-# Estimated ends
-
-
-def test_estimated_ends() -> None:
-    """a has done 1 s of 10 when b comes: 9 s at half speed end at 19, b's 10 s at 21. When a goes, b has 1 s left."""
-    estimates = EndEstimates(2)
-    estimates.add(1, 0, 1.0, begin=0.0, seconds=10.0, now=0.0)
-    assert (estimates.ends[1], estimates.bound[1]) == (10, 1)
-    estimates.add(1, 1, 1.0, begin=1.0, seconds=10.0, now=1.0)
-    assert (estimates.ends[1], estimates.bound[1]) == (21, 2)
-    estimates.remove(1, 0, 19.0)
-    assert estimates.ends[1] == 20
-    # One that is not PCIe-bound and begins later, when its instance is ready.
-    estimates.add(1, 2, None, begin=25.0, seconds=5.0, now=19.0)
-    assert (estimates.ends[1], estimates.bound[1]) == (30, 1)
-    estimates.remove(1, 2, 30.0)
-    estimates.remove(1, 1, 30.0)
-    assert estimates.ends == [-math.inf, -math.inf]
-
 
 # Partitions of idle GPUs
 
 
-def counted(places: object) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for place in places:  # type: ignore[attr-defined]
-        counts[TABLES.profile_of[place]] = counts.get(TABLES.profile_of[place], 0) + 1
-    return counts
+def counted(places: Iterable[int]) -> Counter[int]:
+    return Counter(TABLES.profile_of[place] for place in places)
 
 
 @pytest.mark.deep

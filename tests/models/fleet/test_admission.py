@@ -6,7 +6,7 @@ import pytest
 from admission_search import Replay, most_on_one_place, most_with_migration
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Chaos
+from online_worlds import NO_COSTS, RejectingChaos
 from online_worlds import traces as any_traces
 
 from mig_opt import InputError, Job, OperationCosts, Status, Trace, generate_trace, get_gpu, methods, simulate
@@ -80,13 +80,6 @@ def test_an_admission_can_be_carried_out(trace: Trace, goal: AdmissionGoal) -> N
     assert getattr(done.metrics.acceptance, ratio) == pytest.approx(best.accepted / sum(weights))
 
 
-class RejectingChaos(Chaos):
-    """Does anything that is possible, on a fleet that turns jobs away."""
-
-    def rejected(self, cluster: object, job: int) -> None:
-        pass
-
-
 @pytest.mark.deep
 @settings(max_examples=20, deadline=None)
 @given(any_traces(max_jobs=8, max_gpus=2), st.integers(0, 10**6), st.sampled_from(GOALS))
@@ -121,15 +114,15 @@ def test_two_sevenths_are_worth_less_than_one_whole() -> None:
 
 
 def test_migration_accepts_what_places_cannot() -> None:
-    """a and c stand on 2g@0 and 2g@2 of an A30; once one has ended, the other is in the way of neither 2g nor 4g."""
-    jobs = (
-        Job("a", 0.0, {1: 10.0}),
-        Job("b", 0.0, {1: 4.0}),
-        Job("c", 1.0, {2: 4.0}),
-        Job("d", 4.5, {1: 10.0}),
-        Job("e", 5.0, {2: 6.0}),
+    """Once one of the first and the third has ended, the other is in the way of neither 2g nor 4g."""
+    wanted = (
+        ("a", 0.0, {1: 10.0}),
+        ("b", 0.0, {1: 4.0}),
+        ("c", 1.0, {2: 4.0}),
+        ("d", 4.5, {1: 10.0}),
+        ("e", 5.0, {2: 6.0}),
     )
-    trace = Trace(jobs, A30, 1, OperationCosts.zero(A30))
+    trace = Trace(tuple(Job(*each) for each in wanted), A30, 1, OperationCosts.zero(A30))
     assert proven(trace, "jobs").accepted == most_on_one_place(trace, "jobs")
     assert proven(trace, "jobs", migration=True).upper_bound == most_with_migration(trace, "jobs")
 

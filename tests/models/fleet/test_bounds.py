@@ -23,13 +23,12 @@ from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import methods
-from mig_opt.method.result import Status
-from mig_opt.models.fleet.arrivals import best_schedule, seconds_of
-from mig_opt.models.fleet.optimum import TraceOptimum, trace_optimum
+from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
+from mig_opt.models.fleet.optimum import trace_optimum
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
-GOALS = ("makespan", "completion")
+GOALS: tuple[TraceGoal, ...] = ("makespan", "completion")
 tenths = st.integers(1, 90).map(lambda n: n / 10)
 
 
@@ -47,44 +46,35 @@ def traces(draw: st.DrawFn, most: int) -> Trace:
     return Trace(tuple(jobs), A30, draw(st.integers(1, 2)) if most < 3 else 1, costs)
 
 
-def without_bounds(trace: Trace, goal: str, time_limit: float | None = None) -> TraceOptimum:
+def without_bounds(trace: Trace, goal: TraceGoal, time_limit: float | None = None) -> Control[Schedule]:
     """The best schedule as the model finds it alone."""
     options = RunOptions(time_limit=time_limit, workers=1)
-    control = Control[Schedule](options, judge=lambda schedule: (seconds_of(goal, schedule),))  # type: ignore[arg-type]
-    best_schedule(trace, goal, control)  # type: ignore[arg-type]
-    return TraceOptimum(
-        status=Status.FEASIBLE,
-        method="optimum",
-        plan=control.plan,
-        lower_bound=control.lower_bound,
-        runtime_s=control.seconds,
-        proven=tuple(control.proven),
-        goal=goal,  # type: ignore[arg-type]
-        batch=batch_of(trace),
-    )
+    control = Control[Schedule](options, judge=lambda schedule: (seconds_of(goal, schedule),))
+    best_schedule(trace, goal, control)
+    assert control.objective is not None
+    return control
 
 
-def check(trace: Trace, found: TraceOptimum) -> None:
+def check(trace: Trace, goal: TraceGoal, found: Control[Schedule]) -> None:
     assert found.proven
-    assert found.schedule is not None
-    validation = validate(found.batch, found.schedule)
-    assert validation.valid, validation.violations
-    arrivals = {job.name: job.arrival for job in trace.jobs}
-    assert all(run.begin >= arrivals[run.task] for run in found.schedule.runs)
-    asked = {job.name: job.profile for job in trace.jobs if job.profile}
-    assert all(run.profile == asked.get(run.task, run.profile) for run in found.schedule.runs)
-    ends = [run.end for run in found.schedule.runs]
-    assert found.value == pytest.approx(max(ends) if found.goal == "makespan" else sum(ends))
-    assert found.lower_bound == pytest.approx(found.value, rel=1e-6)
+    assert found.plan is not None
+    assert validate(batch_of(trace), found.plan).violations == ()
+    jobs = {job.name: job for job in trace.jobs}
+    for run in found.plan.runs:
+        assert run.begin >= jobs[run.task].arrival
+        assert run.profile == (jobs[run.task].profile or run.profile)
+    ends = [run.end for run in found.plan.runs]
+    assert found.objective == pytest.approx(max(ends) if goal == "makespan" else sum(ends))
+    assert found.lower_bound == pytest.approx(found.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("goal", GOALS)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(trace=traces(2) | traces(3))
-def test_the_exact_model_finds_what_search_through_everything_finds(goal: str, trace: Trace) -> None:
+def test_the_exact_model_finds_what_search_through_everything_finds(goal: TraceGoal, trace: Trace) -> None:
     found = without_bounds(trace, goal)
-    check(trace, found)
-    assert found.value == pytest.approx(arrival_search.least(trace, goal))
+    check(trace, goal, found)
+    assert found.objective == pytest.approx(arrival_search.least(trace, goal))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,17 +85,17 @@ def test_without_arrivals_it_is_the_makespan_of_the_batch(seed: int) -> None:
         for i in range(3)
     )
     trace = Trace(jobs, A30)
-    assert without_bounds(trace, "makespan").value == pytest.approx(interval_model.optimum(batch_of(trace)))
+    assert without_bounds(trace, "makespan").objective == pytest.approx(interval_model.optimum(batch_of(trace)))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("goal", GOALS)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(trace=traces(5))
-def test_no_bound_is_above_the_optimum(goal: str, trace: Trace) -> None:
-    found = without_bounds(trace, goal, time_limit=5)
+def test_no_bound_is_above_the_optimum(goal: TraceGoal, trace: Trace) -> None:
+    least = without_bounds(trace, goal, time_limit=5).objective or 0.0
     for bound in getattr(trace_bounds(trace), goal):
-        assert bound.value <= found.value
+        assert bound.value <= least
         assert bound.reason
         assert bound.name
 
@@ -128,13 +118,16 @@ def test_instances_never_have_more_compute_slices_than_the_gpu(gpu) -> None:  # 
 
 
 def test_a_job_that_can_run_nowhere() -> None:
-    trace = Trace((Job("a", 0.0, {1: 2.0}, memory_gb=1000.0), Job("b", 0.0, {1: 2.0})), A100)
-    for ask in (trace_bounds, trace_optimum):
-        with pytest.raises(InputError, match=r"jobs\[0\]: job 'a' can run nowhere") as caught:
-            ask(trace)
-        assert len(caught.value.problems) == 1
+    """On an A100 a job may have 5 or 10 GB on one slice, and 40 GB on seven."""
+    grown = (({1: 10.0}, 11.0), ({1: 10.0, 7: 5.0}, 41.0))
+    hopeless = [Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))) for times, peak in grown]
+    for job in (Job("a", 0.0, {1: 2.0}, memory_gb=1000.0), *hopeless):
+        for ask in (trace_bounds, trace_optimum, describe_trace):
+            with pytest.raises(InputError, match=r"jobs\[0\]: job 'a' can run nowhere") as caught:
+                ask(Trace((job, Job("b", 0.0, {1: 2.0})), A100))
+            assert len(caught.value.problems) == 1
     with pytest.raises(InputError, match="goal: must be makespan or completion, is 'mean'"):
-        trace_optimum(trace, "mean")  # type: ignore[arg-type]
+        trace_optimum(Trace((Job("b", 0.0, {1: 2.0}),), A100), "mean")  # type: ignore[arg-type]
 
 
 def test_an_optimum_of_rounded_times_is_not_one_of_the_true_times() -> None:
@@ -152,41 +145,7 @@ def test_without_time_there_is_no_schedule_but_a_bound() -> None:
     assert found.lower_bound == trace_bounds(trace).makespan[0].value
 
 
-def test_a_job_that_grows_out_of_everything_can_run_nowhere() -> None:
-    """On an A100 a job may have 5 or 10 GB on one slice, and 40 GB on seven."""
-    for times, peak in (({1: 10.0}, 11.0), ({1: 10.0, 7: 5.0}, 41.0)):
-        growing = Trace((Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))),), A100)
-        for function in (trace_bounds, trace_optimum, describe_trace):
-            with pytest.raises(InputError, match="job 'a' can run nowhere"):
-                function(growing)
-
-
 # PCIe-bound jobs
-
-
-@st.composite
-def bound_traces(draw: st.DrawFn) -> Trace:
-    jobs = []
-    for index in range(draw(st.integers(1, 12))):
-        size = draw(st.sampled_from([1, 1, 1, 2, 4]))
-        pcie = draw(st.sampled_from([0.0, 5.0, 20.0, 40.0]))
-        sensitivity = draw(st.sampled_from([0.0, 0.5, 1.0, 1.5]))
-        times = {own: draw(tenths) for own in {size, draw(st.sampled_from([1, 2, 4]))}}
-        jobs.append(Job(f"j{index}", draw(st.integers(0, 60)) / 10, times, pcie_gbps=pcie, sensitivity=sensitivity))
-    return Trace(tuple(jobs), A30, draw(st.integers(1, 2)), OperationCosts.zero(A30), 30.0)
-
-
-@settings(max_examples=120, deadline=None)
-@given(trace=bound_traces(), seed=st.integers(0, 10**6))
-def test_no_scheduler_beats_the_bounds_of_pcie_bound_jobs(trace: Trace, seed: int) -> None:
-    bounds = trace_bounds(trace)
-    runs = [simulate(trace, Chaos(seed))]
-    runs += [simulate(trace, name) for name in ("first-fit", "load-balancing", "fragmentation-aware", "pcie-aware")]
-    runs.append(simulate(trace, "planner", rounds=20))
-    for done in runs:
-        if not done.unfinished:
-            assert done.metrics.makespan >= bounds.makespan[0].value
-            assert math.fsum(done.log.finished) >= bounds.completion[0].value
 
 
 def test_the_link_of_one_gpu_is_used_up_by_two_jobs() -> None:
@@ -224,34 +183,35 @@ def mixed_traces(draw: st.DrawFn) -> Trace:
             )
         pcie = draw(st.sampled_from([0.0, 0.0, 5.0, 20.0, 40.0]))
         arrival = draw(st.just(0) | st.integers(0, 100)) / 10
-        jobs.append(
-            Job(
-                f"j{index}",
-                arrival,
-                times,
-                profile and profile.name,
-                memory_growth=growth,
-                pcie_gbps=pcie,
-                sensitivity=draw(st.sampled_from([0.5, 1.5])),
-            )
-        )
+        name, slower = profile and profile.name, draw(st.sampled_from([0.5, 1.5]))
+        jobs.append(Job(f"j{index}", arrival, times, name, None, growth, pcie_gbps=pcie, sensitivity=slower))
     cost = st.sampled_from([0.0, 0.3, 2.0])
     costs = OperationCosts({s: draw(cost) for s in gpu.sizes}, {s: draw(cost) for s in gpu.sizes})
     return Trace(tuple(jobs), gpu, draw(st.integers(1, 3)), costs, 30.0)
+
+
+def check_bounds(trace: Trace, seed: int, *names: str) -> None:
+    options = {"planner": {"rounds": 20}, "pcie-aware": {"wait_threshold": 0.0}}
+    runs = [(trace_bounds(trace), simulate(trace, Chaos(seed)))]
+    bounds = trace_bounds(trace, resizing=False)
+    runs += [(bounds, simulate(trace, name, **options.get(name, {}))) for name in names]
+    for bounds, done in runs:
+        if not done.unfinished:
+            assert done.metrics.makespan >= bounds.makespan[0].value
+            assert math.fsum(done.log.finished) >= bounds.completion[0].value
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(trace=mixed_traces(), seed=st.integers(0, 10**6))
+def test_some_schedulers_do_not_beat_the_bounds(trace: Trace, seed: int) -> None:
+    check_bounds(trace, seed, "first-fit", "load-balancing", "fragmentation-aware", "pcie-aware", "planner")
 
 
 @pytest.mark.deep
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(trace=mixed_traces(), seed=st.integers(0, 10**6))
 def test_no_scheduler_beats_the_bounds(trace: Trace, seed: int) -> None:
-    options = {"planner": {"rounds": 20}, "pcie-aware": {"wait_threshold": 0.0}}
-    runs = [(trace_bounds(trace), simulate(trace, Chaos(seed)))]
-    bounds = trace_bounds(trace, resizing=False)
-    runs += [(bounds, simulate(trace, entry.name, **options.get(entry.name, {}))) for entry in methods("simulate")]
-    for bounds, done in runs:
-        if not done.unfinished:
-            assert done.metrics.makespan >= bounds.makespan[0].value
-            assert math.fsum(done.log.finished) >= bounds.completion[0].value
+    check_bounds(trace, seed, *(entry.name for entry in methods("simulate")))
 
 
 def test_a_scheduler_may_give_a_larger_instance_than_asked_for() -> None:

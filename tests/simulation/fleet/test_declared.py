@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Scripted, assert_sound, audit, columns, job, trace, traces
+from online_worlds import NO_COSTS, Scripted, columns, job, run, trace, traces
 
 from mig_opt import Trace, declare_times, generate_trace, methods, simulate
 from mig_opt.method.registry import get_policy
@@ -64,8 +64,7 @@ def test_with_exact_times_nothing_changes(name: str, wanted: Trace) -> None:
 @given(traces(), st.sampled_from([0.1, 0.7, 2.0, "classes", "one"]), st.integers(0, 10**6))
 def test_the_planner_loses_no_job_however_wrong_it_is_told(wanted: Trace, knowledge: float | str, seed: int) -> None:
     told = declare_times(wanted, knowledge, seed=seed)
-    done = simulate(told, "planner", observer=audit, **QUICK)
-    assert_sound(done.log)
+    done = run("planner", told, **QUICK)
     exact = simulate(wanted, "planner", **QUICK)
     assert set(done.unfinished) == set(exact.unfinished)
     assert columns(simulate(told, "planner", **QUICK).log) == columns(done.log)
@@ -75,8 +74,7 @@ def test_the_planner_loses_no_job_however_wrong_it_is_told(wanted: Trace, knowle
 def test_every_policy_ends_all_jobs_of_a_trace_that_is_declared_wrong(name: str) -> None:
     told = declare_times(generate_trace("normal-25", jobs=12, gpus=2, seed=1), 1.5, seed=1)
     backfill = {"backfill": True} if "backfill" in policy_options(get_policy(name)) else {}
-    done = simulate(told, name, observer=audit, **(QUICK if name == "planner" else backfill))
-    assert_sound(done.log)
+    done = run(name, told, **(QUICK if name == "planner" else backfill))
     assert done.unfinished == ()
     assert not any(map(math.isnan, done.log.finished))
 

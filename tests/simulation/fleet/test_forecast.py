@@ -8,10 +8,23 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, Chaos, Seer, assert_sound, audit, columns, job, place, rows, trace, traces
+from online_worlds import (
+    NO_COSTS,
+    TABLES,
+    Chaos,
+    Scripted,
+    Seer,
+    assert_sound,
+    audit,
+    columns,
+    job,
+    place,
+    rows,
+    trace,
+    traces,
+)
 
 from mig_opt import Job, Trace, methods, simulate
-from mig_opt.gpu.geometry import geometry_of
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Cluster
@@ -56,33 +69,23 @@ def test_a_forecast_of_any_state_changes_nothing(trace: Trace, seed: int) -> Non
 
 def test_a_forecast_knows_what_was_declared() -> None:
     """a is to end at 8 s, and at 12 s it is expected to run for 6 more; b waits, c is not known yet."""
-    jobs = (
-        dataclasses.replace(job("a", 0.0, "7g.40gb", 30.0), declared={7: 8.0}),
-        dataclasses.replace(job("b", 1.0, "7g.40gb", 5.0), declared={7: 2.0}),
-        job("c", 20.0, "7g.40gb", 5.0),
-    )
-    seen: list[tuple[float, list[float]]] = []
+    known = job("a", 0.0, "7g.40gb", 30.0, declared={7: 8.0}), job("b", 1.0, "7g.40gb", 5.0, declared={7: 2.0})
+    jobs = *known, job("c", 20.0, "7g.40gb", 5.0)
+    seen: list[list[float]] = []
 
-    class Watcher(FirstFit):
-        def begin(self, cluster: Cluster) -> None:
-            super().begin(cluster)
-            cluster.wake(4.0)
-            cluster.wake(12.0)
+    def look(cluster: Cluster) -> None:
+        forecast = Forecast(cluster)
+        Course(forecast).run(FirstFit())
+        seen.append(list(forecast.log.finished))
 
-        def woken(self, cluster: Cluster, tag: int) -> None:
-            forecast = Forecast(cluster)
-            Course(forecast).run(FirstFit())
-            seen.append((cluster.now, list(forecast.log.finished)))
-
-    simulate(trace(*jobs, costs=NO_COSTS), Watcher())
-    assert [moment for moment, _ in seen] == [4.0, 12.0]
-    assert [ends[:2] for _, ends in seen] == [[8.0, 10.0], [18.0, 20.0]]
-    assert all(math.isnan(ends[2]) for _, ends in seen)
+    simulate(trace(*jobs, costs=NO_COSTS), Scripted({"a": (0, "7g.40gb@0")}, [(4.0, look), (12.0, look)]))
+    assert [ends[:2] for ends in seen] == [[8.0, 10.0], [18.0, 20.0]]
+    assert all(math.isnan(ends[2]) for ends in seen)
 
 
 def test_a_forecast_does_not_know_how_memory_grows() -> None:
     grows = Job("a", 0.0, {1: 10.0}, "1g.5gb", memory_growth=((0.0, 4.0), (0.5, 9.0)))
-    cluster = Cluster(trace(grows, costs=NO_COSTS), geometry_of(trace(grows).gpu))
+    cluster = Cluster(trace(grows, costs=NO_COSTS), TABLES)
     decisions = Course(cluster).decisions()
     next(decisions)
     next(decisions)
@@ -97,7 +100,7 @@ def test_every_scheduler_can_go_on_from_a_fleet_without_instances(name: str) -> 
     """All jobs wait already: the same as if they arrived now, all in one moment."""
     jobs = [job(profile, 0.0, profile, 5.0) for profile in ("4g.20gb", "3g.20gb", "1g.5gb")]
     world = trace(*jobs)
-    cluster = Cluster(world, geometry_of(world.gpu))
+    cluster = Cluster(world, TABLES)
     cluster.waiting, cluster.coming = dict.fromkeys(range(3)), 3
     forecast = Forecast(cluster)
     Course(forecast).run(get_policy(name).load()())

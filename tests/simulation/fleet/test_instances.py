@@ -49,4 +49,4 @@ def test_a_ranking_does_not_grow_without_end() -> None:
             states[1] = pool.state(mask, 0)
             ranking.changed.add(1)
             assert ranking.best(5) == 0
-    assert len(ranking._heaps[5]) < 2000
+    assert len(ranking._orders[5][0]) < 2000

@@ -49,19 +49,7 @@ def test_wrong_power() -> None:
         PowerModel(idle=100, full=50)
 
 
-# Memory, and energy that jobs say themselves
-
-
-def test_the_share_of_memory() -> None:
-    """a: 10 GB for 2 of 8 s, 20 GB for the rest, on 7g; b: 4 GB for 4 s; c: all 40 GB for 3 s: it says nothing."""
-    jobs = (
-        Job("a", 0.0, {7: 8.0}, memory_growth=((0.0, 10.0), (0.25, 20.0))),
-        Job("b", 0.0, {7: 4.0}, memory_gb=4.0),
-        job("c", 0, "7g.40gb", 3),
-    )
-    done = simulate(trace(*jobs, costs=NO_COSTS, gpus=2), "whole-gpu")
-    # a on GPU 0 until 8, b and c on GPU 1 until 7.
-    assert done.metrics.memory_utilisation == pytest.approx((20 + 120 + 16 + 120) / (2 * 40 * 8))
+# Energy that jobs say themselves
 
 
 def test_energy_that_jobs_say_themselves() -> None:
@@ -76,12 +64,6 @@ def test_energy_that_jobs_say_themselves() -> None:
     both = trace(shared, dataclasses.replace(shared, name="d"), costs=NO_COSTS)
     done = simulate(both, "first-fit").metrics
     assert (done.makespan, done.energy) == (pytest.approx(20), pytest.approx(1000 + 1800))
-
-
-@pytest.mark.parametrize(("figure", "value"), [("energy_j", -1.0), ("energy_j", math.inf), ("sms", 0), ("sms", 1.5)])
-def test_wrong_figures_of_a_job(figure: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"^{figure}: must be "):
-        Job("a", 0.0, {1: 1.0}, **{figure: value})
 
 
 def test_metrics_with_another_power_model() -> None:

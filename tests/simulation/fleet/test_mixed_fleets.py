@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from online_worlds import rows
 
 from mig_opt import InputError, Job, OperationCosts, PolicyError, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
-from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage, check_jobs
 from mig_opt.gpu.pools import Pool
@@ -83,19 +83,8 @@ def test_every_scheduler_does_all_jobs_of_a_mixed_trace(seed: int, policy: str) 
     assert sum(own.finished for own in done.kinds.values()) == done.metrics.finished
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 10**6))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(at, marks=pytest.mark.deep) for at in range(20, 300))])
 def test_no_scheduler_is_better_than_the_bounds(seed: int) -> None:
-    _check_bounds(seed)
-
-
-@pytest.mark.deep
-def test_no_scheduler_is_better_than_the_bounds_of_300_traces() -> None:
-    for seed in range(300):
-        _check_bounds(seed)
-
-
-def _check_bounds(seed: int) -> None:
     trace = mixed_trace(seed)
     free, least = trace_bounds(trace), trace_bounds(trace, resizing=False)
     most = acceptance_bound(trace, as_asked=False)
@@ -174,18 +163,13 @@ def test_a_scheduler_that_does_not_start_a_job_leaves_it_its_turn() -> None:
 def test_jobs_of_a_scheduler_that_cannot_forget_them_keep_their_kind() -> None:
     class Plain:
         def begin(self, cluster: Cluster) -> None:
-            self.waiting: list[int] = []
+            """It needs no records."""
 
-        def arrived(self, cluster: Cluster, job: int) -> None:
-            self.waiting.append(job)
-            self.serve(cluster)
+        def arrived(self, cluster: Cluster, *_: int) -> None:
+            if cluster.waiting and not cluster.states[0].busy:
+                cluster.start(next(iter(cluster.waiting)), 0, 0)
 
-        def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-            self.serve(cluster)
-
-        def serve(self, cluster: Cluster) -> None:
-            if self.waiting and not cluster.states[0].busy:
-                cluster.start(self.waiting.pop(0), 0, 0)
+        finished = arrived
 
     done = simulate(_late_trace(), Plain())  # type: ignore[arg-type]  # what it lacks is not asked for
     assert list(done.log.finished) == [300.0, 40.0, 310.0, 320.0]
@@ -292,13 +276,11 @@ def test_partitions_are_given_for_each_gpu_through_the_pools(policy: str) -> Non
 
 
 def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
-    def columns(log: Log) -> list[list[float]]:
-        return [list(getattr(log, name)) for name in ("run_job", "run_gpu", "run_begin", "run_end", "finished")]
-
     plain = Trace(tuple(Job(f"{at}", at, {1: 5.0}) for at in range(9)), A30, 2)
     other = tuple(Job(job.name, job.arrival, {"A30": job.times}) for job in plain.jobs)
     beside = Trace(other, pools=(Pool(A30, 2), Pool(A100, 1)))
-    assert columns(simulate(beside, "planner").log) == columns(simulate(plain, "planner").log)
+    one, two = simulate(beside, "planner").log, simulate(plain, "planner").log
+    assert (list(one.finished), rows(one)) == (list(two.finished), rows(two))
 
 
 def test_a_family_is_drawn_for_the_largest_of_several_kinds() -> None:

@@ -21,9 +21,9 @@ from online_worlds import (
     traces,
 )
 
-from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
+from mig_opt import FleetState, HeldInstance, InputError, Job, Simulation, Trace, get_gpu, methods, simulate
 from mig_opt.files.fleet.traces import log_entries
-from mig_opt.simulation import Cluster, check_log
+from mig_opt.simulation import Cluster, Policy, check_log
 
 A100 = get_gpu("A100")
 NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
@@ -112,10 +112,14 @@ def test_a_log_in_which_someone_runs_who_was_turned_away_is_wrong() -> None:
 @settings(max_examples=30, deadline=None)
 @given(traces(), st.integers(0, 10**6))
 def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
-    done = simulate(trace, RejectingChaos(seed), failure_limit=5, observer=waits_for_nobody, reject=True)
+    check(RejectingChaos(seed), trace)
+
+
+def check(policy: str | Policy, trace: Trace) -> Simulation:
+    done = simulate(trace, policy, observer=waits_for_nobody, reject=True, failure_limit=5)
     assert_sound(done.log)
-    finished = done.metrics.finished
-    assert finished + len(done.rejected) + len(done.unfinished) == len(trace.jobs)
+    assert done.metrics.finished + len(done.rejected) + len(done.unfinished) == len(trace.jobs)
+    return done
 
 
 def waits_for_nobody(cluster: Cluster) -> None:
@@ -129,11 +133,7 @@ def waits_for_nobody(cluster: Cluster) -> None:
 @given(traces())
 @pytest.mark.parametrize("name", NAMES)
 def test_each_policy(name: str, trace: Trace) -> None:
-    done = simulate(trace, name, observer=waits_for_nobody, reject=True, failure_limit=5)
-    assert_sound(done.log)
-    again = simulate(trace, name, reject=True, failure_limit=5)
-    assert columns(again.log) == columns(done.log)
-    assert done.metrics.finished + len(done.rejected) + len(done.unfinished) == len(trace.jobs)
+    assert columns(check(name, trace).log) == columns(simulate(trace, name, reject=True, failure_limit=5).log)
 
 
 @pytest.mark.deep

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
-from mig_opt.files.fleet.states import STATE as STATE_FILE
-from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.fleet.registry import generate_trace
 from mig_opt.validation.fleet.logs import check_log
 
@@ -65,17 +60,3 @@ def test_mistakes() -> None:
         simulate(trace, busy_until=3.0)
     with pytest.raises(InputError, match="state: must be a FleetState"):
         simulate(trace, state="fleet.json")  # type: ignore[arg-type]
-
-
-def test_the_command(run: Command, tmp_path: Path) -> None:
-    trace, state = tmp_path / "trace.json", tmp_path / "state.json"
-    TRACE.write(generate_trace("normal-25", jobs=10, gpus=3, seed=1), trace)
-    STATE_FILE.write(STATE, state)
-    ended = run("simulate", trace, "--policy", "first-fit", "--from", state, "--busy-until", 60, "--json")
-    assert ended.code == 0
-    assert run("simulate", trace, "--from", state).code == 2
-    assert "--busy-until: is for --from" in run("simulate", trace, "--busy-until", 5).err
-    assert (
-        "cannot start with instances"
-        in run("simulate", trace, "--policy", "pcie-aware", "--from", state, "--busy-until", 9).err
-    )

@@ -38,28 +38,16 @@ def test_instances_that_exclude_each_other() -> None:
 
 
 def test_places_and_jobs_that_there_are_not() -> None:
-    found = texts(
-        AcceptedJob("x", 0, "2g.10gb", 0),
-        AcceptedJob("a", 2, "2g.10gb", 0),
-        AcceptedJob("a", 0, "2g.10gb", 0),
-        AcceptedJob("b", 0, "4g.20gb", 4),
-        AcceptedJob("c", 0, "3g.20gb", 4),
-        AcceptedJob("d", 0, "1g.5gb", 4),
-    )
-    assert len(found) == 6
-    for text, words in zip(
-        found,
-        (
-            "'x' is no job of the trace",
-            "GPU 2 is none of the 2 of the fleet",
-            "'a' is accepted twice",
-            "4g.20gb",
-            "'c' may not run on 3g.20gb",
-            "'d' may not run on 1g.5gb",
-        ),
-        strict=True,
-    ):
-        assert words in text
+    wrong = {
+        ("x", 0, "2g.10gb", 0): "'x' is no job of the trace",
+        ("a", 2, "2g.10gb", 0): "GPU 2 is none of the 2 of the fleet",
+        ("a", 0, "2g.10gb", 0): "'a' is accepted twice",
+        ("b", 0, "4g.20gb", 4): "4g.20gb",
+        ("c", 0, "3g.20gb", 4): "'c' may not run on 3g.20gb",
+        ("d", 0, "1g.5gb", 4): "'d' may not run on 1g.5gb",
+    }
+    found = texts(*(AcceptedJob(*entry) for entry in wrong))
+    assert all(words in text for text, words in zip(found, wrong.values(), strict=True))
     assert texts(AcceptedJob("d", 0, "1g.10gb", 4)) == []
 
 
