@@ -62,9 +62,13 @@ def declare_times(trace: Trace, knowledge: float | str, *, seed: int = 0) -> Tra
     problems = [*wrong_class("trace", trace, Trace), *_knowledge_problems(knowledge)]
     raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
     if isinstance(knowledge, str):
-        declared = _means(trace) if knowledge == "classes" else _one(trace)
+        mean = fmean(job.work for job in trace.jobs)
+        one = [with_each_time(job.times, lambda _: mean) for job in trace.jobs]
+        declared = _means(trace) if knowledge == "classes" else one
     else:
-        declared = _wrong(trace, knowledge, seed)
+        draw = random.Random(seed)
+        factors = [draw.lognormvariate(0.0, knowledge) for _ in trace.jobs]
+        declared = [with_each_time(job.times, own.__mul__) for job, own in zip(trace.jobs, factors, strict=True)]
     jobs = (dataclasses.replace(job, declared=told) for job, told in zip(trace.jobs, declared, strict=True))
     return trace.replace(jobs=tuple(jobs))
 
@@ -88,17 +92,6 @@ def _knowledge_problems(knowledge: float | str) -> Iterator[Problem]:
             yield Problem("knowledge", f"must be {_WANTED}, is {knowledge:g}")
     elif knowledge not in NAMED_KNOWLEDGE:
         yield Problem("knowledge", f"must be {_WANTED}, is {knowledge!r:.60}; {nearest(knowledge, NAMED_KNOWLEDGE)}")
-
-
-def _wrong(trace: Trace, sigma: float, seed: int) -> list[TimesByKind]:
-    draw = random.Random(seed)
-    factors = [draw.lognormvariate(0.0, sigma) for _ in trace.jobs]
-    return [with_each_time(job.times, factor.__mul__) for job, factor in zip(trace.jobs, factors, strict=True)]
-
-
-def _one(trace: Trace) -> list[TimesByKind]:
-    mean = fmean(job.work for job in trace.jobs)
-    return [with_each_time(job.times, lambda _: mean) for job in trace.jobs]
 
 
 def _means(trace: Trace) -> list[TimesByKind]:

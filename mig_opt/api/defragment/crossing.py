@@ -55,12 +55,6 @@ class CrossingSearch:
     complete : bool
         True if no plan is better than that of :attr:`migrations`, or than the one that was known; without both there is
         none.
-    bound : float
-        Least mean fragmentation, or number of GPUs or nodes in use, that is known for every plan.
-    migrations : list of Migration, optional
-        The best plan that was found.
-    room : list of (int, str, int)
-        Places of the room that is wanted, after these.
     """
 
     def __init__(self, state: FleetState, goal: KindsGoal) -> None:
@@ -138,9 +132,10 @@ class CrossingSearch:
         """Keep what a plan leads to if it is the best so far; return True if none can be better."""
         goal, cost = self._goal, self._used(contents) if self._goal.free else self._cost(contents)
         if goal.room or goal.fragmentation is not None:
-            found = self._enough(contents, cost)
-            self._best = contents if found else None
-            return found
+            most = (goal.fragmentation or 0.0) + 1e-9
+            enough = self._room_in(contents) is not None if goal.room else cost <= most * self._unit * self._state.gpus
+            self._best = contents if enough else None
+            return enough
         if cost < self._best_cost:
             self._best, self._best_cost = contents, cost
         return self._best_cost <= self._least
@@ -165,11 +160,10 @@ class CrossingSearch:
         """The best plan that was found."""
         if self._best is None:
             return None
-        path: list[_Step] = []
-        step = self._came_from[self._best]
-        while step is not None:
+        path, contents = list[_Step](), self._best
+        while (step := self._came_from[contents]) is not None:
             path.append(step)
-            step = self._came_from[step.before]
+            contents = step.before
         there = {(held.gpu, held.profile, held.start): held for held in self._state.instances}
         found = []
         for _, (gpu, place), (to_gpu, to_place) in reversed(path):
@@ -226,11 +220,6 @@ class CrossingSearch:
     def _used(self, contents: Sequence[_Content]) -> int:
         used = [gpu for gpu, own in enumerate(contents) if own]
         return len({self._state.nodes[gpu] for gpu in used}) if self._goal.free == "nodes" else len(used)
-
-    def _enough(self, contents: _Contents, cost: int) -> bool:
-        if self._goal.fragmentation is not None:
-            return cost <= (self._goal.fragmentation + 1e-9) * self._unit * self._state.gpus
-        return self._room_in(contents) is not None
 
     def _room_in(self, contents: _Contents) -> list[tuple[int, str, int]] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not."""

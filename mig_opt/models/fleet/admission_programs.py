@@ -152,10 +152,14 @@ class AdmissionProblem:
                 found = min(rooms, default=None)
                 if found is not None:
                     there[found[1]].append(option)
-                    name = trace.jobs[choice.job].name
-                    accepted.append(AcceptedJob(name, found[1], place.profile.name, place.start))
+                    accepted.append(self.accepted(option, found[1]))
                     break
         return Admission(tuple(accepted))
+
+    def accepted(self, choice: Choice, gpu: int) -> AcceptedJob:
+        """Return a choice that has found a GPU as what is accepted."""
+        place = self.placements[choice.placement]
+        return AcceptedJob(self.trace.jobs[choice.job].name, gpu, place.profile.name, place.start)
 
 
 def crowds(intervals: Sequence[_Interval]) -> Iterator[list[int]]:
@@ -277,12 +281,5 @@ class PlacesModel:
 
     def admission(self, values: Sequence[int]) -> Admission:
         """Return the admission of a solution."""
-        problem = self.problem
-        accepted = []
-        for (index, gpu), variable in self._taken.items():
-            if values[variable.index]:
-                choice = problem.choices[index]
-                place = problem.placements[choice.placement]
-                name = problem.trace.jobs[choice.job].name
-                accepted.append(AcceptedJob(name, gpu, place.profile.name, place.start))
-        return Admission(tuple(accepted))
+        taken = (place for place, variable in self._taken.items() if values[variable.index])
+        return Admission(tuple(self.problem.accepted(self.problem.choices[index], gpu) for index, gpu in taken))

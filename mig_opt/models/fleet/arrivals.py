@@ -281,14 +281,11 @@ def _allowed(trace: Trace) -> list[list[Profile]]:
     A job that leaves the choice to the scheduler may also use an instance with more memory than it needs, if another
     job needs that profile.
     """
-    own = [trace.whole_run_profiles(job) for job in trace.jobs]
-    used = set(itertools.chain(*own))
-    found = []
-    for job, profiles in zip(trace.jobs, own, strict=True):
-        if job.profile is not None:
-            found.append(list(profiles))
-            continue
-        least = {profile.compute_slices: profile.memory_gb for profile in profiles}
-        larger = [p for p in used if p.memory_gb >= least.get(p.compute_slices, math.inf) and not p.attributes]
-        found.append(sorted(larger, key=lambda profile: (profile.compute_slices, profile.memory_gb)))
+    found = [list(trace.whole_run_profiles(job)) for job in trace.jobs]
+    used = set(itertools.chain(*found))
+    for at, job in enumerate(trace.jobs):
+        if job.profile is None:
+            least = {profile.compute_slices: profile.memory_gb for profile in found[at]}
+            larger = [p for p in used if p.memory_gb >= least.get(p.compute_slices, math.inf) and not p.attributes]
+            found[at] = sorted(larger, key=lambda profile: (profile.compute_slices, profile.memory_gb))
     return found

@@ -30,8 +30,7 @@ class ConfigurablePolicy(Policy):
         """Do nothing: most schedulers ask for no wake-up."""
 
     def __post_init__(self) -> None:
-        problems = list(self.option_problems())
-        raise_any(problems)
+        raise_any(self.option_problems())
 
     def option_problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the options."""

@@ -160,11 +160,6 @@ def staying(state: FleetState) -> FleetState:
     )
 
 
-def test_a_gpu_is_saved_where_jobs_may_cross() -> None:
-    state = dataclasses.replace(MIXED, instances=(*CHAT, HeldInstance(1, "1g.6gb", 2, "other", pinned=True)))
-    assert (defragment(staying(state), free="gpus").free, defragment(state, free="gpus").free) == ((), (0,))
-
-
 @pytest.mark.parametrize("elsewhere", [{"H100": "1g.10gb"}, {"A100": "2g.10gb"}])
 def test_kinds_that_the_fleet_lacks_change_nothing(elsewhere: Mapping[str, str]) -> None:
     held = tuple(dataclasses.replace(one, elsewhere=elsewhere) for one in CHAT)

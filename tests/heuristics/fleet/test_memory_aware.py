@@ -165,11 +165,7 @@ def test_the_whole_gpu() -> None:
         ("c", 0, "7g.40gb@0", 9.5, 29.5),
         ("d", 0, "7g.40gb@0", 29.5, 31.5),
     ]
+    small_gpu = run("whole-gpu", free(sized("a", 50.0, {7: 3.0}), small("b", 2)))
+    assert (small_gpu.unfinished, [row[0] for row in rows(small_gpu.log)][-1]) == (("a",), "b")
     two = run("whole-gpu", trace(*(small(name, 3) for name in "abc"), gpus=2, costs=NO_COSTS))
     assert [(row[1], *row[3:5]) for row in rows(two.log)] == [(0, 0, 3), (1, 0, 3), (0, 3, 6)]
-
-
-def test_a_job_for_which_the_whole_gpu_is_too_small() -> None:
-    done = run("whole-gpu", free(sized("a", 50.0, {7: 3.0}), small("b", 2)))
-    assert done.unfinished == ("a",)
-    assert rows(done.log)[-1] == ("b", 0, "7g.40gb@0", 0, 2, "FINISHED")

@@ -6,10 +6,12 @@ one of 15 GB/s by half of that, so two of them run at full speed (``light``). Op
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, PLAIN_COSTS, SIZES, operations, rows, traces
+from online_worlds import NO_COSTS, PLAIN_COSTS, operations, rows, traces
 from online_worlds import job as plain
 from online_worlds import run as run_policy
 from online_worlds import trace as world
@@ -34,9 +36,7 @@ def quiet(name: str, arrival: float, seconds: float, profile: str = SMALL) -> Jo
     return plain(name, arrival, profile, seconds)
 
 
-def run(
-    policy: str | PcieAware, *jobs: Job, gpus: int = 1, costs: OperationCosts = NO_COSTS, **options: object
-) -> Simulation:
+def run(policy: str, *jobs: Job, gpus: int = 1, costs: OperationCosts = NO_COSTS, **options: object) -> Simulation:
     done = run_policy(policy, world(*jobs, gpus=gpus, costs=costs), **options)
     assert not done.unfinished
     return done
@@ -156,25 +156,6 @@ def test_the_mark_moves_to_a_gpu_that_is_idle_first() -> None:
     assert times_of(done)["c"] == (8, 13)
 
 
-def test_only_gpus_without_jobs_are_divided() -> None:
-    """Whatever comes, an operation is decided on an idle GPU only."""
-
-    class Watched(PcieAware):
-        divided = 0
-
-        def _create(self, cluster: Cluster, gpu: int, places: object) -> None:
-            assert not cluster.states[gpu].busy
-            self.divided += 1
-            super()._create(cluster, gpu, places)  # type: ignore[arg-type]
-
-    profiles = list(SIZES)
-    jobs = [heavy(f"j{number}", number * 1.7, 3 + number % 11, profiles[number % 6]) for number in range(60)]
-    policy = Watched()
-    done = run(policy, *jobs, gpus=2, costs=PLAIN_COSTS)
-    assert policy.divided > 10
-    assert done.metrics.creations == done.log.operation_kind.count(0)
-
-
 # Relaxation of the size
 
 
@@ -228,7 +209,7 @@ def test_estimates_of_the_sensitivity_decide() -> None:
 
 
 class Checked(PcieAware):
-    """Compares each start with what the rules say when every GPU is looked at."""
+    """Compares each start with what the rules say when every GPU is looked at; only GPUs without jobs are divided."""
 
     def _start(self, cluster: Cluster, job_class: JobClass, job: int, gpu: int, profile: int) -> None:
         waited = cluster.now - self._waiting_since[job]
@@ -246,6 +227,10 @@ class Checked(PcieAware):
         if profile != job_class.profile:
             assert starving
         super()._start(cluster, job_class, job, gpu, profile)
+
+    def _create(self, cluster: Cluster, gpu: int, placements: Iterable[int]) -> None:
+        assert not cluster.states[gpu].busy
+        super()._create(cluster, gpu, placements)
 
     def worth(self, cluster: Cluster, job: int, gpu: int) -> tuple[float, int, int]:
         used = cluster.states[gpu].usage

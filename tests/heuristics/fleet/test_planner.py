@@ -109,14 +109,6 @@ def test_a_batch_ends_when_solve_says(seed: int) -> None:
 # What is not as planned
 
 
-def test_pcie_bound_jobs_go_to_different_gpus() -> None:
-    """Side by side on one GPU each takes 10 s x 1.0 x 30 x 2 / 30 = 20 s."""
-    jobs = [job(name, 0, "1g.5gb", 10, pcie_gbps=30.0, sensitivity=1.0) for name in "ab"]
-    done = run(trace(*jobs, gpus=2, costs=NO_COSTS))
-    assert [row[3] for row in places(done)] == [10, 10]
-    assert {row[1] for row in rows(done.log)} == {0, 1}
-
-
 class Listening(Planner):
     """Notes how many later jobs each plan counts with."""
 

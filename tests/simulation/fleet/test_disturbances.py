@@ -114,20 +114,6 @@ def test_a_crash() -> None:
     assert (done.metrics.crashes, done.metrics.failures, done.metrics.lost) == (2, 0, pytest.approx(13 / 28))
 
 
-def test_a_job_that_is_stopped_crashes_where_it_would_have() -> None:
-    crashing = job("a", 0.0, "7g.40gb", 10.0, crashes=(0.4,))
-
-    def again(cluster: Cluster) -> None:
-        cluster.stop(0)
-        cluster.start(0, 0, place("7g.40gb@0"))
-
-    policy = Scripted({"a": (0, "7g.40gb@0")}, [(2.0, again), (7.0, lambda own: own.start(0, 0, place("7g.40gb@0")))])
-    done = simulate(trace(crashing, costs=NO_COSTS), policy)
-    ends = [(0.0, 2.0, "STOPPED"), (2.0, 6.0, "CRASHED"), (7.0, 17.0, "FINISHED")]
-    assert [row[3:] for row in rows(done.log)] == ends
-    assert policy.heard[0] == ("failed", 0, 0.0, 6.0)
-
-
 def test_an_outage() -> None:
     """The driver is about to create the instance of b; a has run for 2 of 5 s. Both begin anew on an empty GPU."""
     world = trace(job("a", 0.0, "4g.20gb", 5.0), job("b", 2.5, "3g.20gb", 5.0), costs=PLAIN_COSTS)

@@ -251,12 +251,6 @@ def test_a_fleet_starts_with_the_instances_of_a_state_of_the_same_kinds() -> Non
         simulate(trace, "best-fit", state=dataclasses.replace(state, instances=(), kinds=(A30, A100)))
 
 
-def test_options_are_checked_on_each_kind() -> None:
-    trace = Trace((Job("a", 0.0, {"A30": {1: 5.0}, "A100": {1: 4.0}}),), pools=(Pool(A100, 1), Pool(A30, 1)))
-    with pytest.raises(InputError, match="A30-24GB has no partition '4\\+3'"):
-        check_policy(trace, "static", partition="4+3")
-
-
 @pytest.mark.parametrize("policy", ["static", "pcie-unaware"])
 def test_partitions_are_given_for_each_gpu_through_the_pools(policy: str) -> None:
     times = {"A30": {1: 5.0, 2: 3.0, 4: 2.0}, "A100": {3: 4.0}}

@@ -29,15 +29,6 @@ A100 = get_gpu("A100")
 NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
 
 
-class Rejecting(Careless):
-    def __init__(self) -> None:
-        self.heard: list[int] = []
-
-    def rejected(self, cluster: Cluster, job: int) -> None:
-        assert job not in cluster.waiting
-        self.heard.append(job)
-
-
 def test_a_job_without_a_place_is_turned_away() -> None:
     """b finds the GPU full; a ends in the moment in which c arrives."""
     jobs = (job("a", 0.0, "7g.40gb", 5.0), job("b", 1.0, "1g.5gb", 5.0), job("c", 5.0, "4g.20gb", 5.0))
@@ -59,13 +50,6 @@ def test_jobs_of_one_moment_have_their_turn_after_one_that_is_turned_away() -> N
     jobs = (job("a", 0.0, "1g.5gb", 50.0), job("b", 1.0, "7g.40gb", 5.0), job("c", 1.0, "1g.5gb", 5.0))
     for name in ("first-fit", "best-fit", "memory-aware-b"):
         assert simulate(trace(*jobs), name, reject=True).rejected == ("b",)
-
-
-def test_a_policy_of_ones_own() -> None:
-    policy = Rejecting()
-    done = simulate(trace(*arrivals("4g.20gb", "4g.20gb", "3g.20gb")), policy, reject=True)
-    assert policy.heard == [1]
-    assert done.rejected == ("b",)
 
 
 def test_policies_that_would_wait_are_refused() -> None:

@@ -73,20 +73,6 @@ def test_what_a_policy_sees() -> None:
 # Migration
 
 
-def test_a_job_moves_when_its_replica_is_ready() -> None:
-    done = run(
-        trace(job("a", 0, "2g.10gb", 10), job("b", 6.5, "2g.10gb", 1), gpus=2),
-        {"a": (0, "2g.10gb@0"), "b": (0, "2g.10gb@0")},
-        (5, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@4"))),
-    )
-    # a from 1; the replica is created from 5 to 6; in all a runs for 10 s without a break. Its old instance is idle.
-    assert rows(done.log) == [
-        ("a", 0, "2g.10gb@0", 1, 6, "MIGRATED"),
-        ("b", 0, "2g.10gb@0", 6.5, 7.5, "FINISHED"),
-        ("a", 1, "2g.10gb@4", 6, 11, "FINISHED"),
-    ]
-
-
 def test_who_follows_a_migrating_job_waits_until_it_has_left() -> None:
     done = run(
         trace(job("a", 0, "3g.20gb", 10), job("b", 5.25, "4g.20gb", 1), job("c", 0, "1g.5gb", 1), gpus=2),
