@@ -21,6 +21,16 @@ A100, A30 = get_gpu("A100"), get_gpu("A30")
 # By hand
 
 
+def test_as_little_fragmentation_as_is_enough() -> None:
+    state = fleet(["2g.10gb@0", "1g.5gb@5"])
+    one = defragment(state, most_migrations=1)
+    assert one.fragmentation is not None
+    assert defragment(state, fragmentation=one.fragmentation).lower_bound == 1
+    assert defragment(state, fragmentation=one.fragmentation - 1e-6).lower_bound == 2
+    assert defragment(state, fragmentation=1.0).migrations == ()
+    assert defragment(state, fragmentation=0.0, most_migrations=1).status is Status.INFEASIBLE
+
+
 def test_a_fragmentation_is_as_low_as_it_is_when_rounded() -> None:
     """A figure with nine digits is enough for the validator, so it is for the plan."""
     state = fleet(["1g.5gb@1"], [], [])
