@@ -20,8 +20,8 @@ from bench.report import there
 from bench.serving.scenarios import PRINTED
 from mig_opt import Deployment, deploy, get_gpu
 from mig_opt.heuristics.serving.demand_match import Need, match
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment
-from mig_opt.heuristics.serving.parvagpu import optimize, relocate
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, put_all
+from mig_opt.heuristics.serving.parvagpu import optimize
 from mig_opt.method.control import Control
 from mig_opt.serving.bounds import Relaxation
 
@@ -106,7 +106,8 @@ def section3e(cut: bool) -> Group:
     """Section III-E2: Threshold of allocation optimisation."""
 
     def planner(gpus: FilledGpus, needs: Sequence[Need], control: Control[Deployment], limit: int) -> None:
-        relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])
+        segments = [PlannedSegment(need.service, option) for need in needs for option in match(need)]
+        put_all(gpus, segments, avoiding=True)
         optimize(gpus, {need.service: need for need in needs}, control, threshold=limit)
 
     found = {

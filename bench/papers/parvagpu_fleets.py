@@ -135,7 +135,7 @@ def _anywhere(gpus: FilledGpus, needs: Sequence[Need], _control: object) -> None
     """Relocate segments, of which 3g may start at slot 0 as well."""
     for segment in largest_first([PlannedSegment(need.service, option) for need in needs for option in match(need)]):
         if not fit(gpus, segment):
-            gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
+            gpus.put_new(segment, start_order(gpus.gpu, segment.profile)[0])
 
 
 def figure5(cut: bool) -> Group:

@@ -97,7 +97,14 @@ class Arrivals:
             message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"
             yield Problem("peak", f"{message}: lower peak or burst_share")
         for name, times in (self.recorded or {}).items():
-            yield from recorded_problems(f"recorded[{name!r}]", times)
+            path, found = f"recorded[{name!r}]", np.asarray(times, dtype=float)
+            wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+            if len(wrong):
+                value = found[wrong[0]]
+                yield Problem(f"{path}[{wrong[0]}]", f"must be a finite number of seconds >= 0, is {value}")
+            elif len(back := np.flatnonzero(np.diff(found) < 0)):
+                later, earlier = found[back[0]], found[back[0] + 1]
+                yield Problem(f"{path}[{back[0] + 1}]", f"times must ascend; {earlier:g} s comes after {later:g} s")
 
     @property
     def end(self) -> float | None:
@@ -199,20 +206,6 @@ class Arrivals:
             grown = np.cumsum(np.diff(np.interp(knots, times, numbers)) * factors)
             yield knots, total + np.concatenate([[0.0], grown])
             total, now = total + float(grown[-1]), float(ends[-1])
-
-
-def recorded_problems(path: str, times: object) -> Iterator[Problem]:
-    """Yield everything that is wrong with recorded times of one service."""
-    found = np.asarray(times, dtype=float)
-    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
-    if len(wrong):
-        value = found[wrong[0]]
-        yield Problem(f"{path}[{wrong[0]}]", f"must be a finite number of seconds >= 0, is {value}")
-        return
-    back = np.flatnonzero(np.diff(found) < 0)
-    if len(back):
-        later, earlier = found[back[0]], found[back[0] + 1]
-        yield Problem(f"{path}[{back[0] + 1}]", f"times must ascend; {earlier:g} s comes after {later:g} s")
 
 
 def _stretched(lines: Iterator[tuple[Times, Times]], even: bool, rng: np.random.Generator) -> Iterator[Times]:

@@ -400,17 +400,12 @@ def demand_problems(
             message = f"no profile table for {model!r} on {where}; {nearest(model, known)}"
             yield Problem(f"services[{index}].model", message)
             continue
-        if service and model:
-            own = [table for table in tables if table and table.model == model and table.gpu in kinds]
-            yield from _unmeasured(service, own, f"services[{index}]", f"no point of {model!r} on {where}")
-
-
-def _unmeasured(service: Service, tables: Sequence[ProfileTable], path: str, none: str) -> Iterator[Problem]:
-    """Yield a problem for each SLO of a service on a latency that no point of its tables has."""
-    for name in service.slos:
-        points = (point for table in tables for point in table.points or ())
-        if name != "latency" and all(point is None or getattr(point, name) is None for point in points):
-            yield Problem(f"{path}.slo_{name}", f"{none} has the latency {name}; measure it, or leave this SLO out")
+        own = [table for table in tables if table and table.model == model and table.gpu in kinds]
+        points = [point for table in own for point in table.points or () if point]
+        for name in service.slos if service and model else ():
+            if name != "latency" and all(getattr(point, name) is None for point in points):
+                message = f"no point of {model!r} on {where} has the latency {name}; measure it, or leave this SLO out"
+                yield Problem(f"services[{index}].slo_{name}", message)
 
 
 def wrong_demand(demand: object) -> Iterator[Problem]:

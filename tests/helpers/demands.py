@@ -8,13 +8,10 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel
+from mig_opt import Demand, Deployment, GpuModel, GpuPool, Point, ProfileTable, Service, SloRule, get_gpu
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
-from mig_opt.serving.deployment import Deployment
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.serving.demand import Option
 
 A100 = get_gpu("A100-80GB")
 A30 = get_gpu("A30")
@@ -59,6 +56,13 @@ def one_model(
     """Services of these rates that run the same model, on GPUs of one kind."""
     services = tuple(Service(name, 1.0, rate, "m", replicas) for name, rate in rates.items())
     return Demand(services, (flat_table("m", gpu, throughputs, memory, 8),), (GpuPool(gpu, count),))
+
+
+def with_room(rate: float, slo: float = 0.2, count: int | None = None) -> Demand:
+    """A service on A30s whose batches of 8 take 80 ms on a slice, less on more of them, so that some SLOs need room."""
+    points = tuple(Point(size, 8, 1, 100.0 * size, 0.08 / size) for size in (1, 2, 4))
+    table = ProfileTable("m", A30.name, points)
+    return Demand((Service("a", slo, rate, "m"),), (table,), (GpuPool(A30, count),))
 
 
 def control_for(demand: Demand, options: RunOptions | None = None) -> Control[Deployment]:

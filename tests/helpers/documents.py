@@ -53,6 +53,13 @@ def complaints(read: Any, *args: Any, **kwargs: Any) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
+def wrong_paths(call: Any, *args: Any, **kwargs: Any) -> list[str]:
+    """Return the paths of all that a call refuses."""
+    with pytest.raises(InputError) as caught:
+        call(*args, **kwargs)
+    return [problem.path for problem in caught.value.problems]
+
+
 _DRAFT = jsonschema.Draft202012Validator
 _VALIDATOR = jsonschema.validators.extend(  # to JSON Schema 1.0 is an integer, to our files it is not
     _DRAFT, type_checker=_DRAFT.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.catalogue import catalogue
-from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import GpuModel
+from mig_opt import Deployment, Device, GpuModel, Point, ProfileTable, Segment, catalogue
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
 
 figures = st.floats(min_value=1e-9, max_value=1e12)
 counts = st.integers(min_value=1, max_value=2**31 - 1)

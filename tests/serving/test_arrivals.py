@@ -6,13 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+from documents import wrong_paths
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.errors import InputError
+from mig_opt import Arrivals, RateTable
 from mig_opt.serving import arrivals as module
-from mig_opt.serving.arrivals import Arrivals
-from mig_opt.serving.rates import RateTable
 
 
 def times(arrivals: Arrivals, rate: float, seconds: float, seed: int = 0) -> np.ndarray:
@@ -115,9 +114,7 @@ def test_recorded_requests_come_as_they_did():
     ],
 )
 def test_wrong_arrivals_are_refused(figures, path):
-    with pytest.raises(InputError) as caught:
-        Arrivals(**figures)
-    assert [problem.path for problem in caught.value.problems] == [path]
+    assert wrong_paths(Arrivals, **figures) == [path]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +129,4 @@ def test_wrong_arrivals_are_refused(figures, path):
     ],
 )
 def test_wrong_tables_are_refused(moments, rates, paths):
-    with pytest.raises(InputError) as caught:
-        RateTable(moments, rates)
-    assert [problem.path for problem in caught.value.problems] == paths
+    assert wrong_paths(RateTable, moments, rates) == paths

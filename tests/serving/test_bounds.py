@@ -7,10 +7,8 @@ from demands import A30, A100, demand_of, demands, flat_table
 from fleet_model import fewest_gpus
 from hypothesis import given, settings
 
-from mig_opt.errors import InputError
-from mig_opt.instances.bundled import load
+from mig_opt import Demand, GpuPool, InputError, Service, SloRule, load
 from mig_opt.serving.bounds import fleet_bounds
-from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 
 
 def test_prices_see_what_slices_do_not() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 import tracemalloc
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,9 @@ from demands import A30, A100, demand_of, demands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mig_opt import Demand
 from mig_opt.serving.covers import Covers, InstanceTypes, small_sets
-from mig_opt.serving.demand import ENOUGH, Demand
+from mig_opt.serving.demand import ENOUGH
 
 
 def covers_of(demand: Demand) -> tuple[InstanceTypes, Covers]:
@@ -47,7 +49,7 @@ def test_small_sets_are_all_there() -> None:
 
 def test_replicas_are_kept_to() -> None:
     demand = demand_of({"a": 5.0}, {"a": {1: 60.0}})
-    demand = demand.replace(services=(demand.services[0].__class__("a", 1.0, 5.0, "a", 12),))
+    demand = demand.replace(services=(replace(demand.services[0], min_replicas=12),))
     _, covers = covers_of(demand)
     assert covers.cheapest(np.array([0.1])).tolist() == [[12]]
     assert covers.least(np.array([0.1])) == pytest.approx([1.2])
@@ -57,12 +59,8 @@ def test_replicas_are_kept_to() -> None:
 @settings(max_examples=60, deadline=None)
 def test_covers_serve_and_nothing_is_cheaper_than_least(demand: Demand, data: st.DataObject) -> None:
     """Against trying everything; rates are small enough for that."""
-    demand = demand.replace(
-        services=tuple(
-            type(service)(service.name, service.slo, min(service.rate, 12.0), service.model, service.min_replicas)
-            for service in demand.services
-        )
-    )
+    services = (replace(service, rate=min(service.rate, 12.0)) for service in demand.services)
+    demand = demand.replace(services=tuple(services))
     kinds, covers = covers_of(demand)
     prices = np.array(data.draw(st.lists(st.integers(0, 20), min_size=kinds.count, max_size=kinds.count))) / 20
     counts = covers.cheapest(prices)

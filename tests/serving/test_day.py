@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
 from demands import A30, one_model
+from documents import wrong_paths
 
-from mig_opt.errors import InputError
-from mig_opt.serving.day import Day
-from mig_opt.serving.rates import RateTable
+from mig_opt import Day, RateTable
 
 DEMAND = one_model({"a": 1.0, "b": 1.0}, {1: 100.0}, A30)
 
@@ -23,11 +21,5 @@ def test_each_step_has_the_services_with_requests_at_raised_rates():
 
 
 def test_problems_are_told_all_at_once():
-    with pytest.raises(InputError) as error:
-        Day(DEMAND, RateTable((0.0, 1.0), {"a": (1.0,)}), margin=101, creation_price=-1.0, interruption_price="much")
-    assert [problem.path for problem in error.value.problems] == [
-        "margin",
-        "creation_price",
-        "interruption_price",
-        "rates",
-    ]
+    wrong = {"margin": 101, "creation_price": -1.0, "interruption_price": "much"}
+    assert wrong_paths(Day, DEMAND, RateTable((0.0, 1.0), {"a": (1.0,)}), **wrong) == [*wrong, "rates"]

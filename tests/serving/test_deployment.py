@@ -9,9 +9,7 @@ from demands import demands, one_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.api.deploy import deploy
-from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
+from mig_opt import Demand, Deployment, deploy
 
 
 def test_internal_slack_counts_slices_by_hand() -> None:

@@ -167,19 +167,12 @@ class CapacityTables:
 
     def entries(self) -> tuple[Capacity, ...]:
         """Return the corrected capacities."""
-        return tuple(
-            Capacity(
-                name,
-                way.gpu,
-                way.profile.name,
-                way.point.batch,
-                way.point.processes,
-                way.point.throughput,
-                self._corrected(name, way),
-            )
-            for name, ways in self._ways.items()
-            for way in ways.values()
-        )
+        found = []
+        for name, ways in self._ways.items():
+            for way in ways.values():
+                figures = way.point.batch, way.point.processes, way.point.throughput, self._corrected(name, way)
+                found.append(Capacity(name, way.gpu, way.profile.name, *figures))
+        return tuple(found)
 
 
 def _kind(deployment: Deployment, segment: Segment) -> tuple[str, int]:

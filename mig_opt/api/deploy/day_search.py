@@ -17,6 +17,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 from mig_opt.api.change import align
 from mig_opt.api.deploy.day_changes import Changes
@@ -97,7 +98,8 @@ class DaySearch:
         for result in self._alone:
             if result is not None and result.deployment is not None:
                 pool.add(result.deployment)
-        pool.add_longer(self._fewest, enough=lambda: self._used_up(0.25))
+        fewest = partial(run_method, method="exact", control=self._control, gap=_NEARLY_PROVEN)
+        pool.add_longer(lambda demand: fewest(demand).deployment, enough=lambda: self._used_up(0.25))
         self._counts = pool.path()
         self._place(range(steps))
         self._offer(self._deployments)
@@ -137,9 +139,6 @@ class DaySearch:
             control.remaining is not None and control.clock > share * (control.clock + control.remaining)
         )
 
-    def _fewest(self, demand: Demand) -> Deployment | None:
-        return run_method(demand, "exact", self._control, gap=_NEARLY_PROVEN).deployment
-
     def _parts(self) -> list[tuple[bool, range]]:
         """Return the day in parts: where steps in a row need all GPUs, each with the step after them, and the rest.
 
@@ -166,7 +165,7 @@ class DaySearch:
         for at, span in enumerate(spans):
             if self._control.expired:
                 return
-            found = best_counts(
+            found, bound = best_counts(
                 self._problem,
                 span,
                 self._control,
@@ -175,10 +174,10 @@ class DaySearch:
                 known=counts[span.start : span.stop],
                 share=0.4 * len(part) / steps / (len(spans) - at),
             )
-            if found.counts is not None:
-                counts[span.start : span.stop] = found.counts
+            if found is not None:
+                counts[span.start : span.stop] = found
             if span == range(steps):
-                self._control.raise_bound(float(self._problem.raised(found.bound)), "numbers of segments alone")
+                self._control.raise_bound(float(self._problem.raised(bound)), "numbers of segments alone")
 
     def _bound(self, spans: Sequence[range], share: float) -> None:
         """Prove a lower bound by spans that share their end steps."""
@@ -188,7 +187,7 @@ class DaySearch:
         for at, span in enumerate(spans):
             weights = [day.hours[step] / (2 if self._shared(step, span) else 1) for step in span]
             least = sum((problem.least[step] * hours for step, hours in zip(span, weights, strict=True)), Fraction(0))
-            found = best_counts(
+            _, bound = best_counts(
                 problem,
                 span,
                 control,
@@ -196,7 +195,7 @@ class DaySearch:
                 known=self._counts[span.start : span.stop],
                 share=share / (len(spans) - at),
             )
-            total += max(problem.raised(found.bound, halves=True) - least, Fraction(0))
+            total += max(problem.raised(bound, halves=True) - least, Fraction(0))
             if control.expired:
                 break
         control.raise_bound(float(total), "numbers of segments alone, in spans of steps")

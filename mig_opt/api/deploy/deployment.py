@@ -144,22 +144,9 @@ def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
 def retained_segments(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
     """Return the running fleet with the segments that stay, those of all services but those named in ``only``.
 
-    They may be services of the demand, or running and no longer demanded.
-
-    Raises
-    ------
-    InputError
-        If the method cannot leave segments where they are, nothing is running, a name is unknown, or the segments that
-        stay break a rule, so that no deployment has them; each service that has to be named as well is told.
-
-    Examples
-    --------
-    >>> from mig_opt import load
-    >>> demand = load("parvagpu-s1")
-    >>> running = deploy(demand, "parvagpu").deployment
-    >>> kept = retained_segments(get_deploy_method("parvagpu"), running, ["vgg19"], demand)
-    >>> len(running.segments), len(kept.segments)
-    (6, 5)
+    They may be services of the demand, or running and no longer demanded. Refused are methods that cannot leave
+    segments where they are, a missing fleet, unknown names, and segments that stay and break a rule, so that no
+    deployment has them; each service that has to be named as well is told.
     """
     if "retained" not in method.options:
         able = ", ".join(one.name for one in DEPLOY_METHODS.entries if "retained" in one.options)
@@ -229,13 +216,7 @@ def updating(method: Any) -> Any:
 
 
 def check_size(demand: Demand) -> None:
-    """Refuse a demand, each service of which can be served, that needs too many segments.
-
-    Raises
-    ------
-    InputError
-        Naming the services that need most of them.
-    """
+    """Refuse a demand, each service of which can be served, that needs too many segments, with those that need most."""
     least = []
     for service, options in zip(demand.services, demand.options, strict=True):
         most = max(option.point.throughput for option in options)
@@ -267,10 +248,8 @@ def why_unservable(demand: Demand) -> list[str]:
 
     Examples
     --------
-    >>> from mig_opt import load
-    >>> from mig_opt.serving.demand import SloRule, measured_points
-    >>> hasty = load("parvagpu-s1").replace(rule=SloRule(0.001))
-    >>> why_unservable(hasty)[0].partition("; ")[2]
+    >>> from mig_opt import SloRule, load
+    >>> why_unservable(load("parvagpu-s1").replace(rule=SloRule(0.001)))[0].partition("; ")[2]
     'the best is 0.013 s, on 1g.10gb'
     """
     lines = []

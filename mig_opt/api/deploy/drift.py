@@ -16,30 +16,17 @@ _DEVIATIONS = 2.0  # standard deviations of the number of requests that are chan
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Requests of a service over some time, by the counters of its servers; None for means that they do not have.
+    """Requests of a service over some time, by the counters of its servers; None for means that they do not have."""
 
-    Attributes
-    ----------
-    seconds : float
-        How long was counted.
-    requests, failures : int
-        Requests that were answered, and those that failed.
-    latency : float or None
-        Mean seconds from the arrival of a request at the server to its answer.
-    batch_seconds : float or None
-        Mean seconds in which the batch of a request was computed.
-    batch : float or None
-        Mean number of requests of a batch.
-    ttft, itl : float or None
-        Mean seconds to the first token, and from token to token.
-    """
-
-    seconds: float
+    seconds: float  # for how long was counted
+    # requests that were answered, and those that failed
     requests: int
     failures: int = 0
+    # mean seconds from the arrival of a request at the server to its answer, and in which its batch was computed
     latency: float | None = None
     batch_seconds: float | None = None
-    batch: float | None = None
+    batch: float | None = None  # mean number of requests of a batch
+    # mean seconds to the first token, and from token to token
     ttft: float | None = None
     itl: float | None = None
 
@@ -51,24 +38,12 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A service beside its plan.
+    """A service beside its plan."""
 
-    Attributes
-    ----------
-    service : Service
-        As planned.
-    observed : Observed or None
-        What it did; None if nothing tells.
-    batch_seconds : float
-        Mean seconds of a batch, by the profiles of its segments.
-    reasons : tuple of str
-        Where it has drifted; empty if it has not.
-    """
-
-    service: Service
-    observed: Observed | None
-    batch_seconds: float
-    reasons: tuple[str, ...]
+    service: Service  # as planned
+    observed: Observed | None  # what it did; None if nothing tells
+    batch_seconds: float  # mean seconds of a batch, by the profiles of its segments
+    reasons: tuple[str, ...]  # where it has drifted; empty if it has not
 
     @property
     def slower(self) -> float:
@@ -78,21 +53,7 @@ class Drift:
 
 
 def drifts_of(demand: Demand, deployment: Deployment, observed: Mapping[str, Observed]) -> tuple[Drift, ...]:
-    """Return each service of a demand beside what was observed of it.
-
-    Parameters
-    ----------
-    demand : Demand
-        The plan.
-    deployment : Deployment
-        The segments that serve it.
-    observed : mapping of str to Observed
-        By service.
-
-    Returns
-    -------
-    tuple of Drift
-        In the order of the demand.
+    """Return each service of a demand beside what was observed of it, by its name.
 
     Examples
     --------
@@ -133,17 +94,7 @@ def _reasons(drift: Drift) -> Iterator[str]:
 def demand_now(demand: Demand, drifts: tuple[Drift, ...]) -> Demand:
     """Return a demand with the rates that were observed, and profiles as much slower as batches are.
 
-    Parameters
-    ----------
-    demand : Demand
-        The plan.
-    drifts : tuple of Drift
-        Its services.
-
-    Returns
-    -------
-    Demand
-        Where a model serves several services, the slowest one counts. Services without requests keep their rates.
+    Where a model serves several services, the slowest one counts. Services without requests keep their rates.
     """
     slower: dict[str, float] = {}
     services = []

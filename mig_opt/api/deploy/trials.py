@@ -83,11 +83,6 @@ class PromiseTrials:
         rate = service.rate * (1 + self._promise.reserve)
         own = (segment for segment in deployment.segments if segment.service == service.name)
         seconds = max(_LEAST_REQUESTS / rate, _LEAST_SECONDS, _LEAST_BURSTS * self._bursts_seconds) * longer
-        return late_share(
-            [one for each in own for one in workers_of(demand, service, deployment, each, self._promise.batching)],
-            service.slo,
-            rate,
-            self._promise,
-            seconds=min(seconds, _MOST_REQUESTS / rate),
-            seed=self._seed + _VALIDATION,
-        )
+        workers = [one for each in own for one in workers_of(demand, service, deployment, each, self._promise.batching)]
+        length = min(seconds, _MOST_REQUESTS / rate), self._seed + _VALIDATION
+        return late_share(workers, service.slo, rate, self._promise, length)

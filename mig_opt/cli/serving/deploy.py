@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from mig_opt import Demand, Deployment, DeploymentResult, OperationCosts, Status, get_gpu
+from mig_opt import Demand, Deployment, DeploymentResult, Status, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
 from mig_opt.cli.checks import options_named, refuse
@@ -29,7 +29,7 @@ from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.report import Part, Points, Report
 
 if TYPE_CHECKING:
-    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
+    from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.simulation.serving.capacity import Promise
 
 FORMATS = {"json": ".json", "csv": ".csv", "mig-parted": ".yaml", "nvidia-smi": ".sh", "kubernetes": ".yaml"}
@@ -85,6 +85,7 @@ def deploy(
     mig-opt deploy services.json --promise 99% -o fleet.json
     mig-opt deploy services.json --from fleet.json --export nvidia-smi -o go.sh
     """
+    from mig_opt.api.change import plan_change
     from mig_opt.api.deploy import updating
 
     only = only or None
@@ -127,7 +128,10 @@ def deploy(
     demand = demand.with_headroom(headroom) if headroom else demand
     with call.progress(entry.name):
         result = _run(demand, method, promise, {**times, "running": old}, only=only, initial=begun)
-        change = None if old is None else _change(demand, old, result, seconds)
+        # Who has pressed Ctrl-C does not want to wait much longer.
+        limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
+        steps_of = partial(plan_change, demand=demand, operations=seconds, time_limit=limit)
+        change = None if old is None or result.plan is None else steps_of(old, result.plan)
 
     hints, status = _hints(result, time_limit), result.status
     if change is not None and change.status is Status.INTERRUPTED and status is not Status.INTERRUPTED:
@@ -211,19 +215,6 @@ def _what_runs(
         with options_named({"running": f"--from {running}"}):
             retained_segments(get_deploy_method(method), old, only, demand)
     return old
-
-
-def _change(
-    demand: Demand, running: Deployment, result: DeploymentResult, costs: Mapping[str, OperationCosts] | None
-) -> ChangeResult | None:
-    """Plan the steps from what is running to the deployment that was found, if there is one."""
-    from mig_opt.api.change import plan_change
-
-    if result.plan is None:
-        return None
-    # Who has pressed Ctrl-C does not want to wait much longer.
-    limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
-    return plan_change(running, result.plan, demand=demand, operations=costs, time_limit=limit)
 
 
 def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:

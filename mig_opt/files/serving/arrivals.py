@@ -20,22 +20,7 @@ def read_rates(path: str | Path) -> RateTable:
 
     The column ``time`` has seconds, or the time of day as ``H:MM`` or ``H:MM:SS``; every other column is that of a
     service, with its requests per second from that time until the next row. The last row has a time only: it says when
-    the last rates end.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    RateTable
-        Times in seconds.
-
-    Raises
-    ------
-    InputError
-        With every problem, each with its line and column.
+    the last rates end. All problems are told, each with its line and column.
 
     Examples
     --------
@@ -83,31 +68,9 @@ def read_rates(path: str | Path) -> RateTable:
 
 
 def read_recorded(path: str | Path) -> dict[str, tuple[float, ...]]:
-    """Return the times of each service in a CSV file with the columns ``time`` (seconds, ascending) and ``service``.
-
-    Raises
-    ------
-    InputError
-        With every problem, each with its line and column.
-    """
+    """Return the times of each service in a CSV file with the columns ``time`` (seconds, ascending) and ``service``."""
     path = file_path(path)
-    return recorded_from_csv(read_text(path), source=str(path))
-
-
-def read_arrivals(path: str | Path) -> Arrivals:
-    """Return arrivals at the moments that a file of recorded requests has."""
-    return Arrivals(recorded=read_recorded(path))
-
-
-def recorded_from_csv(text: str, *, source: str = "") -> dict[str, tuple[float, ...]]:
-    r"""Return the recorded requests in the text of such a file.
-
-    Examples
-    --------
-    >>> recorded_from_csv("time,service\n0.5,chat\n0.75,search\n1,chat\n")
-    {'chat': (0.5, 1.0), 'search': (0.75,)}
-    """
-    findings = Findings(source)
+    findings = Findings(str(path))
     needed = {"time": "; add one with seconds", "service": "; add one with the names of the services"}
 
     def check(header: list[str], where: str, noted: Findings) -> bool:
@@ -115,13 +78,18 @@ def recorded_from_csv(text: str, *, source: str = "") -> dict[str, tuple[float, 
 
     found: dict[str, list[float]] = {}
     times: list[float] = []
-    for line, cells in read_rows(text, findings, check, example="time,service", what="request"):
+    for line, cells in read_rows(read_text(path), findings, check, example="time,service", what="request"):
         times.append(_time(cells["time"], line, times, findings, strictly=False))
         if not cells["service"]:
             findings.add(f"line {line}, service", "must not be empty")
         found.setdefault(cells["service"], []).append(times[-1])
     findings.check()
     return {service: tuple(own) for service, own in found.items()}
+
+
+def read_arrivals(path: str | Path) -> Arrivals:
+    """Return arrivals at the moments that a file of recorded requests has."""
+    return Arrivals(recorded=read_recorded(path))
 
 
 def _time(cell: str, line: int, before: list[float], findings: Findings, *, strictly: bool = True) -> float:

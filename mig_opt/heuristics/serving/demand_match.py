@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Option
 
 SMALL = (1, 2)
@@ -44,9 +44,7 @@ def throughput_per_slice(gpu: GpuModel, option: Option) -> float:
     return option.point.throughput / _blocked_slices(gpu, option.profile)
 
 
-@cache
-def _blocked_slices(gpu: GpuModel, profile: Profile) -> int:
-    return gpu.blocked_slices(profile)  # asked very often
+_blocked_slices = cache(GpuModel.blocked_slices)  # asked very often
 
 
 def match(need: Need, best: Option | None = None) -> list[Option]:
@@ -56,18 +54,6 @@ def match(need: Need, best: Option | None = None) -> list[Option]:
     rate fills, and for the rest the smallest one that is enough. If these are fewer than the replicas that the service
     needs, the rate is spread instead: each replica in turn is the smallest one that serves its even share of what is
     left.
-
-    Examples
-    --------
-    450 requests per second are two segments of 3 slices (200 requests each) and one slice for the other 50.
-
-    >>> from mig_opt.gpu.catalogue import get_gpu
-    >>> from mig_opt.serving.profile_table import Point
-    >>> a100 = get_gpu("A100")
-    >>> points = {"1g.5gb": Point(1, 8, 1, 60.0, 0.01), "3g.20gb": Point(3, 8, 1, 200.0, 0.01)}
-    >>> options = tuple(Option(0, a100.profile(name), point) for name, point in points.items())
-    >>> [option.point.size for option in match(Need(0, 450.0, 1, options, a100))]
-    [3, 3, 1]
     """
     best = best or need.best()
     count = math.floor(need.rate / best.point.throughput)

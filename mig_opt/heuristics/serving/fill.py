@@ -60,21 +60,6 @@ class FilledGpus:
     On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
     ``max_count`` beyond that. A GPU has at most ``most`` segments. The ``retained`` GPUs of a running fleet are filled
     first, by number, each with the instances that stay on it: these are no segments here, they take up room only.
-
-    Examples
-    --------
-    >>> from mig_opt.gpu.catalogue import get_gpu
-    >>> from mig_opt.serving.profile_table import Point
-    >>> a100 = get_gpu("A100")
-    >>> gpus = FilledGpus(a100)
-    >>> segment = PlannedSegment(0, Option(0, a100.profile("3g.20gb"), Point(3, 8, 1, 100.0, 0.01)))
-    >>> gpus.put(segment, (4, 0))
-    False
-    >>> gpus.put_new(segment, (4, 0))
-    >>> gpus.put(segment, (4, 0))
-    True
-    >>> [placement.start for _, placement in gpus.on(0)]
-    [4, 0]
     """
 
     def __init__(
@@ -162,67 +147,46 @@ class FilledGpus:
         return segments
 
 
-@dataclass(frozen=True, slots=True)
-class StartOrder:
-    """Start slices of a profile on a kind of GPU, in the order in which instances should take them."""
-
-    preferred: tuple[int, ...]  # these first, in this order
-    # these cost the GPU compute slices that nobody can use then, which the preferred ones do not
-    avoided: tuple[int, ...]
-
-
 @cache
-def start_order(gpu: GpuModel, profile: Profile) -> StartOrder:
-    """Return where on ``gpu`` an instance of ``profile`` should start.
+def start_order(gpu: GpuModel, profile: Profile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the preferred start slices of ``profile`` on ``gpu``, best first, and those that are avoided.
 
     Placements that leave the most compute slices usable come first, the left ones before the right ones. On an A100
     that is the order of the paper's section III-E, which avoids one start: 3g at slice 0, beside which slice 3 is lost.
     Double-memory instances lose compute at nearly every start; for them these are an order only, none is avoided.
-
-    Examples
-    --------
-    >>> from mig_opt.gpu.catalogue import get_gpu
-    >>> a100 = get_gpu("A100")
-    >>> for profile in a100.profiles_of("base"):
-    ...     print(profile.name, *start_order(a100, profile).preferred, "|", *start_order(a100, profile).avoided)
-    7g.40gb 0 |
-    4g.20gb 0 |
-    3g.20gb 4 | 0
-    2g.10gb 0 2 4 |
-    1g.5gb 0 1 2 3 4 5 6 |
     """
-    usable = {start: _usable(gpu, gpu.placement(profile.name, start)) for start in profile.starts}
+    # the most compute slices that instances can have together, one of them there
+    usable = {
+        start: max(
+            sum(other.profile.compute_slices for other in partition)
+            for partition in gpu.maximal_partitions("double-memory")
+            if gpu.placement(profile.name, start) in partition
+        )
+        for start in profile.starts
+    }
     ordered = sorted(profile.starts, key=lambda start: (-usable[start], start))
     if profile not in gpu.profiles_of("base"):
-        return StartOrder(tuple(ordered), ())
+        return tuple(ordered), ()
     best = sum(usable[start] == usable[ordered[0]] for start in ordered)
-    return StartOrder(tuple(ordered[:best]), tuple(ordered[best:]))
-
-
-def _usable(gpu: GpuModel, placement: Placement) -> int:
-    """Return the most compute slices that instances can have together, one of them at ``placement``."""
-    return max(
-        sum(other.profile.compute_slices for other in partition)
-        for partition in gpu.maximal_partitions("double-memory")
-        if placement in partition
-    )
+    return tuple(ordered[:best]), tuple(ordered[best:])
 
 
 def fit(gpus: FilledGpus, segment: PlannedSegment) -> bool:
     """Put a segment on the first GPU with room, be it at an avoided start; return whether there is one."""
-    order = start_order(gpus.gpu, segment.profile)
-    return gpus.put(segment, order.preferred + order.avoided)
+    preferred, avoided = start_order(gpus.gpu, segment.profile)
+    return gpus.put(segment, preferred + avoided)
 
 
 def put_all(gpus: FilledGpus, segments: Collection[PlannedSegment], *, avoiding: bool = False) -> None:
     """Put every segment, the largest first, on the first GPU with room, or on a new one.
 
-    With ``avoiding``, a further GPU is begun rather than that a segment starts where starts are avoided.
+    With ``avoiding``, a further GPU is begun rather than that a segment starts where starts are avoided: that is what
+    makes the published counts without optimisation what they are (each 3g there has a GPU of its own).
     """
     for segment in largest_first(segments):
-        order = start_order(gpus.gpu, segment.profile)
-        if not gpus.put(segment, order.preferred + (() if avoiding else order.avoided)):
-            gpus.put_new(segment, order.preferred)
+        preferred, avoided = start_order(gpus.gpu, segment.profile)
+        if not gpus.put(segment, preferred + (() if avoiding else avoided)):
+            gpus.put_new(segment, preferred)
 
 
 Planner = Callable[[FilledGpus, Sequence[Need]], None]

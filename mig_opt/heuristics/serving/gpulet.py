@@ -92,7 +92,7 @@ def _put(gpus: FilledGpus, open_gpus: defaultdict[Placement, list[int]], need: N
     """Put a segment of at least the ideal size on the GPU that it fits best, and return how it serves there."""
     rests = []
     for first, waiting in open_gpus.items():
-        option = _rest(gpus.gpu, first, need.options)
+        option = next((one for one in reversed(need.options) if _fits(gpus.gpu, first, one.profile)), None)
         if waiting and option is not None and option.point.size >= ideal.point.size:
             rests.append((option.point.size, waiting[0], first, option))
     if rests:
@@ -104,12 +104,6 @@ def _put(gpus: FilledGpus, open_gpus: defaultdict[Placement, list[int]], need: N
     ((_, placement),) = gpus.on(len(gpus) - 1)
     open_gpus[placement].append(len(gpus) - 1)
     return ideal
-
-
-def _rest(gpu: GpuModel, first: Placement, options: Sequence[Option]) -> Option | None:
-    """Return the largest of some options that has room beside ``first``."""
-    fitting = (option for option in reversed(options) if _fits(gpu, first, option.profile))
-    return next(fitting, None)
 
 
 @cache

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.gpu.packing import packer_for
@@ -63,12 +64,13 @@ def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None
     while market.lacks:
         pools = [pool for pool, count in enumerate(left) if count is None or count > 0]
         configurations = (one for pool in pools for one in market.configurations(pool))
-        best = max(configurations, key=lambda one: one.rank, default=None)
+        best = max(configurations, key=itemgetter(0), default=None)
         if best is None:
             return
-        market.accept(best)
-        gpus.append(best.held)
-        pool = best.held[0][0].option.pool
+        _, held, lacks = best
+        market.accept(lacks)
+        gpus.append(held)
+        pool = held[0][0].option.pool
         left[pool] = None if (count := left[pool]) is None else count - 1
     control.report_plan(deployment_of(demand, ((None, held) for held in gpus)))
 
@@ -81,13 +83,8 @@ class _Lack:
     replicas: int  # segments
 
 
-@dataclass(frozen=True, slots=True)
-class _Configuration:
-    """Instances of a GPU with their services, and what the services lack then."""
-
-    rank: tuple[float, float, int]
-    held: list[tuple[PlannedSegment, Placement]]
-    lacks: dict[int, _Lack]
+_Configuration = tuple[tuple[float, float, int], list[tuple[PlannedSegment, Placement]], dict[int, _Lack]]
+"""Rank, instances of a GPU with their services, and what the services lack then."""
 
 
 class _Market:
@@ -118,12 +115,11 @@ class _Market:
 
     def configurations(self, pool: int) -> Iterator[_Configuration]:
         """Yield the best configuration of each partition of a GPU, as far as it serves what is lacking."""
-        configurations = (self._configured(pool, partition) for partition in self._partitions[pool])
-        return (configuration for configuration in configurations if configuration.held)
+        return filter(itemgetter(1), (self._configured(pool, partition) for partition in self._partitions[pool]))
 
-    def accept(self, configuration: _Configuration) -> None:
-        """Take what a configuration serves from what services lack."""
-        for service, lack in configuration.lacks.items():
+    def accept(self, lacks: Mapping[int, _Lack]) -> None:
+        """Let services lack only this."""
+        for service, lack in lacks.items():
             before = self.lacks.pop(service)
             done = lack.rate <= SPARE and lack.replicas == 0
             if not done:
@@ -150,7 +146,7 @@ class _Market:
                 slices += placement.profile.compute_slices
         score = round(score, _SCORE_DIGITS)
         cost = self._demand.pools[pool].cost
-        return _Configuration((score / cost if cost else math.inf, score, -slices), held, lacks)
+        return (score / cost if cost else math.inf, score, -slices), held, lacks
 
     def _best_bid(self, key: tuple[int, Profile], lacks: dict[int, _Lack]) -> _Bid:
         """Return who should have an instance, if some services lack only ``lacks`` by now."""
@@ -181,18 +177,7 @@ class _Market:
 
 @cache
 def partitions_into(gpu: GpuModel, profiles: frozenset[Profile]) -> tuple[tuple[Placement, ...], ...]:
-    """Return the largest sets of instances of some profiles that a GPU takes, each with its largest instances first.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> a100 = get_gpu("A100")
-    >>> for partition in partitions_into(a100, frozenset(map(a100.profile, ("3g.20gb", "1g.5gb")))):
-    ...     print(*partition)
-    3g.20gb@0 3g.20gb@4
-    3g.20gb@4 1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3
-    1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3 1g.5gb@4 1g.5gb@5 1g.5gb@6
-    """
+    """Return the largest sets of instances of some profiles that a GPU takes, each with its largest instances first."""
     if not profiles:
         return ()
     packer = packer_for(gpu, tuple(profile for profile in gpu.profiles_of("double-memory") if profile in profiles))

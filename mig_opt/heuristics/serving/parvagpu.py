@@ -9,7 +9,7 @@ The best points of each instance size are :attr:`mig_opt.serving.demand.Demand.o
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mig_opt.heuristics.serving.demand_match import SMALL, Need, match, small_segments
 from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, put_all, report_plans
@@ -50,15 +50,7 @@ def parvagpu_unoptimized(demand: Demand, control: Control[Deployment], *, retain
 
 
 def _relocate_all(gpus: FilledGpus, needs: Sequence[Need]) -> None:
-    relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])
-
-
-def relocate(gpus: FilledGpus, segments: Collection[PlannedSegment]) -> None:
-    """Put every segment on a GPU, the largest first: on the first one with room at a preferred start, or a new one.
-
-    No segment starts where starts are avoided: that a further GPU is begun instead is what makes the published counts
-    without optimisation what they are (each 3g there has a GPU of its own), and what the optimisation mends.
-    """
+    segments = [PlannedSegment(need.service, option) for need in needs for option in match(need)]
     put_all(gpus, segments, avoiding=True)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +19,7 @@ from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.packing import Numbers
 from mig_opt.method.control import Limits
 from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key
-from mig_opt.models.solvers.backend import ProgramOutcome, Values, solve_program
+from mig_opt.models.solvers.backend import Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.serving.covers import Covers, InstanceTypes
@@ -91,15 +90,6 @@ def _weights(kinds: InstanceTypes) -> list[Numbers]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CountOutcome:
-    """Numbers of segments for some steps, and a lower bound on the cost of these."""
-
-    counts: tuple[Counts, ...] | None  # for each step; None if none were found in time
-    gpus: tuple[int, ...]  # of each step
-    bound: float
-
-
 def best_counts(
     problem: DayProblem,
     steps: range,
@@ -110,8 +100,8 @@ def best_counts(
     weights: Sequence[Fraction] | None = None,
     known: Sequence[Counts] = (),
     share: float = 1.0,
-) -> CountOutcome:
-    """Look for the numbers of segments of least cost in some steps.
+) -> tuple[tuple[Counts, ...] | None, float]:
+    """Return numbers of segments for each of some steps, None if none were found in time, and a bound on their cost.
 
     ``before`` and ``after`` are the numbers in the step before them and in the step after them; without ``before`` the
     first segments cost nothing. ``weights`` are the hours of a GPU in each of the steps, by default those of the step.
@@ -124,10 +114,9 @@ def best_counts(
     if isinstance(backend, Highs):
         backend = Highs(_TOLERANCE)
     start = program.values(known, before, after) if known else None
-    outcome: ProgramOutcome = solve_program(program.linear.program, backend, control, share=share, start=start)
+    outcome = solve_program(program.linear.program, backend, control, share=share, start=start)
     counts = None if outcome.values is None else program.counts(outcome.values)
-    gpus = () if outcome.values is None else program.gpus(outcome.values)
-    return CountOutcome(counts, gpus, outcome.bound if math.isfinite(outcome.bound) else 0.0)
+    return counts, outcome.bound if math.isfinite(outcome.bound) else 0.0
 
 
 class _CountProgram:
@@ -212,10 +201,6 @@ class _CountProgram:
             {key: number for key, variable in fleet.segments.items() if (number := round(values[variable.name]))}
             for fleet in self._fleets
         )
-
-    def gpus(self, values: Values) -> tuple[int, ...]:
-        """Return the number of GPUs in each step of a solution."""
-        return tuple(sum(round(values[variable.name]) for variable, _ in fleet.gpus) for fleet in self._fleets)
 
 
 def _patterns_for(fleet: FleetRows, counts: Counts) -> dict[str, float]:

@@ -79,7 +79,7 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
         program.linear.at_least("as_costly_as_the_bound", program.costs, least)
         if before is not None:
             program.linear.at_most("less_costly", program.costs, float(demand.costs.below(before[0]) * scale))
-        program.minimise(program.costs)
+        program.linear.minimise_sum(program.costs)
         raised = None if before is None else _raiser(demand.costs, control, before[0])
         outcome = program.solve(control, backend, raised)
         if outcome.status is Status.INFEASIBLE:
@@ -126,13 +126,16 @@ def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[De
     for before in range(at):
         program.linear.at_most(f"as_good_{before}", goals[before], known[before])
     program.linear.at_most("better", goals[at], known[at] - 1)
-    program.minimise(goals[at])
+    program.linear.minimise_sum(goals[at])
     outcome = program.solve(control, backend)
     return outcome.proves(control.goals[at])
 
 
 class FleetProgram:
-    """Program for the number of GPUs of each pattern, and of segments of each kind for each service."""
+    """Program for the number of GPUs of each pattern, and of segments of each kind for each service.
+
+    Its objective is a sum, not a variable for that: HiGHS 1.14 was seen to "prove" optima of 251 GPUs then, where 6 do.
+    """
 
     def __init__(self, demand: Demand, relaxation: Relaxation) -> None:
         self._demand, self._relaxation = demand, relaxation
@@ -147,13 +150,6 @@ class FleetProgram:
             for name, options in ways.options.items()
             for kind, option in options
         ]
-
-    def minimise(self, terms: list[Term]) -> None:
-        """Make a sum the objective.
-
-        Not by way of a variable for the sum: HiGHS 1.14 was seen to "prove" optima of 251 GPUs then, where 6 do.
-        """
-        self.linear.minimise_sum(terms)
 
     def solve(
         self, control: Control[Deployment], backend: Backend, on_bound: Callable[[float], None] | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from mig_opt.batch.integer_batch import as_decimal
@@ -102,15 +101,6 @@ def fewest_new(
     return best
 
 
-@dataclass(frozen=True, slots=True)
-class _Fresh:
-    """New segments of one service with one option."""
-
-    service: int
-    option: Option
-    number: Variable
-
-
 class ChangeProgram:
     """Program that decides on the running segments that stay, the partitions of running GPUs, and the new segments.
 
@@ -123,7 +113,7 @@ class ChangeProgram:
         self._running = running
         self.linear = LinearProgram("changes")  # with the number of changes as objective
         self._stays: list[tuple[Segment, Variable]] = []
-        self._fresh: list[_Fresh] = []
+        self._fresh: list[tuple[str, Option, Variable]] = []  # new segments of one service with one option
         self._old: list[tuple[int, tuple[Placement, ...], Variable]] = []
         self._new: list[tuple[str, tuple[Placement, ...], Variable]] = []
         self._gpus = [get_gpu(name).name for name in running.gpus]
@@ -140,13 +130,10 @@ class ChangeProgram:
         # number of partitions to choose from, over all running GPUs
         self.choices = sum(len(self._partitions.get(name, ())) for name in self._gpus)
         if self.choices <= _MOST_CHOICES:
-            self._build()
-
-    def _build(self) -> None:
-        self._choose_partitions()
-        self._keep_segments()
-        self._serve()
-        self._fill_instances()
+            self._choose_partitions()
+            self._keep_segments()
+            self._serve()
+            self._fill_instances()
 
     def _choose_partitions(self) -> None:
         for gpu, name in enumerate(self._gpus):
@@ -211,7 +198,7 @@ class ChangeProgram:
             shares: list[Term] = []
             for option in options:
                 number = self.linear.number(f"new_{row}_{self._kinds.index(option)}", 10**6)
-                self._fresh.append(_Fresh(row, option, number))
+                self._fresh.append((service.name, option, number))
                 shares.append((number, min(option.point.throughput / service.rate, 1.0)))
             for segment, stays in staying.get(service.name, ()):
                 shares.append((stays, min(segment.throughput / service.rate, 1.0)))
@@ -223,9 +210,9 @@ class ChangeProgram:
             name = packer.gpu.name
             for profile in packer.profiles:
                 terms: list[Term] = [
-                    (fresh.number, 1)
-                    for fresh in self._fresh
-                    if fresh.option.pool == pool and fresh.option.profile == profile
+                    (number, 1)
+                    for _, option, number in self._fresh
+                    if option.pool == pool and option.profile == profile
                 ]
                 terms += [
                     (stays, 1)
@@ -243,9 +230,8 @@ class ChangeProgram:
         """Fix the segments of each service, pool and profile; what stays has to be one of the options."""
         pools = {pool.kind.name: number for number, pool in enumerate(self._demand.pools)}
         terms: dict[tuple[str, int, str], list[Term]] = {}
-        for fresh in self._fresh:
-            key = self._demand.services[fresh.service].name, fresh.option.pool, fresh.option.profile.name
-            terms.setdefault(key, []).append((fresh.number, 1))
+        for service, option, number in self._fresh:
+            terms.setdefault((service, option.pool, option.profile.name), []).append((number, 1))
         for segment, stays in self._stays:
             key = segment.service, pools[self._gpus[segment.gpu]], segment.profile
             terms.setdefault(key, []).append((stays, 1))
@@ -262,7 +248,7 @@ class ChangeProgram:
             factors = {pool.kind.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
             terms = [(variable, factors[name]) for name, variable in used]
             self.linear.at_most("cost", terms, float(Fraction(as_decimal(cost)) * costs.scale))
-        sizes: list[Term] = [(fresh.number, fresh.option.profile.compute_slices) for fresh in self._fresh]
+        sizes: list[Term] = [(number, option.profile.compute_slices) for _, option, number in self._fresh]
         sizes += [
             (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)
             for segment, stays in self._stays
@@ -270,7 +256,7 @@ class ChangeProgram:
         self.linear.at_most("slices", sizes, slices)
         total = self.linear.continuous("changes", least, changes)
         every = len(self._running.segments)
-        terms = [(fresh.number, 1) for fresh in self._fresh]
+        terms = [(number, 1) for _, _, number in self._fresh]
         terms += [(stays, -1) for _, stays in self._stays]
         self.linear.equal("changes_are", [*terms, (total, -1)], -every)
         self.linear.minimise(total)
@@ -290,10 +276,10 @@ class ChangeProgram:
             for placement in partition:
                 if (gpu, placement.profile.name, placement.start) not in taken:
                     free.setdefault((gpus[gpu], placement.profile.name), deque()).append((gpu, placement))
-        for fresh in self._fresh:
-            name = self._demand.pools[fresh.option.pool].kind.name
-            for _ in range(round(values[fresh.number.name])):
-                gpu, placement = free[name, fresh.option.profile.name].popleft()
-                segments.append(segment_of(self._demand.services[fresh.service].name, gpu, placement, fresh.option))
+        for service, option, number in self._fresh:
+            name = self._demand.pools[option.pool].kind.name
+            for _ in range(round(values[number.name])):
+                gpu, placement = free[name, option.profile.name].popleft()
+                segments.append(segment_of(service, gpu, placement, option))
         found = Deployment(tuple(gpus), tuple(segments))
         return found if min(found.slack(self._demand).values()) >= ENOUGH - 1 else None

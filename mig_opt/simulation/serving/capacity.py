@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from mig_opt.errors import Problem, raise_any
-from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
@@ -188,11 +188,7 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
     """
     problems = list(wrong_number("slo", slo, "a finite number of seconds > 0", above=0))
     problems += wrong_integer("segments", segments, 1, 2**31 - 1)
-    if not isinstance(point, Point):
-        problems.append(wrong_type("point", point, "a Point"))
-    if not isinstance(promise, Promise):
-        problems.append(wrong_type("promise", promise, "a Promise"))
-    raise_any(problems)
+    raise_any([*problems, *wrong_class("point", point, Point), *wrong_class("promise", promise, Promise)])
     servers = separated(worker_at(point, slo, promise.batching), promise.batching)
     return capacity_of(servers, slo, segments, promise)
 
@@ -202,7 +198,7 @@ def capacity_of(servers: tuple[Server, ...], slo: float, segments: int, promise:
     # So services that differ in nothing else share what was simulated.
     scaled, promise = _scaled(servers, slo, promise)
     pooled = min(segments, max(MOST_POOLED // len(servers), 1))
-    return _held_rate(scaled * pooled, 1.0, promise) / slo / pooled * segments
+    return held_rate(scaled * pooled, 1.0, promise) / slo / pooled * segments
 
 
 def _scaled(servers: tuple[Server, ...], slo: float, promise: Promise) -> tuple[tuple[Server, ...], Promise]:
@@ -213,47 +209,42 @@ def _scaled(servers: tuple[Server, ...], slo: float, promise: Promise) -> tuple[
     return tuple(one.scaled(1 / slo) for one in servers), scaled
 
 
-def held_rate(workers: Sequence[Server], slo: float, promise: Promise) -> float:
-    """Return the requests per second up to which segments of one service keep a promise together, found once and kept.
-
-    It is at most the throughput of all, and 0 if the promise cannot be kept at any rate. The order of the segments does
-    not matter; the SLO is in seconds.
-    """
-    return _held_rate(_ordered(workers), slo, promise)
-
-
 @kept("held")
-def _held_rate(workers: tuple[Server, ...], slo: float, promise: Promise) -> float:
+def held_rate(workers: Sequence[Server], slo: float, promise: Promise) -> float:
+    """Return the requests per second up to which segments of one service keep a promise together.
+
+    It is at most the throughput of all, and 0 if the promise cannot be kept at any rate. The SLO is in seconds.
+    """
     most = sum(worker.throughput for worker in workers)
     if min(worker.answer[0] for worker in workers) > slo * LATE:
         return 0.0
 
-    def kept(slack: float, length: tuple[int, int]) -> bool:
+    def keeps(slack: float, length: tuple[int, int]) -> bool:
         return keeps_promise(workers, slo, most * (1 - slack), promise, length)
 
     # Nobody keeps a promise for long beyond the throughput, which the reserve would need.
     slack = promise.reserve / (1 + promise.reserve)
-    if kept(slack, LONG):
+    if keeps(slack, LONG):
         return most * (1 - slack)
     # First roughly, by ratios of the slack: what is lacking at a load of 99 % is as much finer than at one of 50 %.
     low, high = _LEAST_SLACK, 1.0
     for _ in range(_FIRST_STEPS):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if kept(middle, SHORT) else (middle, high)
+        low, high = (low, middle) if keeps(middle, SHORT) else (middle, high)
     # Then thoroughly, from there.
-    if high < 1 and kept(high, LONG):
-        while (low := high / _WIDER) > _LEAST_SLACK and kept(low, LONG):
+    if high < 1 and keeps(high, LONG):
+        while (low := high / _WIDER) > _LEAST_SLACK and keeps(low, LONG):
             high = low
     else:
         low = high if high < 1 else low
         # Loads may have to be far below a tenth: where a batch takes nearly as long as the SLO, nobody can wait for it.
-        while not kept(high := min(low * _WIDER, 1 - (1 - low) / _LIGHTER), LONG):
+        while not keeps(high := min(low * _WIDER, 1 - (1 - low) / _LIGHTER), LONG):
             if most * (1 - high) < _least_rate(slo, promise):
                 return 0.0
             low = high
     while high - low > CAPACITY_ERROR * (1 - high):
         middle = (low + high) / 2
-        low, high = (low, middle) if kept(middle, LONG) else (middle, high)
+        low, high = (low, middle) if keeps(middle, LONG) else (middle, high)
     return most * (1 - high)
 
 
@@ -268,7 +259,7 @@ def _least_rate(slo: float, promise: Promise) -> float:
 
 
 def keeps_promise(
-    workers: Sequence[Server], slo: float, rate: float, promise: Promise, length: tuple[int, int] = LONG
+    workers: Sequence[Server], slo: float, rate: float, promise: Promise, length: tuple[int, int]
 ) -> bool:
     """Return True if segments of one service keep a promise at a rate, with its reserve and a margin.
 
@@ -299,22 +290,15 @@ def late_alone(servers: tuple[Server, ...], slo: float, promise: Promise) -> flo
     return _late_share(scaled, 1.0, rate, promise, requests / rate, rng=np.random.default_rng(_SEED))
 
 
-def late_share(
-    workers: Sequence[Server], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
-) -> float:
-    """Return the share of late requests at the segments of one service, simulated once and kept.
-
-    Requests arrive for ``seconds``, of which the first tenth does not count, and the reserve of the promise
-    does not count, either. The ``seed`` gives other random numbers for each SLO and rate.
-    """
-    return _kept_late_share(_ordered(workers), slo, rate, promise, (seconds, seed))
-
-
 @kept("late")
-def _kept_late_share(
-    workers: tuple[Server, ...], slo: float, rate: float, promise: Promise, length: tuple[float, int]
+def late_share(
+    workers: Sequence[Server], slo: float, rate: float, promise: Promise, length: tuple[float, int]
 ) -> float:
-    """Return the share from a simulation of some length: seconds, and a seed."""
+    """Return the share of late requests at the segments of one service, without the reserve of the promise.
+
+    The ``length`` is the seconds in which requests arrive, of which the first tenth does not count, and a seed, which
+    gives other random numbers for each SLO and rate.
+    """
     seconds, seed = length
     rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
     return _late_share(workers, slo, rate, promise, seconds, rng=rng)
@@ -348,11 +332,6 @@ def _late_share(
     served.run(stream)
     counts = served.counted.batches.sum(axis=0)
     return float(counts[LATE_REQUESTS] / counts[REQUESTS]) if counts[REQUESTS] else 0.0
-
-
-def _ordered(workers: Iterable[Server]) -> tuple[Server, ...]:
-    """Return segments in an order that does not depend on where they are."""
-    return tuple(sorted(workers, key=lambda one: (one.throughput, one.batch, one.processes, one.answer, repr(one))))
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -41,19 +41,25 @@ Compute = TypeVar("Compute", bound=Callable[..., float])
 
 
 def kept(kind: str) -> Callable[[Compute], Compute]:
-    """Decorate a function whose arguments, by position, say all that its value depends on: it is computed once.
+    """Decorate a function of servers, in any order, and of all else that its value depends on: it is computed once.
 
-    The cache has a digest of their texts (``repr``), with the ``kind`` of value.
+    Arguments are given by position. The cache has a digest of their texts (``repr``), with the ``kind`` of value.
     """
 
     def decorated(compute: Compute) -> Compute:
         @lru_cache(maxsize=100_000)
-        @wraps(compute)
         def known(*arguments: Any) -> float:
             digest = hashlib.sha256(repr(arguments).encode()).hexdigest()
             return remembered((kind, digest), lambda: compute(*arguments))
 
-        return cast("Compute", known)
+        @wraps(compute)
+        def in_order(servers: Iterable[Any], *others: Any) -> float:
+            def rank(one: Any) -> tuple[object, ...]:
+                return one.throughput, one.batch, one.processes, one.answer, repr(one)
+
+            return known(tuple(sorted(servers, key=rank)), *others)
+
+        return cast("Compute", in_order)
 
     return decorated
 

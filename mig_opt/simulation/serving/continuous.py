@@ -134,8 +134,8 @@ class ContinuousRequests(Served):
         self._flights = _Flights(
             most=np.array([worker.most for worker in workers], dtype=np.int64),
             costs=1 / throughput,
-            opens=self._assignment.opens,
-            closes=self._assignment.closes,
+            opens=self._opens,
+            closes=self._closes,
             overheads=np.array([worker.overhead for worker in workers], dtype=float),
             limits=limits,
             speeds=rows("speeds"),
@@ -160,7 +160,7 @@ class ContinuousRequests(Served):
             self._flights = flights = flights._replace(rings=next(wider), works=next(wider))
             flights.heads[:] = 0
         works = varied(self._spread, len(times), self._rng) if self._spread else np.ones(len(times))
-        _serve(times, works, self._assignment.of(times), last, flights, self.counted)
+        _serve(times, works, self._assigned(times), last, flights, self.counted)
         if last:
             self.counted.batches[:, [BATCHES, LATE_BATCHES, SLOW_BATCHES]] = np.ceil(flights.shares - 1e-9)
             self.counted.busy_seconds[:] /= [worker.batch for worker in self._workers]  # the share of all places

@@ -205,24 +205,9 @@ def latencies_of(name: str, slo: float, served: Served) -> ServiceLatencies:
     edges = LEAST_LATENCY * np.exp((filled + 1) / BINS_PER_UNIT)
     bins = tuple((float(edge), int(counted.histogram[bin_])) for edge, bin_ in zip(edges, filled, strict=True))
     p50, p95, p99, p999 = quantiles
-    return ServiceLatencies(
-        name=name,
-        slo_s=slo,
-        requests=requests,
-        late=late,
-        late_share=late / requests if requests else 0.0,
-        late_share_interval=late_interval(counted.blocks, batches, float(counted.totals[1])),
-        batches=batches,
-        late_batches=late_batches,
-        slow_batches=slow_batches,
-        mean_s=mean,
-        p50_s=p50,
-        p95_s=p95,
-        p99_s=p99,
-        p999_s=p999,
-        longest_s=longest,
-        bins=bins,
-    )
+    shares = late / requests if requests else 0.0, late_interval(counted.blocks, batches, float(counted.totals[1]))
+    of_batches = batches, late_batches, slow_batches
+    return ServiceLatencies(name, slo, requests, late, *shares, *of_batches, mean, p50, p95, p99, p999, longest, bins)
 
 
 def _quantiles(histogram: Whole, totals: Floats, shares: Sequence[float]) -> list[float]:
@@ -270,14 +255,7 @@ def load_of(segment: Segment, own: slice, served: Served, seconds: float) -> Seg
     """Return what was counted about a segment, whose servers have these indices in its service."""
     counts, busy = served.counted.batches[own].sum(axis=0), float(served.counted.busy_seconds[own].sum())
     requests, batches = int(counts[REQUESTS]), int(counts[BATCHES])
-    return SegmentLoad(
-        service=segment.service,
-        gpu=segment.gpu,
-        profile=segment.profile,
-        start=segment.start,
-        requests=requests,
-        batches=batches,
-        late_batches=int(counts[LATE_BATCHES]),
-        filling=requests / (batches * segment.batch) if batches else 0.0,
-        utilisation=min(busy / (segment.processes * seconds), 1.0),
-    )
+    filling = requests / (batches * segment.batch) if batches else 0.0
+    utilisation = min(busy / (segment.processes * seconds), 1.0)
+    late_batches = int(counts[LATE_BATCHES])
+    return SegmentLoad(segment.service, *segment.place, requests, batches, late_batches, filling, utilisation)

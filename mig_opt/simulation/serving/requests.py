@@ -159,10 +159,13 @@ def simulate_requests(
     problems = list(wrong_demand(demand))
     problems += () if batching is None else wrong_class("batching", batching, Batching)
     change = deployment if isinstance(deployment, ChangePlan) else None
-    plan = _all_segments(deployment) if isinstance(deployment, ChangePlan) else deployment
+    plan: object = deployment
+    if change is not None:  # all segments before, during and after it, though they cannot all exist together
+        moved = (segment for step in change.steps for segment in (step.ends, step.begins) if segment is not None)
+        plan = Deployment(change.gpus, tuple(dict.fromkeys([*change.kept, *moved])), change.devices)
     if not isinstance(plan, Deployment):
         problems.append(wrong_type("deployment", deployment, "a Deployment or a ChangePlan"))
-    if not problems:
+    elif not problems:
         problems += unserved_problems(demand, plan)
     problems += [*problems_of(as_arrivals, arrivals), *setting_problems(router, seconds, warm_up, seed)]
     problems += wrong_number("start_up", start_up, "a finite number of seconds >= 0", at_least=0)
@@ -208,12 +211,6 @@ def simulate_requests(
         runtime_s=time.perf_counter() - begun,
         separate=settings.separate,
     )
-
-
-def _all_segments(change: ChangePlan) -> Deployment:
-    """Return all segments before, during and after a change, though they cannot all exist together."""
-    moved = (segment for step in change.steps for segment in (step.ends, step.begins) if segment is not None)
-    return Deployment(change.gpus, tuple(dict.fromkeys([*change.kept, *moved])), change.devices)
 
 
 def _times(change: ChangePlan, demand: Demand, begin: float, start_up: float) -> dict[Segment, tuple[float, float]]:

@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,51 +61,6 @@ class Worker:
         return replace(self, busy=busy, answer=answer, wait=self.wait * factor, look=self.look * factor)
 
 
-class Assignment:
-    """Segments for requests that go where it does not matter what waits there: by turns, or at random."""
-
-    def __init__(
-        self, router: Router, throughput: Floats, times: Sequence[tuple[float, float]] | None, rng: np.random.Generator
-    ) -> None:
-        self._router, self._rng = router, rng
-        self._weights = np.ones(len(throughput)) if router == Router.UNIFORM else throughput
-        self._last_weights, self._turns = self._weights, np.zeros(len(throughput), dtype=np.int64)
-        self.opens, self.closes = np.array(times or [ALWAYS] * len(throughput), dtype=float).T.copy()
-        self._moments = np.unique([moment for moment in (*self.opens, *self.closes) if 0 < moment < math.inf])
-
-    def of(self, times: Floats) -> Whole:
-        """Return the segments of requests; none if each goes where there is the least to do."""
-        if self._router in (Router.LEAST_WORK, Router.LEAST_CONNECTIONS):
-            return np.zeros(0, dtype=np.int64)
-        parts = np.split(times, np.searchsorted(times, self._moments))
-        return np.concatenate([self._among(part) for part in parts])
-
-    def _among(self, times: Floats) -> Whole:
-        """Return the segments of requests, while the same ones are open."""
-        count = len(times)
-        if not count:
-            return np.zeros(0, dtype=np.int64)
-        opens, closes = self.opens, self.closes
-        weights = self._weights * ((opens <= times[0]) & (times[0] < closes))
-        if not np.array_equal(weights, self._last_weights):
-            self._turns[:], self._last_weights = 0, weights
-        if not weights.any():
-            later = opens > times[0]
-            next_open = np.argmin(np.where(later, opens, math.inf)) if later.any() else np.argmax(closes)
-            return np.full(count, next_open, dtype=np.int64)
-        shares = weights / weights.sum()
-        if self._router != Router.ROUND_ROBIN:
-            return self._rng.choice(len(shares), count, p=shares).astype(np.int64)
-        # The k-th turn of a segment is due at (k + 1/2) / share; turns come in the order in which they are due.
-        own = np.where(shares > 0, np.ceil(shares * count).astype(np.int64) + 2, 0)
-        segments = np.repeat(np.arange(len(shares)), own)
-        turns = np.concatenate([first + np.arange(more) for first, more in zip(self._turns, own, strict=True)])
-        due = (turns + 0.5) / shares[segments]
-        order = segments[np.argsort(due, kind="stable")[:count]]
-        self._turns += np.bincount(order, minlength=len(shares))
-        return order.astype(np.int64)
-
-
 class Served:
     """The segments of one service while requests arrive, and what is counted of these.
 
@@ -128,8 +84,11 @@ class Served:
         quantiles: bool = True,
         times: Sequence[tuple[float, float]] | None = None,
     ) -> None:
-        self._assignment, self._rng = Assignment(router, throughput, times, rng), rng
-        self._router, self._spread = router, spread
+        self._router, self._spread, self._rng = router, spread, rng
+        self._weights = np.ones(len(throughput)) if router == Router.UNIFORM else throughput
+        self._last_weights, self._turns = self._weights, np.zeros(len(throughput), dtype=np.int64)
+        self._opens, self._closes = np.array(times or [ALWAYS] * len(throughput), dtype=float).T.copy()
+        self._moments = np.unique([moment for moment in (*self._opens, *self._closes) if 0 < moment < math.inf])
         self.counted = Counted(
             limits=np.array([*window, limit]),
             batches=np.zeros((len(throughput), 5), dtype=np.int64),
@@ -148,6 +107,37 @@ class Served:
     def _feed(self, times: Floats, *, last: bool) -> None:
         raise NotImplementedError
 
+    def _assigned(self, times: Floats) -> Whole:
+        """Return the segments of requests; none if each goes where there is the least to do."""
+        if self._router in (Router.LEAST_WORK, Router.LEAST_CONNECTIONS):
+            return np.zeros(0, dtype=np.int64)
+        parts = np.split(times, np.searchsorted(times, self._moments))
+        return np.concatenate([self._among(part) for part in parts])
+
+    def _among(self, times: Floats) -> Whole:
+        """Return the segments of requests, by turns or at random, while the same ones are open."""
+        count, opens, closes = len(times), self._opens, self._closes
+        if not count:
+            return np.zeros(0, dtype=np.int64)
+        weights = self._weights * ((opens <= times[0]) & (times[0] < closes))
+        if not np.array_equal(weights, self._last_weights):
+            self._turns[:], self._last_weights = 0, weights
+        if not weights.any():
+            later = opens > times[0]
+            next_open = np.argmin(np.where(later, opens, math.inf)) if later.any() else np.argmax(closes)
+            return np.full(count, next_open, dtype=np.int64)
+        shares = weights / weights.sum()
+        if self._router != Router.ROUND_ROBIN:
+            return self._rng.choice(len(shares), count, p=shares).astype(np.int64)
+        # The k-th turn of a segment is due at (k + 1/2) / share; turns come in the order in which they are due.
+        own = np.where(shares > 0, np.ceil(shares * count).astype(np.int64) + 2, 0)
+        segments = np.repeat(np.arange(len(shares)), own)
+        turns = np.concatenate([first + np.arange(more) for first, more in zip(self._turns, own, strict=True)])
+        due = (turns + 0.5) / shares[segments]
+        order = segments[np.argsort(due, kind="stable")[:count]]
+        self._turns += np.bincount(order, minlength=len(shares))
+        return order.astype(np.int64)
+
 
 def late_from(slo: float, end: float) -> float:
     """Return the latency above which a request is late, in a simulation up to some second."""
@@ -163,9 +153,10 @@ class ServedRequests(Served):
         throughput = np.array([worker.throughput for worker in workers])
         super().__init__(throughput, late_from(slo, window[1]), window, **how)
         self._before = 0
-        opens, closes = self._assignment.opens, self._assignment.closes
         formed = 2 * max(worker.processes for worker in workers)
-        open_batches = max(map(_open_batches, workers)) if self._router == Router.LEAST_CONNECTIONS else 0
+        # how many batches of a segment are not answered at a time, if their times do not vary
+        most_open = (w.processes * (1 + math.ceil(max(w.answer) / min(w.busy))) for w in workers)
+        open_batches = min(max(most_open), _MOST_OPEN) if self._router == Router.LEAST_CONNECTIONS else 0
         self._segments = Segments(
             sizes=np.array([worker.batch for worker in workers], dtype=np.int64),
             processes=np.array([worker.processes for worker in workers], dtype=np.int64),
@@ -173,11 +164,11 @@ class ServedRequests(Served):
             taken=np.zeros((count, most + 1), dtype=np.int64),
             waits=np.array([worker.wait for worker in workers], dtype=float),
             costs=1 / throughput,
-            opens=opens,
-            closes=closes,
+            opens=self._opens,
+            closes=self._closes,
             busy=np.zeros((count, most + 1)),
             answer=np.zeros((count, most + 1)),
-            free=np.tile(opens[:, None], max(worker.processes for worker in workers)),
+            free=np.tile(self._opens[:, None], max(worker.processes for worker in workers)),
             rings=np.zeros((count, _FIRST_ROOM)),
             heads=np.zeros(count, dtype=np.int64),
             lengths=np.zeros(count, dtype=np.int64),
@@ -200,26 +191,16 @@ class ServedRequests(Served):
             sizes = np.array([*worker.preferred, worker.batch])
             self._segments.taken[index] = [max(sizes[sizes <= some], default=some) for some in range(most + 1)]
 
-    @property
-    def waiting(self) -> int:
-        """Requests in the queues."""
-        return int(self._segments.lengths.sum())
-
     def _feed(self, times: Floats, *, last: bool) -> None:
-        assigned, factors = self._assignment.of(times), self._factors(len(times))
-        reached, before = 0, self._before
-        while True:
-            state = self._segments, self.counted
-            reached = serve(times, assigned, factors, *state, begin=reached, last=last, before=before)
-            if reached >= len(times):
-                break
+        count, assigned = len(times), self._assigned(times)
+        factors = np.ones(1) if self._spread == 0 else varied(self._spread, max(count, _FACTORS), self._rng)
+        loop = partial(serve, times, assigned, factors, last=last, before=self._before)
+        reached = 0
+        while (reached := loop(self._segments, self.counted, begin=reached)) < count:
             rings, heads = self._segments.rings, self._segments.heads
             self._segments = self._segments._replace(rings=widened(rings, heads, 2 * rings.shape[1]))
             heads[:] = 0
-        self._before += len(times)
-
-    def _factors(self, count: int) -> Floats:
-        return np.ones(1) if self._spread == 0 else varied(self._spread, max(count, _FACTORS), self._rng)
+        self._before += count
 
 
 def varied(spread: float, count: int, rng: np.random.Generator) -> Floats:
@@ -236,8 +217,3 @@ def widened(rings: Floats, heads: Whole, room: int) -> Floats:
     for row, old, head in zip(wider, rings, heads, strict=True):
         row[: len(old)] = np.roll(old, -head)
     return wider
-
-
-def _open_batches(worker: Worker) -> int:
-    """Return how many batches of a segment are not answered at a time, if their times do not vary."""
-    return min(worker.processes * (1 + math.ceil(max(worker.answer) / min(worker.busy))), _MOST_OPEN)

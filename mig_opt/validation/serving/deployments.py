@@ -85,7 +85,7 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
     raise_any([*wrong_demand(demand), *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0)])
     check_deployments(deployment=deployment)
     placed = PlacedDeployment.of(deployment)
-    case = _Case(demand, placed, tolerance, _profiled(demand, placed))
+    case = _Case(demand, placed, tolerance, _profiled(demand, placed), deployment)
     violations = [violation for rule in INSTANCE_RULES for violation in rule(placed)]
     violations += [violation for demand_rule in _DEMAND_RULES for violation in demand_rule(case)]
     return DeploymentValidation(deployment.used_gpus, tuple(violations))
@@ -95,17 +95,12 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
 class _ProfiledSegment:
     """A segment that has a place and a service, with what was measured."""
 
-    index: int  # its index in the deployment
+    path: str  # its path in the deployment
     segment: Segment  # the segment
     profile: Profile  # the profile of its instance
     service: Service  # its service
     table: ProfileTable | None  # the profile table of its model on that kind of GPU
     point: Point | None  # the figures measured for just this batch size, number of processes and size
-
-    @property
-    def path(self) -> str:
-        """Its path in the deployment."""
-        return f"segments[{self.index}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +111,7 @@ class _Case:
     placed: PlacedDeployment
     tolerance: float
     profiled: tuple[_ProfiledSegment, ...]
-
-    @property
-    def deployment(self) -> Deployment:
-        """The deployment itself."""
-        return self.placed.deployment
+    deployment: Deployment
 
 
 def _profiled(demand: Demand, deployment: PlacedDeployment) -> tuple[_ProfiledSegment, ...]:
@@ -139,7 +130,8 @@ def _profiled(demand: Demand, deployment: PlacedDeployment) -> tuple[_ProfiledSe
         if service is not None and kind is not None:
             key = service.model, kind.name
             point = points.get((key, profile.compute_slices, segment.batch, segment.processes))
-            found.append(_ProfiledSegment(placed.index, segment, profile, service, tables.get(key), point))
+            path = f"segments[{placed.index}]"
+            found.append(_ProfiledSegment(path, segment, profile, service, tables.get(key), point))
     return tuple(found)
 
 
@@ -157,8 +149,7 @@ def _unknown_services(case: _Case) -> Iterator[Violation]:
 
 def _unknown_ways(case: _Case) -> Iterator[Violation]:
     for profiled in case.profiled:
-        segment, model = profiled.segment, profiled.service.model
-        profile = profiled.profile
+        segment, model, profile = profiled.segment, profiled.service.model, profiled.profile
         if profiled.table is None:
             message = f"{model!r} has no profile table for {case.deployment.gpus[segment.gpu]}"
             yield Violation(Code.MODEL_NOT_PROFILED, f"{profiled.path}.gpu", message)
@@ -222,8 +213,7 @@ def _too_many_processes(case: _Case) -> Iterator[Violation]:
 
 def _memory(case: _Case) -> Iterator[Violation]:
     for profiled in case.profiled:
-        needed = None if profiled.table is None else profiled.table.memory_gb
-        profile = profiled.profile
+        needed, profile = profiled.table and profiled.table.memory_gb, profiled.profile
         if needed is not None and needed > profile.memory_gb:
             message = f"{profiled.service.model!r} needs {needed:g} GB; {profile.name} has {profile.memory_gb:g} GB"
             yield Violation(Code.INSUFFICIENT_MEMORY, f"{profiled.path}.profile", message)
@@ -237,10 +227,10 @@ def _services(case: _Case) -> Iterator[Violation]:
 
     A segment counts with what was measured; where that is not known, which is reported, with what it states.
     """
-    measured = {profiled.index: profiled.point for profiled in case.profiled}
+    measured = {profiled.path: profiled.point for profiled in case.profiled}
     given: dict[str, list[float]] = defaultdict(list)
     for index, segment in enumerate(case.deployment.segments):
-        point = measured.get(index)
+        point = measured.get(f"segments[{index}]")
         given[segment.service].append(segment.throughput if point is None else point.throughput)
     for index, service in enumerate(case.demand.services):
         path, throughputs = f"services[{index}]", given[service.name]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.errors import Problem, problems_of, raise_any
+from mig_opt.gpu.catalogue import get_gpu, known_gpu
 from mig_opt.gpu.devices import gpu_names
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
@@ -30,21 +30,15 @@ _LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
 
 def deployment_problems(deployment: Deployment) -> Iterator[Problem]:
     """Yield why a deployment cannot be drawn."""
-    models: dict[int, GpuModel] = {}
     for gpu, name in enumerate(deployment.gpus):
-        try:
-            models[gpu] = get_gpu(name)
-        except InputError as error:
-            yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in error.problems)
+        yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in problems_of(get_gpu, name))
     for index, segment in enumerate(deployment.segments):
         if not 0 <= segment.gpu < len(deployment.gpus):
             message = f"must be from 0 to {len(deployment.gpus) - 1}, is {segment.gpu}"
             yield Problem(f"segments[{index}].gpu", message)
-        elif segment.gpu in models:
-            try:
-                models[segment.gpu].profile(segment.profile)
-            except InputError as error:
-                yield from (problem.below(f"segments[{index}]") for problem in error.problems)
+        elif (model := known_gpu(deployment.gpus[segment.gpu])) is not None:
+            found = problems_of(model.profile, segment.profile)
+            yield from (problem.below(f"segments[{index}]") for problem in found)
 
 
 def deployment_title(deployment: Deployment, demand: Demand | None) -> str:

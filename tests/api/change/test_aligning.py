@@ -6,15 +6,13 @@ from collections import Counter
 from itertools import permutations, product
 
 import pytest
+from documents import wrong_paths
 from fleets import deployments, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.api.change import align
+from mig_opt import Deployment, Segment, align, get_gpu
 from mig_opt.api.change.alignment import arrangements
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.serving.deployment import Deployment, Segment
 
 
 def on(gpu: int, profile: str, start: int, service: str = "a", batch: int = 1) -> Segment:
@@ -65,9 +63,8 @@ def test_idle_gpus_come_before_new_ones_and_before_those_in_use() -> None:
 
 def test_what_cannot_exist_is_refused() -> None:
     overlapping = Deployment(("A30",), (on(0, "2g.12gb", 0), on(0, "1g.6gb", 1)))
-    with pytest.raises(InputError) as error:
-        align(overlapping, Deployment(("A31",), (on(0, "9g", 0), on(1, "2g.12gb", 0))))
-    assert [problem.path for problem in error.value.problems] == [
+    unknown = Deployment(("A31",), (on(0, "9g", 0), on(1, "2g.12gb", 0)))
+    assert wrong_paths(align, overlapping, unknown) == [
         "running.segments[1]",
         "deployment.gpus[0]",
         "deployment.segments[1].gpu",

@@ -8,24 +8,18 @@ from fractions import Fraction
 import pytest
 from day_search import least_cost
 from demands import A30, flat_table, one_model
+from documents import wrong_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.api.change import plan_change
+from mig_opt import Day, Deployment, Point, ProfileTable, RateTable, Segment, Status, deploy_day, load, plan_change
 from mig_opt.api.deploy import days
-from mig_opt.api.deploy.days import deploy_day
 from mig_opt.errors import InputError, UnknownMethodError
-from mig_opt.instances.bundled import load
 from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions
-from mig_opt.method.result import Status
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.serving.day_places import Span, best_places
-from mig_opt.serving.day import Day
 from mig_opt.serving.demand import Demand, GpuPool, Service
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.serving.rates import RateTable
 from mig_opt.validation.serving.days import validate_day
 
 THROUGHPUTS = {1: 100.0, 2: 210.0, 4: 440.0}
@@ -229,10 +223,8 @@ def test_a_longer_day_is_planned_in_spans():
 
 def test_what_no_day_can_be_planned_with():
     demand, rates = one_gpu(), table((1.0,), (1.0,))
-    with pytest.raises(InputError) as error:
-        deploy_day(demand, rates, margin=-0.1, creation_price=math.nan, interruption_price=1e9, time_limit=0)
-    paths = [problem.path for problem in error.value.problems]
-    assert paths == ["margin", "creation_price", "interruption_price", "time_limit"]
+    wrong = {"margin": -0.1, "creation_price": math.nan, "interruption_price": 1e9, "time_limit": 0}
+    assert wrong_paths(deploy_day, demand, rates, **wrong) == [*wrong]
     with pytest.raises(InputError, match="the demand has no service 'c'"):
         deploy_day(demand, RateTable((0.0, 1.0), {"a": (1.0,), "b": (1.0,), "c": (1.0,)}))
     with pytest.raises(InputError, match="nothing about 'b'"):

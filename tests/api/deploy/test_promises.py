@@ -6,35 +6,22 @@ import dataclasses
 import re
 
 import pytest
-from demands import A30
+from demands import A30, with_room
 
-from mig_opt.api.deploy import deploy
+from mig_opt import Arrivals, Deployment, InputError, Point, ProfileTable, Promise, Segment, Status, deploy, load
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.api.deploy.trials import PromiseTrials
 from mig_opt.api.deploy.unkept import why_unkept
-from mig_opt.errors import InputError
-from mig_opt.instances.bundled import load
-from mig_opt.method.result import Status
-from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.simulation.serving import capacity
-from mig_opt.simulation.serving.capacity import SERVERS, Promise, held_rate, pool_capacity
+from mig_opt.simulation.serving.capacity import SERVERS, held_rate, pool_capacity
 from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
 from mig_opt.validation import validate_deployment
-
-POINTS = tuple(Point(size, 8, 1, 100.0 * size, 0.08 / size) for size in (1, 2, 4))
-TABLE = ProfileTable("m", "A30-24GB", POINTS)
-
-
-def demand(rate: float, slo: float = 0.2, count: int | None = None) -> Demand:
-    return Demand((Service("a", slo, rate, "m"),), (TABLE,), (GpuPool(A30, count),))
 
 
 def test_room_for_queues_takes_another_gpu():
     """Throughput alone covers 799 requests per second with two GPUs, with hardly any room for a queue."""
-    tight = demand(799.0)
+    tight = with_room(799.0)
     assert deploy(tight).gpus == 2
     found = deploy_with_promise(tight, 0.999)
     assert (found.gpus, found.status, found.lower_bound) == (3, Status.OPTIMAL, 3)
@@ -48,7 +35,7 @@ def test_room_for_queues_takes_another_gpu():
 
 @pytest.mark.parametrize("method", ["parvagpu", "first-fit", "search"])
 def test_rivals_keep_the_promise_with_no_fewer_gpus(method):
-    tight = demand(799.0)
+    tight = with_room(799.0)
     rival = deploy_with_promise(tight, 0.999, method)
     assert rival.simulation.keeps(0.999)
     assert rival.method == method
@@ -58,7 +45,7 @@ def test_rivals_keep_the_promise_with_no_fewer_gpus(method):
 def test_capacities_are_for_as_many_processes_as_the_method_uses():
     """The best way has three processes; a method that knows one only would find none of these in the profile."""
     points = tuple(Point(size, 8, p, 90.0 * size * (1 + p), 0.04 * p / size) for size in (1, 2, 4) for p in (1, 2, 3))
-    several = demand(500.0, slo=0.3).replace(tables=(ProfileTable("m", "A30-24GB", points),))
+    several = with_room(500.0, slo=0.3).replace(tables=(ProfileTable("m", "A30-24GB", points),))
     best, single = (deploy_with_promise(several, 0.99, method) for method in ("parvagpu", "parvagpu-single"))
     assert {entry.processes for entry in best.capacities} == {3}
     assert {entry.processes for entry in single.capacities} == {1}
@@ -71,7 +58,7 @@ def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monke
     runs = []
     real = capacity.served_by
     monkeypatch.setattr(capacity, "served_by", lambda *args, **known: runs.append(1) or real(*args, **known))
-    twice = Demand(tuple(Service(name, 0.2, 300.25, "m") for name in ("a", "b")), (TABLE,), (GpuPool(A30, None),))
+    twice = with_room(1.0).replace(services=tuple(Service(name, 0.2, 300.25, "m") for name in ("a", "b")))
     halves = [Segment(name, gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02) for gpu, name in enumerate("ab")]
     moved = [dataclasses.replace(segment, gpu=1 - segment.gpu) for segment in halves]
     trials = PromiseTrials(Promise(0.99), 5)
@@ -81,7 +68,7 @@ def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monke
 
 
 def test_too_few_gpus_for_the_promise():
-    found = deploy_with_promise(demand(799.0, count=2), 0.999)
+    found = deploy_with_promise(with_room(799.0, count=2), 0.999)
     assert (found.status, found.plan, found.claim) == (Status.INFEASIBLE, None, "")
     assert found.reason.startswith("with the capacities of the promise: ")
 

@@ -7,13 +7,9 @@ import random
 import pytest
 from demands import A30, A100, H100, assert_serves
 
-from mig_opt.api.deploy.promises import deploy_with_promise
+from mig_opt import Arrivals, Point, ProfileTable, Promise, Status, deploy_with_promise
 from mig_opt.api.deploy.unkept import why_unkept
-from mig_opt.method.result import Status
-from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.validation import validate_deployment
 
 METHODS = ("exact", "exact", "search", "parvagpu", "first-fit")

@@ -8,7 +8,7 @@ import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
-from mig_opt.api.deploy import deploy
+from mig_opt import deploy
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.heuristics.serving.fill import first_fit

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import Command, called
 
+from mig_opt import load
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load
 from mig_opt.validation import validate_deployment
 
 SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name": "a", "slo": 0.2, "rate": 799}],

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from serving_files import names
 
-from mig_opt.api.change import align, plan_change
+from mig_opt import Demand, Deployment, GpuPool, Segment, Service, align, plan_change
 from mig_opt.cli.figures import rate
 from mig_opt.cli.screens import show_report
 from mig_opt.cli.serving.reports import change_report, deployment_table, services_table
 from mig_opt.method.report import Part, Report
-from mig_opt.serving.demand import Demand, GpuPool, Service
-from mig_opt.serving.deployment import Deployment, Segment
 
 STRANGE = "\x1b[31m日本語の長い名前\n strange and [bold]very[/] long, Supercalifragilisticexpialidocious-42"
 

@@ -12,11 +12,8 @@ from documents import DELETE, POINT, SERVICES, changed, complaints, flaws
 from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
-from mig_opt.files.schema import schema
+from mig_opt import Demand, GpuPool, Point, ProfileTable, Service, SloRule, get_gpu, schema
 from mig_opt.files.serving.demands import DEMAND
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.profile_table import Point, ProfileTable
 
 A100 = get_gpu("A100-80GB")
 BERT = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013),))

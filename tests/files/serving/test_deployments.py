@@ -14,16 +14,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from serving_files import deployments, names
 
-from mig_opt.errors import InputError
+from mig_opt import Deployment, DeploymentResult, InputError, Segment, Status, schema
 from mig_opt.files.documents import rendered
-from mig_opt.files.schema import schema
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployment_results import DEPLOYMENT_RESULT as DEPLOYMENT_RESULT_FILE
 from mig_opt.files.serving.deployment_results import deployment_result_summary
 from mig_opt.files.serving.deployments import DEPLOYMENT as DEPLOYMENT_FILE
 from mig_opt.files.serving.deployments import import_deployment
-from mig_opt.method.result import Status
-from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 HEADER = "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc"
 

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
-from mig_opt.errors import InputError
-from mig_opt.files.schema import schema
+from mig_opt import InputError, Point, ProfileTable, schema
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import PROFILES as PROFILES_FILE
 from mig_opt.files.serving.profiles import import_profiles
-from mig_opt.serving.profile_table import Point, ProfileTable
 
 HEADER = "Mig instance,Batch size,Workload Number,Throughput,Latency"
 BERT = ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),), 9.5)

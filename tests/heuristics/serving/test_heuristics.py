@@ -8,14 +8,9 @@ import pytest
 from demands import A30, A100, assert_serves, control_for, demands, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
-from mig_opt.api.deploy import deploy
-from mig_opt.gpu.model import Placement
+from mig_opt import Demand, Deployment, GpuPool, Placement, Point, ProfileTable, Service, Status, deploy, methods
 from mig_opt.heuristics.serving.mig_serving import partitions_into
-from mig_opt.method.registry import get_deploy_method, methods
-from mig_opt.method.result import Status
-from mig_opt.serving.demand import Demand, GpuPool, Service
-from mig_opt.serving.deployment import Deployment
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.method.registry import get_deploy_method
 
 METHODS = tuple(m.name for m in methods("deploy") if m.kind == "heuristic" and m.name != "search")
 """Those that plan by rules; ``search`` has tests of its own."""
@@ -121,17 +116,8 @@ def test_gpulet_splits_a_service_at_its_most_efficient_size() -> None:
 
 @pytest.mark.deep
 @settings(max_examples=60)
-@given(featured_demands())
-def test_no_gpu_of_gpulet_has_three_segments(wanted: Demand) -> None:
-    deployment = run("gpulet", wanted)
-    if deployment is not None:
-        assert all(len(deployment.on(gpu)) <= 2 for gpu in range(len(deployment.gpus)))
-
-
-@pytest.mark.deep
-@settings(max_examples=60)
 @given(featured_demands(limited=False))
-def test_the_second_segment_has_all_that_the_first_leaves(wanted: Demand) -> None:
+def test_no_gpu_of_gpulet_has_three_segments_and_the_second_has_all_that_the_first_leaves(wanted: Demand) -> None:
     deployment = run("gpulet", wanted)
     if deployment is None:
         return
@@ -147,6 +133,7 @@ def test_the_second_segment_has_all_that_the_first_leaves(wanted: Demand) -> Non
 
     for gpu in range(len(deployment.gpus)):
         held = [(segment.service, deployment.placement(segment)) for segment in deployment.on(gpu)]
+        assert len(held) <= 2
         if len(held) == 2:
             first_gpu = deployment.model(gpu)
             assert any(
@@ -228,28 +215,18 @@ def test_a_service_that_nothing_serves_in_time(method: str) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("limited", [True, False])
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_offered_serves_the_demand(method: str) -> None:
+def test_what_is_offered_serves_the_demand_and_without_limits_there_always_is_something(
+    method: str, limited: bool
+) -> None:
     @settings(max_examples=60)
-    @given(featured_demands())
-    def check(wanted: Demand) -> None:
-        deployment = run(method, wanted)
-        if deployment is not None:
-            assert_serves(wanted, deployment)
-
-    check()
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("method", METHODS)
-def test_without_limits_there_is_always_a_deployment(method: str) -> None:
-    @settings(max_examples=60)
-    @given(featured_demands(limited=False))
+    @given(featured_demands(limited=limited))
     def check(wanted: Demand) -> None:
         if method == "parvagpu-single":
             wanted = wanted.replace(max_processes=1)
         deployment = run(method, wanted)
-        assert (deployment is None) == bool(wanted.unservable())
+        assert limited or (deployment is None) == bool(wanted.unservable())
         if deployment is not None:
             assert_serves(wanted, deployment)
 
@@ -261,7 +238,7 @@ def test_without_limits_there_is_always_a_deployment(method: str) -> None:
 @given(featured_demands())
 def test_exact_never_needs_more_gpus_than_a_rival(wanted: Demand) -> None:
     best = deploy(wanted, time_limit=20)
-    for method in METHODS:
+    for method in (*METHODS, "search"):
         rival = deploy(wanted, method)
         if rival.gpus is not None:
             assert best.gpus is not None, method

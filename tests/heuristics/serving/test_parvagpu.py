@@ -10,24 +10,14 @@ import pytest
 from demands import A30, A100, control_for, one_model, options, places
 from places import SHARED
 
+from mig_opt import Demand, Deployment, GpuModel, Profile, SloRule, get_gpu, load
 from mig_opt.files.serving.deployments import import_deployment
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.heuristics.serving.demand_match import Need, match, small_segments
-from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, start_order
-from mig_opt.heuristics.serving.parvagpu import (
-    is_fragmented,
-    optimize,
-    parvagpu,
-    parvagpu_single,
-    parvagpu_unoptimized,
-    relocate,
-)
-from mig_opt.instances.bundled import load
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, put_all, start_order
+from mig_opt.heuristics.serving.parvagpu import is_fragmented, optimize, parvagpu, parvagpu_single, parvagpu_unoptimized
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.serving.demand import Demand, Option, SloRule
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.demand import Option
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 """Requests per second by size. Per slice: 60, 65, 66.7, 62.5, 60."""
@@ -45,7 +35,7 @@ def filled(*segments: tuple[int, int], throughputs: dict[int, float] = MODEL, gp
     """A gpus on which relocation has put segments (service, size)."""
     by_size = {option.point.size: option for option in options(throughputs, gpu)}
     gpus = FilledGpus(gpu)
-    relocate(gpus, [PlannedSegment(service, by_size[size]) for service, size in segments])
+    put_all(gpus, [PlannedSegment(service, by_size[size]) for service, size in segments], avoiding=True)
     return gpus
 
 
@@ -133,14 +123,14 @@ def of_size(gpu: GpuModel, size: int) -> Profile:
 def test_the_order_of_starts_is_that_of_the_paper(name: str) -> None:
     gpu = get_gpu(name)
     orders = {size: start_order(gpu, of_size(gpu, size)) for size in gpu.sizes}
-    assert {size: order.preferred for size, order in orders.items()} == {
+    assert {size: preferred for size, (preferred, _) in orders.items()} == {
         7: (0,),
         4: (0,),
         3: (4,),
         2: (0, 2, 4),
         1: (0, 1, 2, 3, 4, 5, 6),
     }
-    assert {size: order.avoided for size, order in orders.items() if order.avoided} == {3: (0,)}
+    assert {size: avoided for size, (_, avoided) in orders.items() if avoided} == {3: (0,)}
 
 
 def test_segments_are_placed_largest_first_each_3g_on_a_gpu_of_its_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -12,17 +13,13 @@ from fleet_model import fewest_gpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Demand, Deployment, Segment, Status, deploy
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement
-from mig_opt.instances.bundled import load
+from mig_opt import Deployment, Placement, Point, ProfileTable, Segment, Status, deploy, get_gpu, load
 from mig_opt.method.options import RunOptions
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.serving.covers import Covers, InstanceTypes
-from mig_opt.serving.demand import GpuPool, Service, SloRule
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.validation import validate_deployment
 
 
@@ -71,27 +68,6 @@ def test_slices_are_between_what_services_need_and_what_search_finds(demand: Dem
         assert result.compute_slices <= search.compute_slices
 
 
-def test_limited_pools_are_used_together() -> None:
-    """One A100 takes 70 of the 100 requests/s; the rest needs three of the four slices of an A30, so one of each."""
-    demand = Demand(
-        (Service("a", 1.0, 100.0),),
-        (flat_table("a", A100, {1: 10.0}), flat_table("a", A30, {1: 10.0})),
-        (GpuPool(A100, 1), GpuPool(A30, 2)),
-    )
-    result = deploy(demand)
-    assert result.status is Status.OPTIMAL
-    assert result.deployment is not None
-    assert sorted(result.deployment.gpus) == ["A100-80GB", "A30-24GB"]
-
-
-def test_too_few_gpus_are_infeasible_with_the_reason() -> None:
-    demand = demand_of({"a": 100.0}, {"a": {1: 10.0}}).replace(pools=(GpuPool(A100, 1),))
-    result = deploy(demand)
-    assert (result.status, result.deployment) == (Status.INFEASIBLE, None)
-    assert "need at least 2 GPUs" in result.reason
-    assert "there are 1 A100-80GB" in result.reason
-
-
 def test_cbc_takes_over_where_highs_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Highs, "missing", lambda self: "not here")
     result = deploy(load("parvagpu-s3"))
@@ -130,17 +106,6 @@ def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.Mon
 
 
 # The third goal.
-
-
-def running(*segments: tuple[str, int, str, int], gpus: int = 1) -> Deployment:
-    """Segments of 10 requests/s for each slice, with one process and batch 1."""
-    return Deployment(
-        ("A100-80GB",) * gpus,
-        tuple(
-            Segment(service, gpu, profile, start, 1, 1, 10.0 * int(profile[0]), 0.01)
-            for service, gpu, profile, start in segments
-        ),
-    )
 
 
 TWO_WAYS = ProfileTable("m", "A100-80GB", (Point(1, 1, 1, 10.0, 0.01), Point(1, 8, 1, 20.0, 0.02)))
@@ -186,16 +151,7 @@ def segments_in(demand: Demand, place: Placement) -> list[Segment]:
     """Every segment that may be in an instance of an A30: all services, and all ways that are in time."""
     tables = {table.model: table for table in demand.tables}
     return [
-        Segment(
-            service.name,
-            0,
-            place.profile.name,
-            place.start,
-            point.batch,
-            point.processes,
-            point.throughput,
-            point.latency,
-        )
+        Segment(service.name, 0, place.profile.name, place.start, *dataclasses.astuple(point)[1:5])
         for service in demand.services
         for point in tables[service.model].points
         if point.size == place.profile.compute_slices

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from mig_opt import Batching, Point, Promise
 from mig_opt.api.deploy.capacities import capacity_in_service
-from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving import capacity_cache
-from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.simulation.serving.capacity_cache import remembered
-from mig_opt.simulation.serving.requests import Batching, worker_at
+from mig_opt.simulation.serving.requests import worker_at
 
 POINT = Point(1, 8, 1, 400.0, 0.02)
 

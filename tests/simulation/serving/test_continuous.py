@@ -8,24 +8,12 @@ import numpy as np
 import pytest
 from documents import complaints
 
-from mig_opt import (
-    Arrivals,
-    Batching,
-    Demand,
-    Deployment,
-    Point,
-    Pool,
-    ProfileTable,
-    Segment,
-    Service,
-    deploy,
-    deploy_with_promise,
-    get_gpu,
-    simulate_requests,
-)
+from mig_opt import Arrivals, Demand, Deployment, Point, Pool, ProfileTable, Segment, Service, deploy, get_gpu
+from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.simulation.serving.continuous import ContinuousRequests, continuous_worker
 from mig_opt.simulation.serving.outcome import RequestSimulation
+from mig_opt.simulation.serving.requests import Batching, simulate_requests
 from mig_opt.simulation.serving.service import varied
 
 A30 = get_gpu("A30")

@@ -7,16 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 from demands import A100, flat_table
+from documents import wrong_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.errors import InputError
-from mig_opt.serving.arrivals import Arrivals
+from mig_opt import Arrivals, Demand, Deployment, GpuPool, InputError, Point, ProfileTable, RateTable, Segment, Service
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.serving.demand import Demand, GpuPool, Service
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.serving.rates import RateTable
 from mig_opt.simulation.serving.outcome import late_interval
 from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
@@ -43,7 +39,7 @@ def test_requests_add_up():
     assert (found.late, found.keeps(0.999)) == (0, True)
 
 
-@settings(max_examples=25)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["even", "poisson", "bursty"]),
     st.sampled_from([*Router]),
@@ -52,19 +48,22 @@ def test_requests_add_up():
     st.sampled_from([0.0, 0.2]),
     st.sampled_from([(), (2,), (1, 3)]),
     st.booleans(),
+    st.sampled_from([None, 0.0, 0.01, 0.1]),
+    st.just(0.0) | st.floats(0.001, 1.0),
     st.floats(1, 300),
 )
-def test_none_is_lost_whatever_the_settings(kind, router, patience, partial, spread, preferred, separate, rate):
-    demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=rate),))
-    arrivals = Arrivals(kind)
-    batching = Batching(patience, partial, spread, preferred=preferred, separate=separate)
+def test_none_is_lost_whatever_the_settings(
+    kind, router, patience, partial, spread, preferred, separate, delay, look, rate
+):
+    batching = Batching(patience, partial, spread, delay, preferred, separate, look=look)
     found = simulate_requests(
-        demand, DEPLOYMENT, arrivals=arrivals, router=router, batching=batching, seconds=10, warm_up=0
+        at_rate(rate), DEPLOYMENT, arrivals=kind, router=router, batching=batching, seconds=10, warm_up=0
     )
     assert found.requests == sum(segment.requests for segment in found.segments)
     assert found.requests == sum(count for _, count in found.services[0].bins)
     assert found.requests == pytest.approx(10 * rate, abs=5 + 8 * (10 * rate) ** 0.5 * (3 if kind == "bursty" else 1))
     assert all(0 <= segment.filling <= 1 for segment in found.segments)
+    assert found.services[0].batches >= found.requests / 4
 
 
 def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
@@ -78,7 +77,7 @@ def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
 @pytest.mark.deep
 def test_the_interval_covers_the_share_of_a_long_run():
     """Also where queues are long for seconds and late requests come in heaps: here with a load of 95 %."""
-    busy = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=152.0),))
+    busy = at_rate(152.0)
     share = simulate_requests(busy, DEPLOYMENT, seconds=20_000, seed=99).late_share
     assert 0.002 < share < 0.02
     intervals = [
@@ -109,16 +108,12 @@ def test_without_requests_nothing_is_known():
     ],
 )
 def test_wrong_arguments_are_refused(changes, paths):
-    with pytest.raises(InputError) as caught:
-        simulate_requests(DEMAND, DEPLOYMENT, **changes)
-    assert [problem.path for problem in caught.value.problems] == paths
+    assert wrong_paths(simulate_requests, DEMAND, DEPLOYMENT, **changes) == paths
 
 
 def test_deployments_without_figures_or_segments_are_refused():
     bare = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, throughput=0.0, service="other")])
-    with pytest.raises(InputError) as caught:
-        simulate_requests(DEMAND, bare)
-    assert [problem.path for problem in caught.value.problems] == ["services[0]", "segments[0].throughput"]
+    assert wrong_paths(simulate_requests, DEMAND, bare) == ["services[0]", "segments[0].throughput"]
 
 
 WRONG_FIGURES = [{"patience": 1.5}, {"spread": -1.0}, {"spread": 11.0}, {"delay": -1.0}, {"overhead": -1.0}]
@@ -132,10 +127,7 @@ def test_wrong_batching_is_refused(figures):
 
 def test_a_table_is_used_for_partial_batches():
     points = (Point(1, 1, 2, 40.0, 0.05), Point(1, 4, 2, 80.0, 0.1))
-    demand = DEMAND.replace(
-        tables=(ProfileTable("chat", "A100-80GB", points),),
-        services=(dataclasses.replace(DEMAND.services[0], rate=5.0),),
-    )
+    demand = at_rate(5.0).replace(tables=(ProfileTable("chat", "A100-80GB", points),))
     full, part = (
         simulate_requests(demand, DEPLOYMENT, batching=Batching(0.0, partial), seconds=100).services[0]
         for partial in (False, True)
@@ -188,8 +180,7 @@ def test_processes_that_have_a_queue_each_fill_a_batch_later():
 @pytest.mark.parametrize(("router", "share"), [("round-robin", 3.0), ("random", 3.0), ("uniform", 1.0)])
 def test_routers_share_requests_by_throughput_or_equally(router, share):
     fast = dataclasses.replace(CHAT, start=1, throughput=240.0, latency=1 / 30)
-    busy = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=150.0),))
-    found = simulate_requests(busy, DEPLOYMENT.replace(segments=[CHAT, fast]), router=router, seconds=200)
+    found = simulate_requests(at_rate(150.0), DEPLOYMENT.replace(segments=[CHAT, fast]), router=router, seconds=200)
     assert found.segments[1].requests / found.segments[0].requests == pytest.approx(share, rel=0.1)
 
 
@@ -256,20 +247,3 @@ def test_a_batch_that_is_formed_ahead_takes_no_more_until_it_is_looked_at():
     assert ends(Batching(delay=0.01, look=0.04)) == [3, first + 2 * 1.203 + 1.303]
     # Without a delay each request is looked at: the first is alone, four fill the next batch.
     assert ends(Batching(delay=0.0, look=0.5)) == [3, pytest.approx(1.1 + 4 * 1.2 + 2 * 1.3)]
-
-
-@settings(max_examples=50)
-@given(
-    st.sampled_from([*Router]),
-    st.sampled_from([0.0, 0.01, 0.1]),
-    st.sampled_from([(), (2,)]),
-    st.floats(0.001, 1.0),
-    st.floats(10, 300),
-)
-def test_none_is_lost_where_batches_are_formed_ahead(router, delay, preferred, look, rate):
-    batching = Batching(delay=delay, preferred=preferred, look=look)
-    found = simulate_requests(at_rate(rate), DEPLOYMENT, router=router, batching=batching, seconds=10, warm_up=0)
-    assert found.requests == sum(count for _, count in found.services[0].bins)
-    assert found.requests == pytest.approx(10 * rate, abs=5 + 8 * (10 * rate) ** 0.5)
-    assert all(0 <= segment.filling <= 1 for segment in found.segments)
-    assert found.services[0].batches >= found.requests / 4

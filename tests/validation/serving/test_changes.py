@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from mig_opt.errors import InputError
+from mig_opt import Deployment, InputError, Segment
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
-from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation import ChangeViolationCode, validate_change
 
 

@@ -7,10 +7,8 @@ import dataclasses
 import pytest
 from demands import A30, one_model
 
-from mig_opt.api.deploy.days import deploy_day
-from mig_opt.serving.day import Day, DayPlan
-from mig_opt.serving.demand import GpuPool
-from mig_opt.serving.rates import RateTable
+from mig_opt import Day, GpuPool, RateTable, deploy_day
+from mig_opt.serving.day import DayPlan
 from mig_opt.validation.serving.days import validate_day
 
 DEMAND = one_model({"a": 1.0, "b": 1.0}, {1: 100.0, 2: 210.0, 4: 440.0}, A30)

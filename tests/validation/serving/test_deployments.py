@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt import Demand, Deployment, GpuPool, InputError, Point, ProfileTable, Segment, Service, SloRule, get_gpu
 from mig_opt.validation import DeploymentValidation, DeploymentViolationCode, validate_deployment
 
 A100, A30 = get_gpu("A100"), get_gpu("A30")

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 from demands import A30, one_model
 
-from mig_opt.api.deploy.days import deploy_day
-from mig_opt.errors import InputError
-from mig_opt.serving.day import DayResult
-from mig_opt.serving.rates import RateTable
+from mig_opt import DayResult, InputError, RateTable, deploy_day
 from mig_opt.views import plot
 
 
