@@ -55,14 +55,6 @@ def fleet_bounds(demand: Demand) -> tuple[FleetBound, ...]:
     ------
     InputError
         If a service can be served by no instance: there is no deployment to bound.
-
-    Examples
-    --------
-    >>> from mig_opt import load
-    >>> for bound in fleet_bounds(load("parvagpu-s5")):
-    ...     print(bound.name, bound.cost, round(bound.value, 2))
-    instance prices 12 11.72
-    compute slices 12 11.71
     """
     return Relaxation(demand).bounds
 
@@ -71,14 +63,6 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
     """Return why a lower bound is more than the GPUs that there are; empty if it is not.
 
     Of several pools, or where GPUs cost something else than 1, it is a bound on any number of GPUs that is looked at.
-
-    Examples
-    --------
-    >>> from mig_opt import Pool, load
-    >>> demand = load("parvagpu-s3")
-    >>> few = demand.replace(pools=(Pool(demand.pools[0].gpu, 2),))
-    >>> shortage(demand, fleet_bounds(demand)[0]), shortage(few, fleet_bounds(few)[0]).partition(" (")[0]
-    ('', 'the services need at least 5 GPUs')
     """
     counts = [pool.count for pool in demand.pools if pool.count is not None]
     if len(counts) < len(demand.pools):

@@ -15,7 +15,7 @@ from functools import cached_property
 from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import Location, OperationCosts, Placement
+from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
@@ -97,26 +97,23 @@ class ChangeProblem:
         gpus = tuple(get_gpu(name).name for name in max(running.gpus, deployment.gpus, key=len))
         old, new = ({one.place: one for one in segments} for segments in (running.segments, deployment.segments))
         same = {place for place, segment in new.items() if place in old and old[place].identity == segment.identity}
-        drafts: list[tuple[StepKind, Location, Segment | None, Segment | None]] = []
-        for place in sorted({*old, *new} - same):
-            ends, begins = old.get(place), new.get(place)
-            drafts.append(("switch" if ends and begins else "destroy" if ends else "create", place, ends, begins))
-        placements = [get_gpu(gpus[gpu]).placement(profile, start) for _, (gpu, profile, start), _, _ in drafts]
-        seconds = [
-            0.0 if kind == "switch" else costs[gpus[gpu]].of(kind, placement.profile)
-            for (kind, (gpu, *_), _, _), placement in zip(drafts, placements, strict=True)
-        ]
-        tick, exact = _tick(seconds)
+        drafts: list[tuple[StepKind, int, Placement, Segment | None, Segment | None, float]] = []
         destroyed: dict[int, list[int]] = defaultdict(list)
-        for index, (kind, place, _, _) in enumerate(drafts):
+        for gpu, profile, start in sorted({*old, *new} - same):
+            ends, begins = old.get((gpu, profile, start)), new.get((gpu, profile, start))
+            kind: StepKind = "switch" if ends and begins else "destroy" if ends else "create"
+            placement = get_gpu(gpus[gpu]).placement(profile, start)
+            seconds = 0.0 if kind == "switch" else costs[gpus[gpu]].of(kind, placement.profile)
             if kind == "destroy":
-                destroyed[place[0]].append(index)
+                destroyed[gpu].append(len(drafts))
+            drafts.append((kind, gpu, placement, ends, begins, seconds))
+        tick, exact = _tick([draft[-1] for draft in drafts])
         moves = []
-        for index, (kind, place, ends, begins) in enumerate(drafts):
-            rivals = destroyed[place[0]] if kind == "create" else ()
-            after = tuple(other for other in rivals if placements[other].excludes(placements[index]))
-            ticks = math.ceil(Fraction(as_decimal(seconds[index])) / tick)
-            moves.append(Move(kind, place[0], placements[index], ends, begins, seconds[index], ticks, after))
+        for draft in drafts:
+            kind, gpu, placement, *_, seconds = draft
+            rivals = destroyed[gpu] if kind == "create" else ()
+            after = tuple(other for other in rivals if drafts[other][2].excludes(placement))
+            moves.append(Move(*draft, math.ceil(Fraction(as_decimal(seconds)) / tick), after))
         kept = tuple(segment for place, segment in new.items() if place in same)
         needs = _needs(kept, moves, needs_during(running, deployment, demand))
         return cls(gpus, kept, tuple(moves), needs, tick, exact, running.devices or deployment.devices)

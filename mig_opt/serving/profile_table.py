@@ -156,12 +156,6 @@ def front(table: ProfileTable, size: int, max_processes: int | None = None) -> t
 
     They come by rising latency, and no other point dominates one of them: where points have one latency only, each has
     more throughput than all that are as quick.
-
-    Examples
-    --------
-    >>> points = (Point(1, 1, 1, 74.4, 0.013), Point(1, 2, 1, 85.9, 0.023), Point(1, 1, 2, 80.0, 0.03))
-    >>> [point.throughput for point in front(ProfileTable("bert", "A100-80GB", points), 1)]
-    [74.4, 85.9]
     """
     chosen: list[Point] = []
     candidates = (

@@ -205,13 +205,6 @@ def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement,
     """Return the ways to place instances of these profiles together on one GPU.
 
     ``profiles`` has one name for each instance, in any order (sorted is best: what was found is kept).
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> found = arrangements(get_gpu("A30"), ("1g.6gb", "2g.12gb"))
-    >>> [(places["1g.6gb"], places["2g.12gb"]) for places in found]
-    [((0,), (2,)), ((2,), (0,)), ((3,), (0,)), ((1,), (2,))]
     """
     wanted = Counter(profiles)
     plain = all(gpu.profile(name) in gpu.profiles_of("double-memory") for name in wanted)

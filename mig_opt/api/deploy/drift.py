@@ -53,16 +53,7 @@ class Drift:
 
 
 def drifts_of(demand: Demand, deployment: Deployment, observed: Mapping[str, Observed]) -> tuple[Drift, ...]:
-    """Return each service of a demand beside what was observed of it, by its name.
-
-    Examples
-    --------
-    >>> from mig_opt import deploy, load
-    >>> demand = load("parvagpu-s1")
-    >>> twice = {"vgg19": Observed(seconds=60, requests=round(120 * demand.services[5].rate))}
-    >>> [drift.reasons for drift in drifts_of(demand, deploy(demand).deployment, twice)][-1]
-    ('100 % more requests',)
-    """
+    """Return each service of a demand beside what was observed of it, by its name."""
     drifts = []
     for service in demand.services:
         own = [segment for segment in deployment.segments if segment.service == service.name]

@@ -25,17 +25,7 @@ _Way = tuple[str, Profile, Point]
 
 
 def why_unkept(demand: Demand, promise: Promise) -> list[str]:
-    """Return a line for each service that no instance can serve, or not as promised, at any rate, with what would do.
-
-    Examples
-    --------
-    >>> from mig_opt import Pool, ProfileTable, get_gpu
-    >>> table = ProfileTable("chat", "A30", (Point(1, 8, 1, 10.0, 0.02),))
-    >>> demand = Demand((Service("chat", 0.1, 5.0),), (table,), (Pool(get_gpu("A30")),))
-    >>> print(*why_unkept(demand, Promise(0.99)))
-    no instance keeps 99 % of the requests of 'chat' in time, at any rate: at best 0 % are, on 1g.6gb, where a batch \
-of 8 takes 0.8 s by its throughput, and the SLO is 0.1 s; what can be kept: an SLO of 0.8 s
-    """
+    """Return a line for each service that no instance can serve, or not as promised at any rate, with what would do."""
     lines = why_unservable(demand)
     for service in demand.services:
         ways = [way for way in _ways(demand, service) if demand.rule.serves(way[-1], service)]

@@ -26,7 +26,9 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
         checks.attempt(get_gpu, options.gpu)
     wrong_gpu = bool(checks.errors)
     rule = options if isinstance(options, ServicesOptions) else ServicesOptions()
-    checks.attempt(_check_rule, rule)
+    wrong_share = () if rule.slo_share is None else problems_of(SloRule, rule.slo_share)
+    few = () if rule.max_processes is None else wrong_integer("max_processes", rule.max_processes, 1, 2**31 - 1)
+    checks.note([*wrong_share, *few])
     source = checks.attempt(_source, name, document)
     if source is None or wrong_gpu:
         checks.finish()
@@ -51,15 +53,6 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
 
 def _is_about_tables(problem: Problem) -> bool:
     return problem.path in ("--profiles", "profiles") or problem.path.endswith((".model", ", model"))
-
-
-def _check_rule(options: ServicesOptions) -> None:
-    problems: list[Problem] = []
-    if options.slo_share is not None:
-        problems += problems_of(SloRule, options.slo_share)
-    if options.max_processes is not None:
-        problems += wrong_integer("max_processes", options.max_processes, 1, 2**31 - 1)
-    raise_any(problems)
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:

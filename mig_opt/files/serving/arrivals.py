@@ -26,11 +26,11 @@ def read_rates(path: str | Path) -> RateTable:
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("time,chat\n0:00,10\n0:30,25\n1:00,\n")
+    ...     _ = file.write("time,chat\n0:00,10\n0:30:15,25\n1:00,\n")
     ...     file.flush()
     ...     table = read_rates(file.name)
     >>> table.times, table.rates["chat"]
-    ((0.0, 1800.0, 3600.0), (10.0, 25.0))
+    ((0.0, 1815.0, 3600.0), (10.0, 25.0))
     """
     path = file_path(path)
     findings = Findings(str(path))

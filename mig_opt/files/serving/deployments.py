@@ -205,13 +205,6 @@ def _cells(deployment: Deployment) -> tuple[Iterable[str], Iterable[list[object]
     """Return the table of a deployment for spreadsheets, one segment on each row, by GPU and start slice.
 
     A GPU without segments has a row with its number and kind only.
-
-    Examples
-    --------
-    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
-    >>> print(DEPLOYMENT.to_csv(Deployment(("A100-80GB",), (segment,))), end="")
-    gpu,kind,service,profile,start,batch,processes,throughput_rps,latency_s
-    0,A100-80GB,chat,3g.40gb,4,8,2,410.0,0.04
     """
     check_deployments(deployment=deployment)
     ways: dict[int, list[list[object]]] = {gpu: [] for gpu in range(len(deployment.gpus))}

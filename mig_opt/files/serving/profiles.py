@@ -88,45 +88,35 @@ def import_profiles(
     return (_imported(read_text(path), gpu, path.stem if model is None else model, memory_gb, str(path)),)
 
 
-def _files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+def _read_folder(
+    folder: Path, endings: tuple[str, ...], gpu: str | None, read: Callable[[Path], tuple[ProfileTable, ...]]
+) -> tuple[ProfileTable, ...]:
+    findings = Findings(str(folder))
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix.lower() in endings and file.is_file())
     except OSError as error:
         raise InputError([Problem("", f"cannot be read: {error.strerror}")], str(folder)) from None
     if not files:
-        message = f"has no file whose name ends in {' or '.join(endings)}; name a folder with profiles"
-        raise InputError([Problem("", message)], str(folder))
-    return files
-
-
-def _read_folder(
-    folder: Path, endings: tuple[str, ...], gpu: str | None, read: Callable[[Path], tuple[ProfileTable, ...]]
-) -> tuple[ProfileTable, ...]:
-    findings = Findings(str(folder))
-    files = _files_in(folder, endings)
+        findings.add("", f"has no file whose name ends in {' or '.join(endings)}; name a folder with profiles")
+        findings.check()
     if gpu is None and any(file.suffix.lower() == ".csv" for file in files):
         gpu_of_table(None, findings, example="A100-80GB")
         files = [file for file in files if file.suffix.lower() != ".csv"]
     if gpu is not None:
         get_gpu(gpu)
-    tables: list[ProfileTable] = []
-    origins: list[str] = []
+    found: dict[tuple[str, str], tuple[ProfileTable, str]] = {}
     for file in files:
         try:
-            found = read(file)
+            for table in read(file):
+                _, other = found.setdefault((table.model, table.gpu), (table, file.name))
+                if other != file.name:
+                    message = f"has a table of {table.model!r} on {table.gpu}, as {other} has; keep one of them"
+                    findings.add(file.name, message)
         except InputError as error:
             for problem in error.problems:
                 findings.add(", ".join(filter(None, (file.name, problem.path))), problem.message)
-        else:
-            tables += found
-            origins += [file.name] * len(found)
-    first: dict[tuple[str, str], str] = {}
-    for table, origin in zip(tables, origins, strict=True):
-        other = first.setdefault((table.model, table.gpu), origin)
-        if other != origin:
-            findings.add(origin, f"has a table of {table.model!r} on {table.gpu}, as {other} has; keep one of them")
     findings.check()
-    return tuple(tables)
+    return tuple(table for table, _ in found.values())
 
 
 def _prepared(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> Raw:

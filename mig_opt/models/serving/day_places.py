@@ -321,7 +321,10 @@ class _Change:
             for needed in needs:
                 model.add_implication(count, needed)
             free = all(map(places.tried, needs))
-            for other in self._rivals(key) if at_once else ():
+            # the old segments that would be in its way
+            there = (self._covering.get((key[0], memory_slice), ()) for memory_slice in key[1].footprint)
+            rivals = dict.fromkeys(other for others in there for other in others if other != key)
+            for other in rivals if at_once else ():
                 # A service that nobody asks for any more may end its segments whenever it is.
                 if other[2] == service.name or other[2] in at_once:
                     freed = [] if other[2] == service.name else [at_once[other[2]]]
@@ -336,11 +339,6 @@ class _Change:
         places.try_first(enough, known >= _ENOUGH)
         places.try_first(undisturbed, places.tried(none_ends) or places.tried(enough))
         return undisturbed
-
-    def _rivals(self, key: _Key) -> list[_Key]:
-        """Return the old segments that would be in the way of a new one."""
-        there = (self._covering.get((key[0], memory_slice), ()) for memory_slice in key[1].footprint)
-        return [other for other in dict.fromkeys(itertools.chain.from_iterable(there)) if other != key]
 
 
 def usable_gpus(deployments: Collection[Deployment]) -> tuple[int, ...]:

@@ -20,11 +20,6 @@ def best_matching(gains: NDArray[np.int64], left: Sequence[int], right: Sequence
 
     ``gains`` has the gain of a pair, >= 0, for each group on the left (rows) and on the right, whose sizes the
     other arguments are. Those without a gain stay alone.
-
-    Examples
-    --------
-    >>> best_matching(np.array([[3, 2], [2, 0]]), [1, 1], [1, 1]).tolist()
-    [[0, 1], [1, 0]]
     """
     pairs = np.zeros(gains.shape, dtype=np.int64)
     rows, columns = np.nonzero(gains)

@@ -15,19 +15,6 @@ from mig_opt.method.control import Control
 SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
 
 
-@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
-def test_every_method_serves_the_scenarios(method: str) -> None:
-    """``deploy`` itself validates what comes out."""
-    for number in (1, 4, 6):
-        result = deploy(load(f"parvagpu-s{number}"), method)
-        assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
-        assert result.method == method
-        assert result.gpus is not None
-        assert 0 < result.lower_bound <= result.gpus
-        assert result.reason
-        assert result.runtime_s >= 0
-
-
 def test_every_wrong_argument_is_named_at_once() -> None:
     with pytest.raises(UnknownMethodError) as caught:
         deploy("services", "exactly", running=3, time_limit=-1, seed=1.5)  # type: ignore[arg-type]  # is the test

@@ -10,7 +10,7 @@ from documents import complaints
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, load, methods, plan_change
+from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, methods, plan_change
 from mig_opt.api.deploy import retained_segments
 from mig_opt.method.registry import get_deploy_method
 from mig_opt.validation import validate_change
@@ -99,20 +99,6 @@ def test_methods_that_cannot_leave_segments_say_so(method: str) -> None:
     wanted = one_model({"a": 60.0}, MODEL)
     with pytest.raises(InputError, match=f"only: method '{method}' cannot leave segments where they are; parvagpu, "):
         deploy(wanted, method, running=running_for(wanted), only=["a"])
-
-
-@pytest.mark.deep
-def test_every_service_alone_on_the_scenarios() -> None:
-    for number in range(1, 7):
-        wanted = load(f"parvagpu-s{number}")
-        running = running_for(wanted)
-        for service in wanted.services:
-            result = deploy(
-                with_rates(wanted, **{service.name: 1.3 * service.rate}), running=running, only=[service.name]
-            )
-            assert result.deployment is not None
-            changed = set(running.segments) ^ set(result.deployment.segments)
-            assert {segment.service for segment in changed} <= {service.name}
 
 
 @pytest.mark.deep

@@ -6,11 +6,9 @@ import _thread
 import time
 
 import pytest
-from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services
 
 from mig_opt.api.change.greedy import greedy
-from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
 
 
@@ -42,35 +40,3 @@ def test_services_that_are_interrupted_are_named(run, tmp_path):
     assert "interrupted  search\n" in outcome.out
     assert run("deploy", path, "--from", old, "--json").json["change"]["interrupted"] == ["search"]
     assert "interrupts search" in outcome.out
-
-
-def test_only_one_service_changes(run, tmp_path):
-    old = fleet(tmp_path)
-    path = services(tmp_path, services=[{**CHAT, "rate": 11.0}, {**SEARCH, "rate": 190.0}])
-    target = tmp_path / "new.json"
-    outcome = run("deploy", path, "--from", old, "--only", "search", "-o", target)
-    assert (outcome.code, outcome.err) == (0, "")
-    assert "method         parvagpu\n" in outcome.out
-    assert "\nkept         " in outcome.out
-    before, after = DEPLOYMENT.read(old, demand=DEMAND.read(path)), DEPLOYMENT.read(target)
-    changed = {segment.identity for segment in before.segments} ^ {segment.identity for segment in after.segments}
-    assert {service for service, *_ in changed} == {"search"}
-    assert run("validate", path, target).code == 0
-    script = run("deploy", path, "--from", old, "--only", "search", "--only", "chat", "--export", "nvidia-smi")
-    assert (script.code, script.out[:2]) == (0, "#!")
-
-
-def test_what_else_would_have_to_change_is_refused(run, tmp_path):
-    old = fleet(tmp_path)
-    path = services(tmp_path, services=[{**CHAT, "rate": 13.0}, {**SEARCH, "rate": 190.0}])
-    refuses(
-        run("deploy", path, "--from", old, "--only", "search"),
-        "--only: the segments of 'chat' answer 12 requests/s together, but 13 requests/s arrive; name this service as "
-        "well",
-    )
-    refuses(run("deploy", path, "--only", "search"), "--only: nothing is running that could stay")
-    refuses(
-        run("deploy", path, "--from", old, "--only", "search", "--only", "chat", "--method", "exact"),
-        "--only: method 'exact' cannot leave segments where they are; parvagpu, ",
-    )
-    refuses(run("deploy", path, "--from", old, "--only", "serch"), "--only: there is no service 'serch'; did you mean")

@@ -6,11 +6,7 @@ import functools
 from pathlib import Path
 
 import pytest
-from command_line import Command, called
-
-from mig_opt import load
-from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.validation import validate_deployment
+from command_line import Command
 
 SERVICES = """{"schema": "mig-opt/services/1", "gpu": "A30", "services": [{"name": "a", "slo": 0.2, "rate": 799}],
 "profiles": [{"model": "a", "points": [{"size": 4, "batch": 8, "processes": 1, "throughput": 400, "latency": 0.02},
@@ -47,20 +43,3 @@ def test_why_nothing_was_found_is_shown(deploy: Command) -> None:
     assert (shown.code, document.code, day.code) == (1, 1, 1)
     for text in (" ".join(shown.out.split()), document.err, day.err):
         assert "at most 1 may share an instance" in text
-
-
-def test_latencies_of_the_whole_slo(deploy: Command) -> None:
-    Path("s.json").write_text(
-        SERVICES.replace('"latency": 0.02', '"latency": 0.16').replace('"rate": 799', '"rate": 9')
-    )
-    found = deploy("--promise", "99%", "--slo-share", "1", "--method", "search", "--json")
-    assert (found.code, found.json["gpus"] > 0, found.json["simulated_late_share"] <= 0.01) == (0, True, True)
-
-
-@pytest.mark.deep
-def test_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "fleet.json"
-    assert called(capsys, "deploy", "parvagpu-s3", "--promise", "99%", "-q", "-o", path).code == 0
-    assert validate_deployment(load("parvagpu-s3"), DEPLOYMENT.read(path)).valid
-    serve = ("serve", path, "--services", "parvagpu-s3", "--promise", "99%", "--seed", 5)
-    assert called(capsys, *serve).code == 0

@@ -24,15 +24,6 @@ def deploy(narrow: Command) -> Command:
     return functools.partial(narrow, "deploy", "s.json", "--time-limit", 20)
 
 
-def test_step_by_step_and_other_methods(deploy: Command) -> None:
-    alone = deploy("--rates", "rates.csv", "--step-by-step", "--json").json
-    rival = deploy("--rates", "rates.csv", "--method", "first-fit", "--json").json
-    ahead = deploy("--rates", "rates.csv", "--json").json
-    assert ahead["cost"] <= alone["cost"]
-    assert rival["method"] == "first-fit"
-    assert ahead["lower_bound"] <= rival["cost"]
-
-
 def test_a_time_that_cannot_be_served_is_named(deploy: Command) -> None:
     Path("s.json").write_text(SERVICES.replace('"gpu": "A30"', '"pools": [{"gpu": "A30", "count": 1}]'))
     code, _, err = deploy("--rates", "rates.csv")
@@ -56,20 +47,3 @@ def test_headroom_raises_the_rates_of_all_steps(deploy: Command) -> None:
     assert [step["fewest_gpus"] for step in raised["steps"]] == [2, 2, 2]
     both = deploy("--rates", "rates.csv", "--margin", "2%", "--headroom", "2.9412%", "-q")
     assert "margin       5.0" in both.out
-
-
-def test_a_promise_is_kept_in_every_step(deploy: Command) -> None:
-    """Throughput covers 200 of 210 requests per second, but with an SLO of 0.15 s a queue has no room."""
-    Path("s.json").write_text(SERVICES.replace('"slo": 1,', '"slo": 0.2,'))
-    plain = deploy("--rates", "rates.csv", "--json").json
-    assert [step["gpus"] for step in plain["steps"]] == [1, 2, 1]
-    found = deploy("--rates", "rates.csv", "--promise", "99%", "--json").json
-    assert (found["promise"], found["arrivals"]) == (0.99, "poisson")
-    assert found["gpu_hours"] > plain["gpu_hours"]
-    assert [[one["name"] for one in step] for step in found["simulated_steps"]] == [["a", "b"]] * 3
-    assert max(one["late_share"] for step in found["simulated_steps"] for one in step) <= 0.01
-    code, out, err = deploy("--rates", "rates.csv", "--promise", "99%")
-    assert (code, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 80
-    assert "promise      99 % of the requests of each service in time, poisson" in out
-    assert "simulated    " in out

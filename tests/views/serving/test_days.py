@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from demands import A30, one_model
@@ -32,12 +31,6 @@ def test_a_change_that_interrupts_is_drawn_as_such(result):
     assert drawn(plot(dataclasses.replace(result, plan=plan)), "interruptions")
 
 
-def test_a_file_is_written_only_of_a_plan(result, tmp_path: Path):
-    plot(result, to=tmp_path / "day.svg")
-    assert (tmp_path / "day.svg").read_text(encoding="utf-8").startswith("<?xml")
-    plot(result, to=tmp_path / "day.html")
-    page = (tmp_path / "day.html").read_text(encoding="utf-8")
-    assert "at least (proven)" in page
-    assert "GPU-hours" in page
+def test_only_plans_are_drawn(result):
     with pytest.raises(InputError, match="with a plan"):
         plot(dataclasses.replace(result, plan=None))
