@@ -75,14 +75,11 @@ def align(running: Deployment, deployment: Deployment) -> Deployment:
     starts: dict[Segment, int] = {}
     for gpu, partner in partners.items():
         starts |= _arranged(kinds[gpu], _filled(old.get(partner, ())), new[gpu])
-    return Deployment(
-        (*running.gpus, *(kinds[gpu].name for gpu in added)),
-        tuple(
-            dataclasses.replace(segment, gpu=partners[segment.gpu], start=starts[segment])
-            for segment in deployment.segments
-        ),
-        running.devices,
+    segments = (
+        dataclasses.replace(segment, gpu=partners[segment.gpu], start=starts[segment])
+        for segment in deployment.segments
     )
+    return Deployment((*running.gpus, *(kinds[gpu].name for gpu in added)), tuple(segments), running.devices)
 
 
 def _by_gpu(deployment: Deployment) -> dict[int, tuple[Segment, ...]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from functools import partial
+from typing import Any, Literal, Unpack
 
 from mig_opt.api.change.greedy import greedy
 from mig_opt.gpu.model import OperationCosts
@@ -115,14 +116,13 @@ def plan_change(
             plan=plan, lower_bound=int(lower_bound), **{**known, "method": plan.method, "proven": plan.proven}
         )
 
+    check = partial(validate_change, running, deployment, demand=demand, operations=operations)
     return run(
         control,
         (running, deployment),
         _METHOD,
         work,
-        violations=lambda plan: (
-            validate_change(running, deployment, plan, demand=demand, operations=operations).violations
-        ),
+        violations=lambda plan: check(plan).violations,
         optimal=lambda: len(_change_plan(problem, parts).proven) == 2,
         make_result=make_result,
     )
@@ -203,13 +203,7 @@ def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:
     fewest = all(part.fewest for part in parts)
     # A part may last longer than it must, as long as another one that cannot be shorter lasts no less.
     shortest = fewest and (not whole.ticks or any(part.shortest and part.plan.ticks == whole.ticks for part in parts))
-    return ChangePlan(
-        problem.gpus,
-        problem.kept,
-        steps,
-        tuple(segment for index in interrupted if (segment := moves[index].ends) is not None),
-        max((step.end for step in steps), default=0.0),
-        ("interruptions", "duration")[: fewest + shortest],
-        "exact" if any(part.asked for part in parts) else "heuristic",
-        problem.devices,
-    )
+    cut = tuple(segment for index in interrupted if (segment := moves[index].ends) is not None)
+    proven, duration = ("interruptions", "duration")[: fewest + shortest], max((s.end for s in steps), default=0.0)
+    method: Literal["exact", "heuristic"] = "exact" if any(part.asked for part in parts) else "heuristic"
+    return ChangePlan(problem.gpus, problem.kept, steps, cut, duration, proven, method, problem.devices)

@@ -187,14 +187,8 @@ class DaySearch:
         for at, span in enumerate(spans):
             weights = [day.hours[step] / (2 if self._shared(step, span) else 1) for step in span]
             least = sum((problem.least[step] * hours for step, hours in zip(span, weights, strict=True)), Fraction(0))
-            _, bound = best_counts(
-                problem,
-                span,
-                control,
-                weights=weights,
-                known=self._counts[span.start : span.stop],
-                share=share / (len(spans) - at),
-            )
+            known, part = self._counts[span.start : span.stop], share / (len(spans) - at)
+            _, bound = best_counts(problem, span, control, weights=weights, known=known, share=part)
             total += max(problem.raised(bound, halves=True) - least, Fraction(0))
             if control.expired:
                 break
@@ -234,14 +228,9 @@ class DaySearch:
         gpus = self._whole_fleet(done[-1].gpus)
         before, *known = (one.replace(gpus=gpus) for one in done[span.start - 1 :])
         everywhere = tuple(range(len(gpus)))
+        where = Span(span, gpus, everywhere, before)
         outcome = best_places(
-            self._problem,
-            Span(span, gpus, everywhere, before),
-            self._control,
-            known=known,
-            share=share,
-            undisturbed=True,
-            workers=workers,
+            self._problem, where, self._control, known=known, share=share, undisturbed=True, workers=workers
         )
         if outcome.deployments is None:
             # Nothing is known: as if every service was disturbed.

@@ -257,12 +257,8 @@ def deploy_day_with_promise(
     ((2, 3), True)
     """
     given = demand, rates, margin, creation_price, interruption_price
-    problems = [
-        *problems_of(Day, *given),
-        *problems_of(as_promise, promise),
-        *wrong_flag("lookahead", lookahead),
-        *unpromised(given[0]),
-    ]
+    problems = [*problems_of(Day, *given), *problems_of(as_promise, promise)]
+    problems += [*wrong_flag("lookahead", lookahead), *unpromised(demand)]
     options = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, seed=seed)
     day, promise, chosen = Day(*given), as_promise(promise), day_method(method, lookahead=lookahead)
     control = Control[DayPlan](options, judge=lambda plan: (day.cost(plan),))

@@ -94,18 +94,12 @@ def demand_now(demand: Demand, drifts: tuple[Drift, ...]) -> Demand:
         slower[service.model] = max(slower.get(service.model, 1.0), drift.slower)
         rate = seen.rate if seen and seen.requests and drift.reasons else service.rate
         services.append(dataclasses.replace(service, rate=rate))
-    tables = (
-        dataclasses.replace(
-            table,
-            points=tuple(
-                dataclasses.replace(
-                    point,
-                    throughput=point.throughput / slower.get(table.model, 1.0),
-                    latency=point.latency * slower.get(table.model, 1.0),
-                )
-                for point in table.points
-            ),
+    tables = []
+    for table in demand.tables:
+        factor = slower.get(table.model, 1.0)
+        points = (
+            dataclasses.replace(point, throughput=point.throughput / factor, latency=point.latency * factor)
+            for point in table.points
         )
-        for table in demand.tables
-    )
+        tables.append(dataclasses.replace(table, points=tuple(points)))
     return demand.replace(services=tuple(services), tables=tuple(tables))

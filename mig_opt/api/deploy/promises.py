@@ -141,12 +141,8 @@ def deploy_with_promise(
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """
-    problems = [
-        *wrong_demand(demand),
-        *problems_of(as_promise, promise),
-        *wrong_deployments(running=running),
-        *unpromised(demand),
-    ]
+    problems = [*wrong_demand(demand), *problems_of(as_promise, promise)]
+    problems += [*wrong_deployments(running=running), *unpromised(demand)]
     try:
         incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
     except InputError as error:

@@ -166,16 +166,8 @@ def _changes(result: DayResult, plan: DayPlan) -> Table:
                 ", ".join(services),
             ]
         )
-    columns = [
-        "time",
-        ">GPUs" if result.counted else ">cost",
-        ">least",
-        ">begin",
-        ">end",
-        ">cut",
-        ">seconds",
-        "/services",
-    ]
+    unit = ">GPUs" if result.counted else ">cost"
+    columns = ["time", unit, ">least", ">begin", ">end", ">cut", ">seconds", "/services"]
     notes = ["begin, end, cut: segments that begin, end, and are interrupted."]
     return Table(columns, rows, joined([*notes, *first_of(len(plan.changed), "changes", "; --json has all.")]))
 
@@ -186,10 +178,9 @@ def _data(result: DayResult) -> dict[str, Any]:
 
     plan = result.plan
     costs = () if plan is None or result.day is None else result.day.costs(plan)
-    steps = (
-        []
-        if plan is None
-        else [
+    steps = []
+    if plan is not None:
+        steps = [
             {
                 "begin_s": plan.times[step],
                 "end_s": plan.times[step + 1],
@@ -202,7 +193,6 @@ def _data(result: DayResult) -> dict[str, Any]:
             }
             for step, deployment in enumerate(plan.deployments)
         ]
-    )
     return {
         **data_of(result, "status", "method"),
         "cost": result.objective,

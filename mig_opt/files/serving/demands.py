@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import Field
 
@@ -129,31 +129,24 @@ def _demand(
         pools = [model and Pool(model)]
     else:
         pools = values["pools"] or [values["gpu"] and Pool(values["gpu"])]
-    known = _tables(values["profiles"], given, findings)
-    findings.extend(map(known.located, demand_problems(values["services"] or [None], known.entries, pools)))
+    known, paths = _tables(values["profiles"], given, findings)
+
+    def located(problem: Problem) -> Problem:
+        """Return a problem of ``tables[i]`` as one of the place that the table is from."""
+        path, message = (with_places(text, r"\btables", paths) for text in (problem.path, problem.message))
+        own = path == "tables" and any(place.startswith("profiles") for place in paths)
+        return Problem("profiles" if own else path, message)
+
+    findings.extend(map(located, demand_problems(values["services"] or [None], known, pools)))
     findings.check()
     rule = SloRule(values["slo_share"], values["whole_ms"])
-    return Demand(
-        values["services"], tuple(filter(None, known.entries)), tuple(pools), rule, values["max_processes"], name
-    )
+    return Demand(values["services"], tuple(filter(None, known)), tuple(pools), rule, values["max_processes"], name)
 
 
-class _Tables(NamedTuple):
-    """Profile tables, None for what cannot be read, and the path of each."""
-
-    entries: list[ProfileTable | None]
-    paths: list[str]
-
-    def located(self, problem: Problem) -> Problem:
-        """Return a problem of ``tables[i]`` as one of the place that the table is from."""
-        path, message = (with_places(text, r"\btables", self.paths) for text in (problem.path, problem.message))
-        if path == "tables" and any(place.startswith("profiles") for place in self.paths):
-            path = "profiles"
-        return Problem(path, message)
-
-
-def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ...], findings: Findings) -> _Tables:
-    """Return the tables of the document, None if these are none, and those given."""
+def _tables(
+    own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ...], findings: Findings
+) -> tuple[list[ProfileTable | None], list[str]]:
+    """Return the tables of the document, None if these are none, and those given, with the path of each."""
     replaced = {(table.model, table.gpu) for table in given}
     kept = [
         (table, f"profiles[{index}]")
@@ -161,11 +154,9 @@ def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ..
         if not table or (table.model, table.gpu) not in replaced
     ]
     kept += [(table, f"tables[{index}]") for index, table in enumerate(given)]
-    if not kept:
-        if own is not None and not own:
-            findings.add("profiles", _NO_PROFILES)
-        return _Tables([None], [])
-    return _Tables([table for table, _ in kept], [path for _, path in kept])
+    if not kept and own is not None and not own:
+        findings.add("profiles", _NO_PROFILES)
+    return [table for table, _ in kept] or [None], [path for _, path in kept]
 
 
 def _shaped(demand: Demand, *, profiles: bool = True) -> ServicesFile:
@@ -265,11 +256,7 @@ def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | 
 DEMAND = FileKind(
     "services",
     ServicesFile,
-    {
-        ServicesFile: {"services": [_SERVICE], "gpu": "A100-80GB"},
-        Service: _SERVICE,
-        Pool: POOL,
-    },
+    {ServicesFile: {"services": [_SERVICE], "gpu": "A100-80GB"}, Service: _SERVICE, Pool: POOL},
     defaults=_DEFAULTS,
     whole=_WHOLE,
     described_by={ServicesFile: Demand},

@@ -40,18 +40,11 @@ def deployment_result_summary(result: DeploymentResult, demand: Demand | None = 
 
 
 _KEYS = "status method gpus cost lower_bound compute_slices runtime_s deployment reason proven seed versions"
+_EXAMPLE = {"status": "optimal", "method": "exact", "lower_bound": 2, "runtime_s": 0.5, "deployment": None}
 DEPLOYMENT_RESULT = FileKind(
     "deployment-result",
     DeploymentResult,
-    {
-        DeploymentResult: {
-            "status": "optimal",
-            "method": "exact",
-            "lower_bound": 2,
-            "runtime_s": 0.5,
-            "deployment": None,
-        }
-    },
+    {DeploymentResult: _EXAMPLE},
     tuple(_KEYS.split()),
     {
         "gpus": Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")],

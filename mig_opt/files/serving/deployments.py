@@ -40,17 +40,8 @@ _NUMBERS = {
 
 _COLUMNS = [*_NUMBERS.values(), "Model"]
 
-_TABLE = {
-    "gpu": "gpu",
-    "kind": "kind",
-    "service": "service",
-    "profile": "profile",
-    "start": "start",
-    "batch": "batch",
-    "processes": "processes",
-    "throughput_rps": "throughput",
-    "latency_s": "latency",
-}
+_TABLE = {key: key for key in ("gpu", "kind", "service", "profile", "start", "batch", "processes")}
+_TABLE |= dict(zip(_CSV_FIGURES, _FIGURES, strict=True))
 """The key of a segment that each column of our own layout gives; ``kind`` is that of its GPU."""
 
 

@@ -89,6 +89,10 @@ class _Model:
         """Return the moves in the order of a solution."""
         return sorted(self.moves, key=lambda index: values[self._rank[index].index])
 
+    def timetable(self, values: Sequence[int]) -> Timetable:
+        """Return the plan of a solution."""
+        return self.problem.timetable(self.order(values))
+
     def hint(self, plan: Timetable) -> None:
         """Let the solver start from a plan."""
         place = {index: position for position, (index, _) in enumerate(plan.moves)}
@@ -158,13 +162,7 @@ def fewest_interruptions(
     """
     model = _Model(problem, gpus)
     model.model.minimize(model.interruptions)
-    model.hint(plan)
-
-    def on_solution(values: Sequence[int]) -> None:
-        report(problem.timetable(model.order(values)))
-
-    request = Request(at_least=problem.inevitable(gpus), for_proof=True, on_solution=on_solution)
-    return cpsat.run(model.model, limits, request).bound
+    return _bound(model, plan, problem.inevitable(gpus), limits, report)
 
 
 def least_duration(
@@ -174,11 +172,11 @@ def least_duration(
 
     Times have to be whole ticks.
     """
-    model = _TimedModel(problem, gpus, plan)
+    return _bound(_TimedModel(problem, gpus, plan), plan, problem.least_ticks(gpus), limits, report)
+
+
+def _bound(model: _Model, plan: Timetable, at_least: int, limits: Limits, report: Callable[[Timetable], None]) -> int:
+    """Return the bound that the solver finds from a plan on, while better plans are reported."""
     model.hint(plan)
-
-    def on_solution(values: Sequence[int]) -> None:
-        report(model.timetable(values))
-
-    request = Request(at_least=problem.least_ticks(gpus), for_proof=True, on_solution=on_solution)
+    request = Request(at_least=at_least, for_proof=True, on_solution=lambda values: report(model.timetable(values)))
     return cpsat.run(model.model, limits, request).bound

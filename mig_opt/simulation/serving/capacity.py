@@ -320,15 +320,8 @@ def _late_share(
         stream, seconds = [moments], float(moments[-1])
     elif stream is None:
         stream = promise.arrivals.stream("", rate, seconds, rng)
-    served = served_by(
-        workers,
-        slo,
-        (_WARM_UP * seconds, seconds),
-        router=promise.router,
-        spread=promise.batching.spread,
-        rng=rng,
-        quantiles=False,
-    )
+    window, how = (_WARM_UP * seconds, seconds), {"router": promise.router, "spread": promise.batching.spread}
+    served = served_by(workers, slo, window, **how, rng=rng, quantiles=False)
     served.run(stream)
     counts = served.counted.batches.sum(axis=0)
     return float(counts[LATE_REQUESTS] / counts[REQUESTS]) if counts[REQUESTS] else 0.0

@@ -185,32 +185,19 @@ def simulate_requests(
         window = before, before + counted
         groups = [workers_of(demand, service, plan, segment, settings) for segment in own[service.name]]
         of = zip(own[service.name], groups, strict=True)
-        served = served_by(
-            list(itertools.chain(*groups)),
-            service.slo,
-            window,
-            router=Router(router),
-            spread=settings.spread,
-            rng=rng,
-            times=[times.get(segment, ALWAYS) for segment, group in of for _ in group],
-        )
+        how = {"router": Router(router), "spread": settings.spread, "rng": rng}
+        open_times = [times.get(segment, ALWAYS) for segment, group in of for _ in group]
+        served = served_by(list(itertools.chain(*groups)), service.slo, window, **how, times=open_times)
         served.run(arrivals.stream(service.name, service.rate, before + counted, rng))
         services.append(latencies_of(service.name, service.slo, served))
         first = 0
         for segment, group in zip(own[service.name], groups, strict=True):
             loads[id(segment)] = load_of(segment, slice(first, first + len(group)), served, counted)
             first += len(group)
-    return RequestSimulation(
-        services=tuple(services),
-        segments=tuple(loads[id(segment)] for segment in plan.segments if id(segment) in loads),
-        arrivals=str(arrivals.kind) if arrivals.recorded is None else "recorded",
-        router=str(router),
-        seconds=counted,
-        warm_up=before,
-        seed=seed,
-        runtime_s=time.perf_counter() - begun,
-        separate=settings.separate,
-    )
+    segments = tuple(loads[id(segment)] for segment in plan.segments if id(segment) in loads)
+    pattern = str(arrivals.kind) if arrivals.recorded is None else "recorded"
+    run = counted, before, seed, time.perf_counter() - begun
+    return RequestSimulation(tuple(services), segments, pattern, str(router), *run, separate=settings.separate)
 
 
 def _times(change: ChangePlan, demand: Demand, begin: float, start_up: float) -> dict[Segment, tuple[float, float]]:

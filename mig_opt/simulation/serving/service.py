@@ -157,7 +157,9 @@ class ServedRequests(Served):
         # how many batches of a segment are not answered at a time, if their times do not vary
         most_open = (w.processes * (1 + math.ceil(max(w.answer) / min(w.busy))) for w in workers)
         open_batches = min(max(most_open), _MOST_OPEN) if self._router == Router.LEAST_CONNECTIONS else 0
+        counts = ("heads", "lengths", "turns", "formed_batches", "formed_requests", "growing", "lacking")
         self._segments = Segments(
+            **{name: np.zeros(count, dtype=np.int64) for name in counts},
             sizes=np.array([worker.batch for worker in workers], dtype=np.int64),
             processes=np.array([worker.processes for worker in workers], dtype=np.int64),
             enough=np.array([min(worker.preferred, default=worker.batch) for worker in workers], dtype=np.int64),
@@ -170,18 +172,11 @@ class ServedRequests(Served):
             answer=np.zeros((count, most + 1)),
             free=np.tile(self._opens[:, None], max(worker.processes for worker in workers)),
             rings=np.zeros((count, _FIRST_ROOM)),
-            heads=np.zeros(count, dtype=np.int64),
-            lengths=np.zeros(count, dtype=np.int64),
             starts=np.full(count, math.inf),
             ends=np.zeros((count, open_batches)),
             open=np.zeros((count, open_batches), dtype=np.int64),
-            turns=np.zeros(count, dtype=np.int64),
             looks=np.array([worker.look for worker in workers], dtype=float),
             formed=np.zeros((count, formed), dtype=np.int64),
-            formed_batches=np.zeros(count, dtype=np.int64),
-            formed_requests=np.zeros(count, dtype=np.int64),
-            growing=np.zeros(count, dtype=np.int64),
-            lacking=np.zeros(count, dtype=np.int64),
             looked=np.zeros(count),
             wakes=np.full(count, math.inf),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mig_opt.errors import raise_any
@@ -289,14 +289,7 @@ def _interrupted(case: ChangeCase, needs: Mapping[str, float]) -> Iterator[Segme
             begin(step.begins)
 
 
-_RULES: tuple[Callable[[ChangeCase], Iterator[Violation]], ...] = (
-    _gpus,
-    _places,
-    _times,
-    _forms,
-    _durations,
-    _operations_overlap,
-    _instances_exclude,
-    _segments,
+_RULES = (
+    *(_gpus, _places, _times, _forms, _durations, _operations_overlap, _instances_exclude, _segments),
     _stated_duration,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError
@@ -117,13 +117,10 @@ def _deployments(day: Day, plan: DayPlan) -> Iterator[Violation]:
             found = validate_deployment(demand, deployment).violations
         else:
             message = f"nobody asks for {{!r}} at {clock_text(plan.times[step])}"
+            unknown, names = DeploymentViolationCode.UNKNOWN_SERVICE, (one.service for one in deployment.segments)
             found = tuple(
-                Violation(
-                    DeploymentViolationCode.UNKNOWN_SERVICE,
-                    f"segments[{index}].service",
-                    message.format(segment.service),
-                )
-                for index, segment in enumerate(deployment.segments)
+                Violation(unknown, f"segments[{index}].service", message.format(name))
+                for index, name in enumerate(names)
             )
         for violation in found:
             yield dataclasses.replace(violation, path=f"deployments[{step}].{violation.path}")
@@ -154,10 +151,4 @@ def _pools(day: Day, plan: DayPlan) -> Iterator[Violation]:
                 yield Violation(Code.POOL_EXCEEDED, f"changes[{at}]", message)
 
 
-_RULES: tuple[Callable[[Day, DayPlan], Iterator[Violation]], ...] = (
-    _lengths,
-    _fleet,
-    _deployments,
-    _changes,
-    _pools,
-)
+_RULES = (_lengths, _fleet, _deployments, _changes, _pools)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mig_opt.errors import nearest, raise_any
@@ -87,7 +87,7 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
     placed = PlacedDeployment.of(deployment)
     case = _Case(demand, placed, tolerance, _profiled(demand, placed), deployment)
     violations = [violation for rule in INSTANCE_RULES for violation in rule(placed)]
-    violations += [violation for demand_rule in _DEMAND_RULES for violation in demand_rule(case)]
+    violations += [violation for demand_rule in _RULES for violation in demand_rule(case)]
     return DeploymentValidation(deployment.used_gpus, tuple(violations))
 
 
@@ -270,13 +270,4 @@ def _pools(case: _Case) -> Iterator[Violation]:
             yield Violation(Code.POOL_EXCEEDED, f"gpus[{gpu}]", message)
 
 
-_DEMAND_RULES: tuple[Callable[[_Case], Iterator[Violation]], ...] = (
-    _unknown_services,
-    _unknown_ways,
-    _wrong_figures,
-    _too_slow,
-    _too_many_processes,
-    _memory,
-    _services,
-    _pools,
-)
+_RULES = (_unknown_services, _unknown_ways, _wrong_figures, _too_slow, _too_many_processes, _memory, _services, _pools)

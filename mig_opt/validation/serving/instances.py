@@ -7,7 +7,7 @@ that and cannot upset the other rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mig_opt.errors import Problem, problems_of, raise_any
@@ -38,9 +38,6 @@ class PlacedDeployment:
     def kind(self, gpu: int) -> GpuModel | None:
         """Return the kind of a GPU; None if there is no such GPU, or no such kind."""
         return self.kinds[gpu] if 0 <= gpu < len(self.kinds) else None
-
-
-InstanceRule = Callable[[PlacedDeployment], Iterator[Violation]]
 
 
 def _unknown_kinds(case: PlacedDeployment) -> Iterator[Violation]:
@@ -83,12 +80,7 @@ def _instances_exclude(case: PlacedDeployment) -> Iterator[Violation]:
             yield Violation(Code.TOO_MANY_INSTANCES, f"{path}.profile", message)
 
 
-INSTANCE_RULES: tuple[InstanceRule, ...] = (
-    _unknown_kinds,
-    _unknown_gpus,
-    _unknown_placements,
-    _instances_exclude,
-)
+INSTANCE_RULES = (_unknown_kinds, _unknown_gpus, _unknown_placements, _instances_exclude)
 
 
 def deployment_problems(deployment: Deployment) -> list[Problem]:

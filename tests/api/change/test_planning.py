@@ -68,13 +68,7 @@ def test_two_that_change_places_interrupt_one() -> None:
     assert plan.duration == pytest.approx(0.1 + 0.12 + 0.12 + 0.1 + 0.13)
     assert plan.proven == ("interruptions", "duration")
     # If b has ten times the throughput in each, one of them is enough in neither order.
-    assert len(planned(*map(_aligned_swap, (running, new))).interrupted) == 0
-
-
-def _aligned_swap(deployment: Deployment) -> Deployment:
-    return align(
-        fleet(on(0, "4g.24gb", 0, "a"), on(1, "2g.12gb", 0, "b"), on(1, "2g.12gb", 2, "b"), gpus=2), deployment
-    )
+    assert len(planned(*(align(running, one) for one in SWAP)).interrupted) == 0
 
 
 def test_a_switch_takes_no_time_but_interrupts() -> None:

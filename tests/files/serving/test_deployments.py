@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 import pytest
-from documents import DELETE, DEPLOYMENT, DEPLOYMENT_RESULT, SERVICES, changed, complaints, flaws
+from documents import DELETE, DEPLOYMENT, SERVICES, changed, complaints, flaws
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from serving_files import deployments, names
@@ -80,18 +80,6 @@ def test_gpus_without_segments_are_read_back_from_csv(tmp_path: Path) -> None:
     for deployment in (Deployment(gpus, (chat,)), Deployment(gpus, ())):
         DEPLOYMENT_FILE.write(deployment, tmp_path / "fleet.csv")
         assert DEPLOYMENT_FILE.read(tmp_path / "fleet.csv") == deployment
-
-
-def test_files_round_trip(tmp_path: Path) -> None:
-    deployment = DEPLOYMENT_FILE.from_json(DEPLOYMENT)
-    DEPLOYMENT_FILE.write(deployment, tmp_path / "a.json")
-    assert DEPLOYMENT_FILE.read(str(tmp_path / "a.json")) == deployment
-    DEPLOYMENT_FILE.write(deployment, tmp_path / "a.CSV")
-    assert (tmp_path / "a.CSV").read_text() == DEPLOYMENT_FILE.to_csv(deployment)
-    result = DEPLOYMENT_RESULT_FILE.from_json(DEPLOYMENT_RESULT)
-    DEPLOYMENT_RESULT_FILE.write(result, tmp_path / "result.json")
-    assert DEPLOYMENT_RESULT_FILE.read(tmp_path / "result.json") == result
-    assert DEPLOYMENT_FILE.read(tmp_path / "result.json") == deployment
 
 
 def test_figures_that_are_missing_come_from_the_profiles() -> None:

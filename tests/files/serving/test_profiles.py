@@ -112,11 +112,6 @@ def test_import(tmp_path: Path) -> None:
             "line 3, Mig instance: A100-80GB has no instances of 5 compute slices; its sizes are 1, 2, 3, 4, 7",
             "line 4: has 3 cells, the header has 5",
         ]),
-        (f"{HEADER}\n1,2,1.5,nan,-1", [
-            "line 2, Latency: must be a finite number of seconds > 0, is -1.0",
-            "line 2, Throughput: must be a finite number of requests per second > 0, is nan",
-            "line 2, Workload Number: must be a whole number without a decimal point, is 1.5",
-        ]),
         (f"{HEADER}\n1,1,1,1,1\n1,1,1,0,0\n\n1,1,1,2,2", ["line 5: size 1, batch 1, processes 1 is line 2 already"]),
         (f"{HEADER}\n1,1,5,1e308,1", ["line 2, Throughput: must be a finite number of requests per second > 0, is"]),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,22 +20,21 @@ from mig_opt.simulation.serving.service import varied
 A30 = get_gpu("A30")
 
 
+def chat(points: tuple[Point, ...], **more: float) -> Demand:
+    """A service on A30s that are batched continuously, with SLOs and a rate."""
+    service = Service("chat", **{"slo": 60.0, "rate": 1.0, **more})
+    return Demand((service,), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),))
+
+
 def simulated(
-    rates: dict[int, float], arrivals: Arrivals | str = "poisson", *, seconds: float | None = None, **more: object
+    rates: dict[int, float], arrivals: Arrivals | str = "poisson", *, segments: int = 1, **more: Any
 ) -> RequestSimulation:
     """Simulate a service on one or more segments, with points of some requests per second by requests in flight."""
     points = tuple(Point(2, n, 1, rate, n / rate, ttft=0.1 * n, itl=0.01 * n) for n, rate in rates.items())
-    service = Service("chat", **{"slo": 60.0, "rate": 1.0, **{k: v for k, v in more.items() if k in ("slo", "rate")}})
-    service = dataclasses.replace(service, **{k: v for k, v in more.items() if k.startswith("slo_")})
-    demand = Demand((service,), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),))
-    most = max(rates)
-    segments = [
-        Segment("chat", gpu, "2g.12gb", 0, most, 1, rates[most], most / rates[most])
-        for gpu in range(int(str(more.get("segments", 1))))
-    ]
-    deployment = Deployment(("A30",) * len(segments), tuple(segments))
-    options = {key: more[key] for key in ("router", "batching", "seed") if key in more}
-    return simulate_requests(demand, deployment, arrivals=arrivals, seconds=seconds, **options)  # type: ignore[arg-type]
+    demand = chat(points, **{key: more.pop(key) for key in ("slo", "slo_ttft", "slo_itl", "rate") if key in more})
+    way = max(rates), 1, rates[max(rates)], max(rates) / rates[max(rates)]
+    held = tuple(Segment("chat", gpu, "2g.12gb", 0, *way) for gpu in range(segments))
+    return simulate_requests(demand, Deployment(("A30",) * segments, held), arrivals=arrivals, **more)
 
 
 def test_two_requests_by_hand() -> None:
@@ -112,20 +112,11 @@ def test_late_is_what_breaks_any_slo() -> None:
 
 def test_segments_that_end_and_begin() -> None:
     points = (Point(2, 1, 1, 2.0, 0.5), Point(2, 4, 1, 4.0, 1.0))
-    demand = Demand(
-        (Service("chat", 9.0, 1.0),), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),)
-    )
+    demand = chat(points, slo=9.0)
     old, new = (Segment("chat", 0, "2g.12gb", start, 4, 1, 4.0, 1.0) for start in (0, 2))
-    change = ChangePlan(
-        (A30.name,),
-        (),
-        (
-            ChangeStep("destroy", 0, "2g.12gb", 0, 0.0, 1.0, ends=old),
-            ChangeStep("create", 0, "2g.12gb", 2, 1.0, 2.0, begins=new),
-        ),
-        (),
-        2.0,
-    )
+    ends = ChangeStep("destroy", 0, "2g.12gb", 0, 0.0, 1.0, ends=old)
+    begins = ChangeStep("create", 0, "2g.12gb", 2, 1.0, 2.0, begins=new)
+    change = ChangePlan((A30.name,), (), (ends, begins), (), 2.0)
     arrivals = Arrivals(recorded={"chat": np.array([9.9, 11.0, 21.5, 40.0])})
     found = simulate_requests(demand, change, arrivals=arrivals, warm_up=10.0, seconds=20.0)
     # The one at 11 s waits for the segment that opens at 10 + 9 (drained) + 2 s.
@@ -163,8 +154,7 @@ def language_model(**slos: float) -> Demand:
         for size in (1, 2, 4)
         for flying in (1, 4, 8)
     )
-    service = Service("chat", 8.0, 12.0, **{f"slo_{name}": slo for name, slo in slos.items()})
-    return Demand((service,), (ProfileTable("chat", A30.name, points, continuous=True),), (Pool(A30),))
+    return chat(points, slo=8.0, rate=12.0, **{f"slo_{name}": slo for name, slo in slos.items()})
 
 
 @pytest.mark.parametrize("slos", [{}, {"ttft": 1.0, "itl": 0.07}])
