@@ -98,13 +98,8 @@ def test_throughputs_of_any_magnitude_against_exact_arithmetic(
     drawn: tuple[list[float], float, Covers], data: st.DataObject
 ) -> None:
     throughput, rate, covers = drawn
-    prices = data.draw(
-        st.lists(
-            st.sampled_from([0.0, 1e-22, 1e-12, 1 / 7, 1 / 3, 0.5, 1.0]),
-            min_size=len(throughput),
-            max_size=len(throughput),
-        )
-    )
+    price, kinds = st.sampled_from([0.0, 1e-22, 1e-12, 1 / 7, 1 / 3, 0.5, 1.0]), len(throughput)
+    prices = data.draw(st.lists(price, min_size=kinds, max_size=kinds))
     needed = Fraction(rate) * (1 - Fraction(1, 10**9))
     nothing = Fraction(0)
 

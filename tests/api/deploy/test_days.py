@@ -17,6 +17,7 @@ from mig_opt.api.deploy import days
 from mig_opt.errors import InputError, UnknownMethodError
 from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions
+from mig_opt.method.report import data_of
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.serving.day_places import Span, best_places
 from mig_opt.serving.demand import Demand, GpuPool, Service
@@ -37,14 +38,8 @@ def one_gpu(**more: object) -> Demand:
 
 def checked(day: Day, **more: object) -> days.DayResult:
     """Plan and bound of a day; it is valid, and no bound is above a cost."""
-    result = deploy_day(
-        day.demand,
-        day.rates,
-        margin=day.margin,
-        creation_price=day.creation_price,
-        interruption_price=day.interruption_price,
-        **more,
-    )
+    prices = data_of(day, "margin", "creation_price", "interruption_price")
+    result = deploy_day(day.demand, day.rates, **prices, **more)
     if result.plan is not None:
         verdict = validate_day(day, result.plan)
         assert verdict.valid, verdict
@@ -155,14 +150,8 @@ def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
     services = Service("a", 1.0, 1.0, "m"), Service("b", 1.0, 1.0, "n"), Service("c", 1.0, 1.0, "m")
     demand = Demand(services, own, (GpuPool(A30, 1),))
     day = Day(demand, table((200.0, 0.0), (200.0, 205.0), (0.0, 200.0)))
-    before = Deployment(
-        ("A30-24GB",),
-        (
-            Segment("a", 0, "2g.12gb", 0, 1, 1, 210.0, 0.01),
-            Segment("b", 0, "1g.6gb", 2, 1, 1, 100.0, 0.01),
-            Segment("b", 0, "1g.6gb", 3, 1, 1, 100.0, 0.01),
-        ),
-    )
+    moving = (Segment("b", 0, "1g.6gb", at, 1, 1, 100.0, 0.01) for at in (2, 3))
+    before = Deployment(("A30-24GB",), (Segment("a", 0, "2g.12gb", 0, 1, 1, 210.0, 0.01), *moving))
     span = Span(range(1, 2), before.gpus, (0,), before)
     found = best_places(
         DayProblem(day, (1, 1)), span, Limits(RunOptions(time_limit=20.0)), undisturbed=True, proves=True

@@ -14,69 +14,48 @@ from mig_opt import Point, ProfileTable, import_from
 from mig_opt.files.serving.measurements import import_benchmarks
 
 FILES = Path(__file__).parent / "benchmarks"
-LLAMA = "meta-llama/Llama-3.2-3B-Instruct"
-REAL: dict[str, tuple[str, ProfileTable]] = {
-    "perf-analyzer.csv": (
-        "perf-analyzer",
-        ProfileTable("perf-analyzer", "A100-40GB", (Point(2, 1, 1, 87.2, 0.011553),)),  # 190 + 11346 + 17 us
-    ),
-    "metrics-model-inference.csv": (
-        "model-analyzer",
-        ProfileTable(
-            "add_sub",
-            "A100-40GB",
-            (
-                Point(2, 1, 1, 3140.7, 0.0005),
-                Point(2, 1, 2, 4875.1, 0.0007),
-                Point(2, 2, 1, 7755.3, 0.0004),  # the faster of two configurations
-                Point(2, 2, 2, 8041.2, 0.0007),
-                Point(2, 4, 1, 15082.8, 0.0004),
-            ),
-            quantile=0.99,
-        ),
-    ),
+
+
+def table(model: str, *points: Point, **more: Any) -> ProfileTable:
+    return ProfileTable(model, "A100-40GB", points, **more)
+
+
+TOKENS: dict[str, Any] = {"quantile": 0.99, "continuous": True}
+REAL = {
+    "perf-analyzer.csv": ("perf-analyzer", table("perf-analyzer", Point(2, 1, 1, 87.2, 0.011553))),  # 190+11346+17 us
+    "metrics-model-inference.csv": ("model-analyzer", table(
+        "add_sub",
+        Point(2, 1, 1, 3140.7, 0.0005),
+        Point(2, 1, 2, 4875.1, 0.0007),
+        Point(2, 2, 1, 7755.3, 0.0004),  # the faster of two configurations
+        Point(2, 2, 2, 8041.2, 0.0007),
+        Point(2, 4, 1, 15082.8, 0.0004),
+        quantile=0.99,
+    )),
     "profile_export_genai_perf.json": (
-        "genai-perf",
-        ProfileTable(
-            "gpt2",
-            "A100-40GB",
-            (Point(2, 4, 1, 10.82, 0.23775, ttft=0.01269, itl=0.00223),),
-            quantile=0.99,
-            continuous=True,
-        ),
+        "genai-perf", table("gpt2", Point(2, 4, 1, 10.82, 0.23775, ttft=0.01269, itl=0.00223), **TOKENS)
     ),
     "profile_export_aiperf.json": (
         "genai-perf",
-        ProfileTable(
-            "openai/gpt-oss-20b",
-            "A100-40GB",
-            (Point(2, 100, 1, 13.16084556379392, 9.38162894317, ttft=4.11933, itl=0.05587),),
-            quantile=0.99,
-            continuous=True,
+        table(
+            "openai/gpt-oss-20b", Point(2, 100, 1, 13.16084556379392, 9.38162894317, 4.11933, 0.05587), **TOKENS
         ),
     ),
-    "vllm.json": (
-        "vllm",
-        ProfileTable(
-            LLAMA,
-            "A100-40GB",
-            (
-                # In flight: 8.369 requests/s of 54.6 ms + 268.8 tokens of 13.71 ms; latency: the same of the p99.
-                Point(2, 31, 1, 8.369432347779671, 4.344189639466, ttft=0.09869780923, itl=0.03448662216),
-                Point(2, 147, 1, 22.100953037245468, 9.540377378662, ttft=0.17167865643, itl=0.0742435816),
-            ),
-            quantile=0.99,
-            continuous=True,
-        ),
-    ),
-}
+    "vllm.json": ("vllm", table(
+        "meta-llama/Llama-3.2-3B-Instruct",
+        # In flight: 8.369 requests/s of 54.6 ms + 268.8 tokens of 13.71 ms; latency: the same of the p99.
+        Point(2, 31, 1, 8.369432347779671, 4.344189639466, ttft=0.09869780923, itl=0.03448662216),
+        Point(2, 147, 1, 22.100953037245468, 9.540377378662, ttft=0.17167865643, itl=0.0742435816),
+        **TOKENS,
+    )),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_figures_are_read(name: str) -> None:
-    form, table = REAL[name]
-    assert import_from(form, FILES / name, gpu="A100", size=2, batch=1) == (table,)  # type: ignore[call-overload]
-    assert import_from("benchmark", FILES / name, gpu="A100", size=2, batch=1) == (table,)
+    form, expected = REAL[name]
+    assert import_from(form, FILES / name, gpu="A100", size=2, batch=1) == (expected,)  # type: ignore[call-overload]
+    assert import_from("benchmark", FILES / name, gpu="A100", size=2, batch=1) == (expected,)
 
 
 def test_means_and_other_quantiles() -> None:
@@ -140,87 +119,56 @@ def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() 
 @pytest.mark.parametrize(
     ("name", "damage", "expected"),
     [
-        (
-            "perf-analyzer.csv",
-            {"11781": "-5", "84.2,237": "0,237", "\n2,87.2,235": "\n2,87.2,"},
-            [
-                "line 2, Server Compute Infer: must be a finite number of us > 0, is -5.0",
-                "line 3, Inferences/Second: must be a finite number of inferences per second > 0, is 0.0",
-                'line 5, Client Send: must be a number, is ""',
-            ],
-        ),
-        (
-            "perf-analyzer.csv",
-            {"Server Compute Infer": "Server Compute"},
-            ["line 1: has no column Server Compute Infer; only a server that tells how long it computes"],
-        ),
-        (
-            # milliseconds in place of microseconds
-            "perf-analyzer.csv",
-            {"225,2148,64,206,11781,19,0": "0.225,2.148,0.064,0.206,11.781,0.019,0"},
-            [
-                "line 2, Concurrency: 69.2 requests/s of 1.4443e-05 s each do not go with 1 in flight; is a figure in "
-                "another unit?"
-            ],
-        ),
-        (
-            "metrics-model-inference.csv",
-            {
-                "2/GPU,2,Yes,8041.2": "2/CPU,2,Yes,many",
-                "add_sub,1,2,add_sub_config_1": "add_sub,1,2.5,x",
-                "0.4\n": "\n",
-            },
-            [
-                'line 2, p99 Latency (ms): must be a number, is ""',
-                'line 3, p99 Latency (ms): must be a number, is ""',
-                "line 6, Concurrency: must be a whole number from 1 to 2147483647, is 2.5",
-                'line 7, Instance Group: must be a number of instances on the GPU, such as 2:GPU, is "2/CPU"',
-                'line 7, Throughput (infer/sec): must be a number, is "many"',
-            ],
-        ),
-        (
-            "metrics-model-inference.csv",
-            {"(infer/sec)": "(infer/min)", "Concurrency": "Request Rate"},
-            [
-                "line 1: has no column Concurrency; measure with numbers of requests in flight, not at request rates",
-                "line 1: has no column Throughput (infer/sec)",
-            ],
-        ),
-        (
-            "vllm.json",
-            {'"request_rate": 10.0': '"request_rate": "inf"', '"p99_itl_ms": 74.24358160013071': '"p99_itl_ms": -1'},
-            [
-                "line 1, max_concurrency: all requests were sent at once; measure with --max-concurrency, or at",
-                "line 2, p99_itl_ms: must be a finite number of ms > 0, is -1",
-            ],
-        ),
-        (
-            "profile_export_aiperf.json",
-            {'"unit": "ms"': '"unit": "minutes"', "false": "true", '"requests/sec"': '"requests/min"'},
-            [
-                f'{metric}.unit: must be one of s, sec, ms, us, ns, is "minutes"'
-                for metric in ("inter_token_latency", "request_latency")
-            ]
-            + [
-                'request_throughput.unit: must be requests/sec, is "requests/min"',
-                'time_to_first_token.unit: must be one of s, sec, ms, us, ns, is "minutes"',
-                "was_cancelled: the run was cancelled before its end; measure again",
-            ],
-        ),
+        ("perf-analyzer.csv", {"11781": "-5", "84.2,237": "0,237", "\n2,87.2,235": "\n2,87.2,"}, [
+            "line 2, Server Compute Infer: must be a finite number of us > 0, is -5.0",
+            "line 3, Inferences/Second: must be a finite number of inferences per second > 0, is 0.0",
+            'line 5, Client Send: must be a number, is ""',
+        ]),
+        ("perf-analyzer.csv", {"Server Compute Infer": "Server Compute"}, [
+            "line 1: has no column Server Compute Infer; only a server that tells how long it computes",
+        ]),
+        # milliseconds in place of microseconds
+        ("perf-analyzer.csv", {"225,2148,64,206,11781,19,0": "0.225,2.148,0.064,0.206,11.781,0.019,0"}, [
+            "line 2, Concurrency: 69.2 requests/s of 1.4443e-05 s each do not go with 1 in flight; is a figure in",
+        ]),
+        ("metrics-model-inference.csv", {
+            "2/GPU,2,Yes,8041.2": "2/CPU,2,Yes,many", "add_sub,1,2,add_sub_config_1": "add_sub,1,2.5,x", "0.4\n": "\n",
+        }, [
+            'line 2, p99 Latency (ms): must be a number, is ""',
+            'line 3, p99 Latency (ms): must be a number, is ""',
+            "line 6, Concurrency: must be a whole number from 1 to 2147483647, is 2.5",
+            'line 7, Instance Group: must be a number of instances on the GPU, such as 2:GPU, is "2/CPU"',
+            'line 7, Throughput (infer/sec): must be a number, is "many"',
+        ]),
+        ("metrics-model-inference.csv", {"(infer/sec)": "(infer/min)", "Concurrency": "Request Rate"}, [
+            "line 1: has no column Concurrency; measure with numbers of requests in flight, not at request rates",
+            "line 1: has no column Throughput (infer/sec)",
+        ]),
+        ("vllm.json", {
+            '"request_rate": 10.0': '"request_rate": "inf"', '"p99_itl_ms": 74.24358160013071': '"p99_itl_ms": -1'
+        }, [
+            "line 1, max_concurrency: all requests were sent at once; measure with --max-concurrency, or at",
+            "line 2, p99_itl_ms: must be a finite number of ms > 0, is -1",
+        ]),
+        ("profile_export_aiperf.json", {
+            '"unit": "ms"': '"unit": "minutes"', "false": "true", '"requests/sec"': '"requests/min"'
+        }, [
+            'inter_token_latency.unit: must be one of s, sec, ms, us, ns, is "minutes"',
+            'request_latency.unit: must be one of s, sec, ms, us, ns, is "minutes"',
+            'request_throughput.unit: must be requests/sec, is "requests/min"',
+            'time_to_first_token.unit: must be one of s, sec, ms, us, ns, is "minutes"',
+            "was_cancelled: the run was cancelled before its end; measure again",
+        ]),
         ("profile_export_genai_perf.json", {"{\n": "[", "}\n}": "}]"}, ["in no form"]),
         ("profile_export_genai_perf.json", {'"request_throughput"': '"experiments"'}, ["in no form"]),
-        (
-            "vllm.json",
-            {'"completed": 300': '"completed": 12'},
-            ["line 1, completed: only 12 of 300 requests were answered; measure again"],
-        ),
-        (
-            "vllm.json",
-            {'"burstiness": 1.0,': '"burstiness" 1.0,'},
-            ["line 1, column 203: not valid JSON", "line 2, column 203: not valid JSON"],
-        ),
+        ("vllm.json", {'"completed": 300': '"completed": 12'}, [
+            "line 1, completed: only 12 of 300 requests were answered; measure again",
+        ]),
+        ("vllm.json", {'"burstiness": 1.0,': '"burstiness" 1.0,'}, [
+            "line 1, column 203: not valid JSON", "line 2, column 203: not valid JSON",
+        ]),
     ],
-)
+)  # fmt: skip
 def test_all_damage_is_told_with_its_place(
     tmp_path: Path, name: str, damage: dict[str, str], expected: list[str]
 ) -> None:

@@ -102,13 +102,8 @@ def test_figures_that_are_missing_come_from_the_profiles() -> None:
 
 
 def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
-    odd = changed(
-        DEPLOYMENT,
-        ("segments/0/profile", "2g.20gb"),
-        ("segments/0/start", 5),
-        ("segments/1/batch", -3),
-        ("gpus/1", "A30"),
-    )
+    first = ("segments/0/profile", "2g.20gb"), ("segments/0/start", 5)
+    odd = changed(DEPLOYMENT, *first, ("segments/1/batch", -3), ("gpus/1", "A30"))
     deployment = DEPLOYMENT_FILE.from_json(odd)
     assert (deployment.segments[0].start, deployment.segments[1].batch) == (5, -3)
     with pytest.raises(InputError):

@@ -160,16 +160,10 @@ def test_a_delay_preferred_sizes_and_an_overhead():
 def test_processes_that_have_a_queue_each_fill_a_batch_later():
     # Each second request goes to the other process, so that a batch of 4 is there after 7 requests, not 4.
     moments = [1 + 0.01 * at for at in range(8)]
+    one, arrivals = DEPLOYMENT.replace(segments=[CHAT]), Arrivals(recorded={"chat": tuple(moments)})
+    given = {"arrivals": arrivals, "router": "least-connections", "warm_up": 0}
     shared, separate = (
-        simulate_requests(
-            DEMAND,
-            DEPLOYMENT.replace(segments=[CHAT]),
-            arrivals=Arrivals(recorded={"chat": tuple(moments)}),
-            router="least-connections",
-            batching=Batching(delay=1.0, separate=each),
-            warm_up=0,
-        )
-        for each in (False, True)
+        simulate_requests(DEMAND, one, batching=Batching(delay=1.0, separate=each), **given) for each in (False, True)
     )
     assert shared.services[0].mean_s == pytest.approx(0.1 + 0.015)
     assert separate.services[0].mean_s == pytest.approx(0.1 + 0.03)
