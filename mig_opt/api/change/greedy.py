@@ -50,11 +50,8 @@ class _DriverSimulation:
     def __init__(
         self, problem: ChangeProblem, gpus: Sequence[int], priorities: Sequence[int], *, deferring: bool
     ) -> None:
-        self._problem = problem
-        self._gpus = gpus
-        self._priorities = priorities
+        self._problem, self._gpus, self._priorities, self._deferring = problem, gpus, priorities, deferring
         self._gpu_priorities = {gpu: priorities[problem.by_gpu[gpu][0]] for gpu in gpus}
-        self._deferring = deferring
         self._now = 0
         self._begins: list[tuple[int, int]] = []
         self._live = {service: need.kept + sum(need.ending.values()) for service, need in problem.needs.items()}

@@ -154,8 +154,7 @@ class _Part:
     """GPUs that are planned apart, the best plan so far, and what is known about them."""
 
     def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
-        self._problem = problem
-        self._gpus = gpus
+        self._problem, self._gpus = problem, gpus
         self.plan = greedy(problem, gpus)
         self.fewest = self.plan.interruptions == problem.inevitable(gpus)  # whether no plan has fewer interruptions
         self.asked = False  # whether the solver was asked

@@ -62,13 +62,8 @@ class Changes:
     def _change(self, step: int, running: Deployment, deployment: Deployment) -> ChangePlan:
         key = step, running, deployment
         if key not in self._known:
-            found = plan_change(
-                running,
-                deployment,
-                demand=self._day.demands[step],
-                gap=_NO_SHORTER,
-                **self._limits.inner(most=_SECONDS, least=_SECONDS),
-            ).uninterrupted()
+            demand, limits = self._day.demands[step], self._limits.inner(most=_SECONDS, least=_SECONDS)
+            found = plan_change(running, deployment, demand=demand, gap=_NO_SHORTER, **limits).uninterrupted()
             self._limits.spend(found.runtime_s if not self._limits.deterministic else 0.05)
             self._known[key] = found.plan
         return self._known[key]

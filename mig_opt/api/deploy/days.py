@@ -22,7 +22,7 @@ from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
-from mig_opt.method.report import Facts
+from mig_opt.method.report import Facts, data_of
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_flag
 from mig_opt.serving.day import Day, DayPlan, DayResult
@@ -348,17 +348,10 @@ class _PromiseSearch:
 
     def _planned(self, demand: Demand, rows: Mapping[str, tuple[float, ...]]) -> DayResult:
         """Return the plan of a day with these rates."""
-        day = self._day
-        return deploy_day(
-            demand,
-            RateTable(day.rates.times, rows),
-            self._method,
-            margin=day.margin,
-            creation_price=day.creation_price,
-            interruption_price=day.interruption_price,
-            lookahead=self._lookahead,
-            **self._limits.inner(0.5),  # rates may have to be raised
-        )
+        table = RateTable(self._day.rates.times, rows)
+        prices = data_of(self._day, "margin", "creation_price", "interruption_price")
+        limits = self._limits.inner(0.5)  # rates may have to be raised
+        return deploy_day(demand, table, self._method, lookahead=self._lookahead, **prices, **limits)
 
     def _late(self, deployments: list[Deployment]) -> dict[tuple[int, str], float]:
         """Return the late share of each service that breaks the promise, with its step."""

@@ -95,8 +95,7 @@ class _Market:
     """
 
     def __init__(self, demand: Demand, *, capped: bool) -> None:
-        self._demand = demand
-        self._capped = capped
+        self._demand, self._capped = demand, capped
         self.lacks = {index: _Lack(1.0, service.min_replicas) for index, service in enumerate(demand.services)}
         self._offers: list[dict[tuple[int, Profile], Option]] = [
             {(option.pool, option.profile): option for option in options} for options in demand.options

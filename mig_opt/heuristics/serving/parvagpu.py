@@ -82,8 +82,7 @@ def is_fragmented(gpus: FilledGpus, index: int, threshold: int = THRESHOLD) -> b
 
 class _Optimization:
     def __init__(self, gpus: FilledGpus, needs: Mapping[int, Need]) -> None:
-        self._rack = gpus
-        self._needs = needs
+        self._rack, self._needs = gpus, needs
         self._divisible = {
             service for service, need in needs.items() if any(option.point.size in SMALL for option in need.options)
         }

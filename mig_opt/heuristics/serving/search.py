@@ -86,10 +86,7 @@ class _State:
     """Counts of segments, and what every move would make of them."""
 
     def __init__(self, covers: Covers, kinds: InstanceTypes, limits: Numbers, costs: Numbers, counts: Whole) -> None:
-        self._covers = covers
-        self._kinds = kinds
-        self._limits = limits
-        self._costs = costs
+        self._covers, self._kinds, self._limits, self._costs = covers, kinds, limits, costs
         self._moves, self._paired = _moves(kinds.count)
         self._gains = covers.shares @ self._moves.T
         self._changes = self._moves.sum(axis=1)

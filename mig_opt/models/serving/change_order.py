@@ -38,7 +38,6 @@ class _Model:
 
     def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
         self.problem = problem
-        self.gpus = gpus
         self.moves = [index for gpu in gpus for index in problem.by_gpu[gpu]]
         self.model = cp_model.CpModel()
         self._rank = {index: self.model.new_int_var(0, len(self.moves) - 1, f"rank{index}") for index in self.moves}

@@ -108,9 +108,7 @@ class ChangeProgram:
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation, running: Deployment) -> None:
-        self._demand = demand
-        self._kinds = relaxation.kinds
-        self._running = running
+        self._demand, self._kinds, self._running = demand, relaxation.kinds, running
         self.linear = LinearProgram("changes")  # with the number of changes as objective
         self._stays: list[tuple[Segment, Variable]] = []
         self._fresh: list[tuple[str, Option, Variable]] = []  # new segments of one service with one option
