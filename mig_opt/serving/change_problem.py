@@ -87,11 +87,7 @@ class ChangeProblem:
 
     @classmethod
     def of(
-        cls,
-        running: Deployment,
-        deployment: Deployment,
-        demand: Demand | None,
-        costs: Mapping[str, OperationCosts],
+        cls, running: Deployment, deployment: Deployment, demand: Demand | None, costs: Mapping[str, OperationCosts]
     ) -> ChangeProblem:
         """Return what there is to decide; the GPUs of the two have the same numbers."""
         gpus = tuple(get_gpu(name).name for name in max(running.gpus, deployment.gpus, key=len))

@@ -30,11 +30,7 @@ _MOST_CHOICES = 60_000
 
 
 def fewest_changes(
-    demand: Demand,
-    relaxation: Relaxation,
-    running: Deployment,
-    control: Control[Deployment],
-    backend: Backend,
+    demand: Demand, relaxation: Relaxation, running: Deployment, control: Control[Deployment], backend: Backend
 ) -> bool:
     """Report a deployment of fewest changes among those as good as the best; return whether that is proven.
 

@@ -70,8 +70,7 @@ def test_figures_of_any_magnitude(method: str, throughput: dict[int, float], rat
 
 def test_a_running_deployment_that_cannot_exist_is_refused() -> None:
     overlapping = Deployment(
-        ("A100-80GB",),
-        (Segment("a", 0, "4g.40gb", 0, 1, 1, 1.0, 0.1), Segment("a", 0, "2g.20gb", 2, 1, 1, 1.0, 0.1)),
+        ("A100-80GB",), (Segment("a", 0, "4g.40gb", 0, 1, 1, 1.0, 0.1), Segment("a", 0, "2g.20gb", 2, 1, 1, 1.0, 0.1))
     )
     with pytest.raises(InputError, match=r"running\.segments\[1\]"):
         deploy(SMALL, running=overlapping)

@@ -46,10 +46,7 @@ def test_defaults_are_left_out() -> None:
         "gpu": "A100-80GB",
         "services": [{"name": "bert", "slo": 0.4, "rate": 250.0}],
         "profiles": [
-            {
-                "model": "bert",
-                "points": [{"size": 1, "batch": 1, "processes": 1, "throughput": 74.4, "latency": 0.013}],
-            }
+            {"model": "bert", "points": [{"size": 1, "batch": 1, "processes": 1, "throughput": 74.4, "latency": 0.013}]}
         ],
     }
     assert "pools" in json.loads(DEMAND.to_json(demand.replace(pools=(GpuPool(A100, 1),))))

@@ -29,10 +29,7 @@ def run(method: str, wanted: Demand) -> Deployment | None:
 def test_first_fit_takes_the_best_size_and_the_first_place() -> None:
     # 450 are three segments of 3 slices, the size of greatest throughput per slice: two fill a GPU.
     assert places(run("first-fit", one_model({"a": 450.0}, MODEL))) == [["a:3@0", "a:3@4"], ["a:3@0"]]
-    assert places(run("first-fit", one_model({"a": 400.0, "b": 1.0}, MODEL))) == [
-        ["a:3@0", "a:3@4"],
-        ["b:3@0"],
-    ]
+    assert places(run("first-fit", one_model({"a": 400.0, "b": 1.0}, MODEL))) == [["a:3@0", "a:3@4"], ["b:3@0"]]
 
 
 # mig-serving
@@ -147,7 +144,7 @@ def test_no_gpu_of_gpulet_has_three_segments_and_the_second_has_all_that_the_fir
 
 def test_igniter_takes_the_smallest_instance_that_serves_all() -> None:
     assert places(run("igniter", one_model({"a": 190.0, "b": 125.0, "c": 10.0}, MODEL))) == [
-        ["b:2@0", "c:1@2", "a:3@4"],
+        ["b:2@0", "c:1@2", "a:3@4"]
     ]
 
 
@@ -159,10 +156,7 @@ def test_igniter_gives_whole_gpus_until_the_rest_fits() -> None:
 
 # GPUs of several kinds, and limited numbers of them
 
-BOTH = (
-    flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8),
-    flat_table("m", A30, {4: 80.0, 2: 30.0}, batch=8),
-)
+BOTH = (flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8), flat_table("m", A30, {4: 80.0, 2: 30.0}, batch=8))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -167,11 +167,7 @@ def test_room_that_came_back_is_found() -> None:
 
 
 def optimized(gpus: FilledGpus, *needs: Need) -> FilledGpus:
-    optimize(
-        gpus,
-        {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)},
-        Control(),
-    )
+    optimize(gpus, {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)}, Control())
     return gpus
 
 

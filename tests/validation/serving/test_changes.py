@@ -67,14 +67,8 @@ CASES: list[tuple[list[tuple[str, str]], ChangePlan]] = [
     ([("wrong-end", "steps"), ("wrong-duration", "duration")], replace(PLAN, steps=STEPS[:3])),
     ([("wrong-step", "steps[3].ends"), ("wrong-segment", "steps[3]")], changed(3, ends=OLD_B)),
     ([("wrong-step", "steps[2].begins"), ("wrong-end", "steps")], changed(2, begins=OLD_B)),
-    (
-        [("unknown-gpu", "steps[3].gpu"), ("wrong-step", "steps[3].begins")],
-        changed(3, gpu=2),
-    ),
-    (
-        [("unknown-placement", "steps[3].start"), ("wrong-step", "steps[3].begins")],
-        changed(3, start=1),
-    ),
+    ([("unknown-gpu", "steps[3].gpu"), ("wrong-step", "steps[3].begins")], changed(3, gpu=2)),
+    ([("unknown-placement", "steps[3].start"), ("wrong-step", "steps[3].begins")], changed(3, start=1)),
 ]
 
 
