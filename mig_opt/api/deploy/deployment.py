@@ -99,7 +99,10 @@ def deploy(
     if running is not None:
         check_instances(running=running)
     if initial is not None:
-        _check_initial(initial, demand, only)
+        refused = [violation.problem("initial") for violation in validate_deployment(demand, initial).violations]
+        if only is not None:
+            refused.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
+        raise_any(refused)
     found = get_deploy_method(method)
     retained = None if only is None else retained_segments(found, running, only, demand)
     unservable = why_unservable(demand)
@@ -132,13 +135,6 @@ def wrong_deployments(**given: object) -> Iterator[Problem]:
     for name, value in given.items():
         if not isinstance(value, Deployment | None):
             yield wrong_type(name, value, "a Deployment (or left out)")
-
-
-def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
-    problems = [violation.problem("initial") for violation in validate_deployment(demand, initial).violations]
-    if only is not None:
-        problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
-    raise_any(problems)
 
 
 def retained_segments(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:

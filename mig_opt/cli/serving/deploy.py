@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from mig_opt import Demand, Deployment, DeploymentResult, Status, get_gpu
 from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.errors import say
 from mig_opt.cli.inputs import load_costs, parsed_devices
 from mig_opt.cli.serving.day import DayOptions, day_answer, day_folder, run_day
@@ -23,7 +23,7 @@ from mig_opt.cli.serving.inputs import (
 )
 from mig_opt.cli.serving.promise import PromiseOptions, promise_document
 from mig_opt.cli.serving.reports import change_report, demand_facts, deployment_table, services_table
-from mig_opt.errors import InputError, nearest
+from mig_opt.errors import nearest
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.report import Part, Points, Report
@@ -192,10 +192,8 @@ def _load(services: str, given: options.ServicesOptions, export: str | None) -> 
 
     demand = load_services(services, given)
     if not demand.unservable():
-        try:
+        with file_named(services):
             check_size(demand)
-        except InputError as error:
-            raise InputError(error.problems, services) from None
     names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
     check_names(export, names, services)
     return demand

@@ -10,7 +10,7 @@ from mig_opt import Demand, Deployment, Pool, ProfileTable, SloRule, get_gpu
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
-from mig_opt.errors import InputError, Problem, problems_of, raise_any
+from mig_opt.errors import InputError, problems_of, raise_any
 from mig_opt.rules import wrong_integer
 
 _GPU = {"gpu": "--gpu"}  # the option that problems of that path are about
@@ -42,17 +42,13 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
                 demand = _demand(name, source, options, tables)
         except InputError as error:
             # For lack of tables that could not be read, others seem to be missing.
-            problems = [problem for problem in error.problems if not (lacking and _is_about_tables(problem))]
-            raise_any(problems, error.source)
+            of_tables = ("profiles", ".model", ", model")
+            raise_any([one for one in error.problems if not (lacking and one.path.endswith(of_tables))], error.source)
     checks.finish()
     share = demand.rule.share if rule.slo_share is None else rule.slo_share
     whole_ms = demand.rule.whole_ms if rule.whole_ms is None else rule.whole_ms
     most = demand.max_processes if rule.max_processes is None else rule.max_processes
     return demand.replace(rule=SloRule(share, whole_ms), max_processes=most)
-
-
-def _is_about_tables(problem: Problem) -> bool:
-    return problem.path in ("--profiles", "profiles") or problem.path.endswith((".model", ", model"))
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
@@ -137,14 +133,10 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
 
 def read_running(path: Path, demand: Demand | None) -> Deployment:
     """Return the deployment that is running, from a file; refuse one whose instances cannot exist together."""
-    from mig_opt.validation.serving.instances import check_instances
+    from mig_opt.validation.serving.instances import deployment_problems
 
     fleet = running_in_state(demand, path) if kind_of(str(path)) == "state" else read_deployment_for(demand, path)
-    try:
-        check_instances(running=fleet)
-    except InputError as error:
-        problems = [Problem(problem.path.removeprefix("running."), problem.message) for problem in error.problems]
-        raise InputError(problems, str(path)) from None
+    raise_any(deployment_problems(fleet), path)
     return fleet
 
 

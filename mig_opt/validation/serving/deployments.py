@@ -213,7 +213,8 @@ def _too_many_processes(case: _Case) -> Iterator[Violation]:
 
 def _memory(case: _Case) -> Iterator[Violation]:
     for profiled in case.profiled:
-        needed, profile = profiled.table and profiled.table.memory_gb, profiled.profile
+        needed = None if profiled.table is None else profiled.table.memory_gb
+        profile = profiled.profile
         if needed is not None and needed > profile.memory_gb:
             message = f"{profiled.service.model!r} needs {needed:g} GB; {profile.name} has {profile.memory_gb:g} GB"
             yield Violation(Code.INSUFFICIENT_MEMORY, f"{profiled.path}.profile", message)

@@ -75,26 +75,26 @@ def test_the_same_cost_as_a_model_of_every_gpu_at_length(seed: int) -> None:
 TABLES = flat_table("a", A30, {1: 10.0, 4: 42.0}), flat_table("a", A100, {1: 12.0, 7: 80.0})
 
 
-def cheapest(rate: float, *pools: Pool) -> tuple[float | None, dict[str, int]]:
-    """The proven cost of a service, and the number of GPUs of each kind."""
+@pytest.mark.parametrize(
+    ("rate", "pools", "expected"),
+    [
+        # Two A100 or four A30 serve 160 requests per second; at 2.2 to 1 these cost less.
+        (160.0, (Pool(A30), Pool(A100, cost=2.2)), (4, {"A30-24GB": 4})),
+        (160.0, (Pool(A30), Pool(A100, cost=1.9)), (3.8, {"A100-80GB": 2})),
+        # What is there already costs nothing: it serves 84, and one A100 does the rest.
+        (160.0, (Pool(A30, 2, 0), Pool(A100, cost=2.2)), (2.2, {"A30-24GB": 2, "A100-80GB": 1})),
+        # Of GPUs that cost nothing the fewest are taken.
+        (160.0, (Pool(A30, cost=0), Pool(A100, cost=0)), (0, {"A100-80GB": 2})),
+        # Costs with many decimals are exact: 0.1 three times is 0.3, and real offers are compared to the cent.
+        (120.0, (Pool(A30, cost=0.1), Pool(A100, cost=2.2)), (0.3, {"A30-24GB": 3})),
+        (160.0, (Pool(A30, cost=9999.99), Pool(A100, cost=19999.97)), (39999.94, {"A100-80GB": 2})),
+    ],
+)
+def test_the_cheapest_gpus_are_taken(rate: float, pools: tuple[Pool, ...], expected: object) -> None:
     result = deploy(Demand((Service("a", 1.0, rate),), TABLES, pools))
     assert result.proven[:2] == ("cost", "gpus")
-    return result.cost, {} if result.plan is None else dict(Counter(result.plan.gpus))
-
-
-def test_many_cheap_gpus_are_better_than_few_dear_ones() -> None:
-    """Two A100 or four A30 serve 160 requests per second; at 2.2 to 1 these cost less."""
-    assert cheapest(160.0, Pool(A30), Pool(A100, cost=2.2)) == (4, {"A30-24GB": 4})
-    assert cheapest(160.0, Pool(A30), Pool(A100, cost=1.9)) == (3.8, {"A100-80GB": 2})
-
-
-def test_what_is_there_already_costs_nothing() -> None:
-    """The two A30 that are bought serve 84 of 160; one A100 does the rest."""
-    assert cheapest(160.0, Pool(A30, 2, 0), Pool(A100, cost=2.2)) == (2.2, {"A30-24GB": 2, "A100-80GB": 1})
-
-
-def test_of_gpus_that_cost_nothing_the_fewest_are_taken() -> None:
-    assert cheapest(160.0, Pool(A30, cost=0), Pool(A100, cost=0)) == (0, {"A100-80GB": 2})
+    assert result.plan is not None
+    assert (result.cost, Counter(result.plan.gpus)) == expected
 
 
 def test_bounds_know_that_there_are_few_of_the_cheap_gpus() -> None:
@@ -122,9 +122,3 @@ def test_more_gpus_than_there_are_is_infeasible_whatever_they_cost() -> None:
     result = deploy(Demand((Service("a", 1.0, 500.0),), TABLES, (Pool(A30, 2, 0), Pool(A100, 3, 2.2))))
     assert result.status is Status.INFEASIBLE
     assert "need at least 6 GPUs" in result.reason
-
-
-def test_costs_with_many_decimals_are_exact() -> None:
-    """0.1 three times is 0.3, and prices of real offers are compared to the cent."""
-    assert cheapest(120.0, Pool(A30, cost=0.1), Pool(A100, cost=2.2)) == (0.3, {"A30-24GB": 3})
-    assert cheapest(160.0, Pool(A30, cost=9999.99), Pool(A100, cost=19999.97))[0] == 39999.94

@@ -11,7 +11,7 @@ from documents import wrong_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Arrivals, Demand, Deployment, GpuPool, InputError, Point, ProfileTable, RateTable, Segment, Service
+from mig_opt import Arrivals, Demand, Deployment, GpuPool, Point, RateTable, Segment, Service
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.simulation.serving.outcome import late_interval
 from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
@@ -114,25 +114,6 @@ def test_wrong_arguments_are_refused(changes, paths):
 def test_deployments_without_figures_or_segments_are_refused():
     bare = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, throughput=0.0, service="other")])
     assert wrong_paths(simulate_requests, DEMAND, bare) == ["services[0]", "segments[0].throughput"]
-
-
-WRONG_FIGURES = [{"patience": 1.5}, {"spread": -1.0}, {"spread": 11.0}, {"delay": -1.0}, {"overhead": -1.0}]
-
-
-@pytest.mark.parametrize("figures", [*WRONG_FIGURES, {"preferred": (0,)}, {"delay": float("inf")}])
-def test_wrong_batching_is_refused(figures):
-    with pytest.raises(InputError):
-        Batching(**figures)
-
-
-def test_a_table_is_used_for_partial_batches():
-    points = (Point(1, 1, 2, 40.0, 0.05), Point(1, 4, 2, 80.0, 0.1))
-    demand = at_rate(5.0).replace(tables=(ProfileTable("chat", "A100-80GB", points),))
-    full, part = (
-        simulate_requests(demand, DEPLOYMENT, batching=Batching(0.0, partial), seconds=100).services[0]
-        for partial in (False, True)
-    )
-    assert part.mean_s < 0.8 * full.mean_s
 
 
 def one_by_one(batching: Batching, *moments: float) -> list[float]:
