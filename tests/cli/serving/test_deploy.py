@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import time
 
 import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
 from mig_opt import deploy
+from mig_opt.api.change.greedy import greedy
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.heuristics.serving.fill import first_fit
@@ -133,6 +136,92 @@ def test_ctrl_c_keeps_the_best_deployment(run, services_file, tmp_path, monkeypa
     as_json = run("deploy", services_file, "--json")
     assert (as_json.code, as_json.json["status"]) == (130, "interrupted")
     assert as_json.json["deployment"]["segments"]
+
+
+# --- what is running, rates over time, and promises -----------------------------------------------------------------
+
+
+def test_ctrl_c_while_the_steps_are_planned_keeps_the_deployment(run, tmp_path, monkeypatch):
+    def interrupted(*problem):
+        _thread.interrupt_main()
+        time.sleep(0.2)  # Ctrl-C arrives meanwhile
+        return greedy(*problem)
+
+    monkeypatch.setattr("mig_opt.api.change.plans.greedy", interrupted)
+    path = services(tmp_path, services=[{**CHAT, "rate": 11.0}, {**SEARCH, "rate": 190.0}])
+    outcome = run("deploy", path, "--from", fleet(tmp_path), "-o", tmp_path / "new.json")
+    assert outcome.code == 130
+    assert "Interrupted while the steps were planned" in outcome.out
+    assert DEPLOYMENT.read(tmp_path / "new.json").segments
+
+
+def test_services_that_are_interrupted_are_named(run, tmp_path):
+    segments = [{"service": "search", "gpu": 0, "profile": "4g.24gb", "start": 0, "batch": 8, "processes": 3}]
+    old = fleet(tmp_path, gpus=["A30"], segments=segments)
+    pools = [{"gpu": "A30", "count": 1}]
+    path = services(tmp_path, gpu=None, pools=pools, profiles=[{**table, "gpu": "A30"} for table in PROFILES])
+    outcome = run("deploy", path, "--from", old)
+    assert "interrupted  search\n" in outcome.out
+    assert run("deploy", path, "--from", old, "--json").json["change"]["interrupted"] == ["search"]
+    assert "interrupts search" in outcome.out
+
+
+def rates(folder, *rows):
+    path = folder / "rates.csv"
+    path.write_text("\n".join(["time,chat,search", *rows, "10:00,,", ""]))
+    return path
+
+
+def test_a_time_that_cannot_be_served_is_named(run, tmp_path):
+    pools = [{"gpu": "A30", "count": 1}]
+    path = services(tmp_path, gpu=None, pools=pools, profiles=[{**table, "gpu": "A30"} for table in PROFILES])
+    outcome = run("deploy", path, "--rates", rates(tmp_path, "0:00,10,90", "8:30,10,900"))
+    assert outcome.code == 1
+    assert "at 8:30: " in outcome.err
+
+
+def test_ctrl_c_is_not_called_a_lack_of_time(run, services_file, tmp_path, monkeypatch):
+    def press(*rest, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mig_opt.api.deploy.days.serving_alone", press)
+    monkeypatch.chdir(tmp_path)
+    outcome = run("deploy", services_file, "--rates", rates(tmp_path, "0:00,10,90"), "-o", "day")
+    assert (outcome.code, outcome.err) == (130, "")
+    assert "status    interrupted" in outcome.out
+    assert "There is no plan to write to day." in outcome.out
+
+
+def test_headroom_raises_the_rates_of_all_steps(run, services_file, tmp_path):
+    daily = ("deploy", services_file, "--rates", rates(tmp_path, "0:00,10,100", "5:00,10,90"))
+    assert [step["fewest_gpus"] for step in run(*daily, "--json").json["steps"]] == [1, 1]
+    raised = run(*daily, "--headroom", "20%", "--json").json
+    assert [step["fewest_gpus"] for step in raised["steps"]] == [2, 1]
+    assert "margin       5.0" in run(*daily, "--margin", "2%", "--headroom", "2.9412%", "-q").out
+
+
+UNKEPT = (
+    "no instance keeps 90 % of the requests of 'chat' in time, at any rate",
+    "'search' in time, at any rate: at best 0 % are, on 1g.6gb, where a batch of 8 takes 0.8 s",
+    "what can be kept: an SLO of 0.8 s",
+)
+
+
+@pytest.mark.parametrize(
+    ("processes", "throughput", "method", "texts"),
+    [(1, 10, "exact", UNKEPT), (2, 100, "parvagpu-single", ("at most 1 may share an instance",))],
+)
+def test_why_a_promise_is_not_kept_is_told(run, tmp_path, processes, throughput, method, texts):
+    """Exit code 1, and for every service what could be kept; with rates over time as well."""
+    point = {"size": 1, "batch": 8, "processes": processes, "throughput": throughput, "latency": 0.08}
+    asked = [{"name": name, "model": "a", "slo": 0.2, "rate": 7} for name in ("chat", "search")]
+    path = services(tmp_path, services=asked, profiles=[{"model": "a", "points": [point]}])
+    promised = ("deploy", path, "--promise", "90%", "--method", method)
+    daily = ("--rates", rates(tmp_path, "0:00,7,1"))
+    shown, document, day = (run(*promised, *more) for more in ((), ("--json",), daily))
+    assert (shown.code, document.code, day.code) == (1, 1, 1)
+    for told in (" ".join(shown.out.split()), document.err, day.err):
+        assert all(text in told for text in texts)
 
 
 # --- files and exports -----------------------------------------------------------------------------------------------

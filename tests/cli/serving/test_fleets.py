@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
-
-
-@pytest.fixture
-def services_file(tmp_path):
-    return services(tmp_path)
-
 
 # --- validate --------------------------------------------------------------------------------------------------------
 
 
-def test_validate_with_the_rule_of_deploy(run, services_file, tmp_path):
-    path = fleet(tmp_path)
+def test_validate_with_the_rule_of_deploy(run, tmp_path):
+    services_file, path = services(tmp_path), fleet(tmp_path)
     assert run("validate", services_file, path, "--slo-share", 0.45).code == 0
     assert run("validate", services_file, path, "--slo-share", 0.4).code == 0
     assert run("validate", services_file, path, "--slo-share", 0.4, "--whole-ms").code == 1
