@@ -15,7 +15,7 @@ import typer
 from mig_opt.cli.checks import Checks, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
-from mig_opt.errors import InputError
+from mig_opt.errors import problems_of, raise_any
 from mig_opt.method.report import Report
 from mig_opt.method.result import Status
 
@@ -127,9 +127,31 @@ class Call(Checks):
         self.finish()
 
     def check_outputs(self, **outputs: Path | None) -> None:
-        """Note all that is wrong with outputs."""
-        read = [name for name in self.inputs if not any(name is path for path in outputs.values())]
-        self.attempt(check_outputs, read, **outputs)
+        """Note files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
+
+        The outputs are named by the words for their content; the names of charts and programs have to end like such.
+        """
+        inputs = [name for name in self.inputs if not any(name is path for path in outputs.values())]
+        earlier: dict[str, Path] = {}
+        for purpose, path in outputs.items():
+            if path is None:
+                continue
+            with self.step():
+                # One folder that cannot be written to is one problem, however many files it is to hold.
+                new = [other for other in earlier.values() if not other.exists()]
+                together = not path.exists() and path.parent in {other.parent for other in new}
+                earlier[purpose] = path
+                said = {problem.message for error in self.errors for problem in error.problems if together}
+                if problems := problems_of(_checker(purpose), path):
+                    left = [problem for problem in problems if problem.message not in said]
+                    raise_any(left, "" if purpose == "chart" else path)
+                    continue
+                for name in inputs:
+                    if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
+                        refuse("", f"is read as well ({name}); write to another file", path)
+                for other, same in earlier.items():
+                    if other != purpose and path.resolve() == same.resolve():
+                        refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
 
     def check_folder(self, path: Path) -> None:
         """Note why a folder for outputs can be neither made nor written to."""
@@ -145,7 +167,7 @@ class Call(Checks):
 
         return shown_progress(method)
 
-    def bar(self, text: str, total: int | None = None) -> AbstractContextManager[Bar | None]:
+    def bar(self, text: str, total: int | None = None) -> AbstractContextManager[Bar]:
         """Show a bar of the work that is done."""
         from mig_opt.cli.progress import shown_bar
 
@@ -174,40 +196,15 @@ class Call(Checks):
         return answer.code
 
 
-def check_outputs(inputs: Sequence[str | Path], **outputs: Path | None) -> None:
-    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
-
-    The outputs are named by the words for their content. The name of a chart has to end like that of an image.
-    """
-    from mig_opt.files.documents import check_writable
-
-    if outputs.get("chart") is not None:
-        from mig_opt.views import check_plot_path
-    checks = Checks()
-    earlier: dict[str, Path] = {}
-    for purpose, path in outputs.items():
-        if path is None:
-            continue
-        with checks.step():
-            # One folder that cannot be written to is one problem, however many files it is to hold.
-            new = [other for other in earlier.values() if not other.exists()]
-            together = not path.exists() and path.parent in {other.parent for other in new}
-            earlier[purpose] = path
-            said = {problem.message for error in checks.errors for problem in error.problems if together}
-            try:
-                (check_plot_path if purpose == "chart" else check_writable)(path)
-            except InputError as error:
-                problems = [problem for problem in error.problems if problem.message not in said]
-                if problems:
-                    raise InputError(problems, error.source) from None
-                continue
-            for name in inputs:
-                if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
-                    refuse("", f"is read as well ({name}); write to another file", path)
-            for other, same in earlier.items():
-                if other != purpose and path.resolve() == same.resolve():
-                    refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
-    checks.finish()
+def _checker(purpose: str) -> Callable[[Path], None]:
+    """Return what refuses a file for a purpose."""
+    if purpose == "chart":
+        from mig_opt.views import check_plot_path as check
+    elif purpose == "program":
+        from mig_opt.files.batch.programs import check_model_path as check
+    else:
+        from mig_opt.files.documents import check_writable as check
+    return check
 
 
 def print_text(text: str) -> None:

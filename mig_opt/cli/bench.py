@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of, contradicting
@@ -19,7 +19,7 @@ def bench(
     keep: Annotated[bool, "Let rows count that other versions of mig-opt or its solvers made."] = False,
     retry: Annotated[bool, "Do runs again that ended with an error."] = False,
     table: Annotated[bool, "Run nothing, only show what is known."] = False,
-    quiet: Annotated[bool, "No progress."] = False,
+    quiet: Annotated[bool, "No progress."] = False,  # noqa: ARG001  # the call heeds it
 ) -> Answer:
     """Do the runs of a study that are missing; show its tables.
 
@@ -33,7 +33,6 @@ def bench(
     mig-opt bench study.toml --jobs 2
     mig-opt bench study.toml --table
     """
-    from mig_opt.cli.progress import shown_bar
     from mig_opt.cli.study import StudyBar, study_report
     from mig_opt.studies import read_study, run_study, study_rows
     from mig_opt.studies.execution import SourcesChangedError
@@ -46,18 +45,10 @@ def bench(
     interrupted = False
     if not table:
         at_once = jobs if jobs is not None or scheduler is not None else 1
-        with shown_bar("runs", quiet=quiet or call.as_json) as bar:
+        with call.bar("runs") as bar:
             try:
-                run_study(
-                    plan,
-                    results,
-                    folder=study.parent,
-                    jobs=at_once,
-                    scheduler=scheduler,
-                    keep=keep,
-                    retry=retry,
-                    progress=None if bar is None else StudyBar(bar),
-                )
+                how: dict[str, Any] = {"jobs": at_once, "scheduler": scheduler, "keep": keep, "retry": retry}
+                run_study(plan, results, folder=study.parent, progress=StudyBar(bar), **how)
             except KeyboardInterrupt:
                 interrupted = True
             except SourcesChangedError as error:

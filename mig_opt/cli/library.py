@@ -115,40 +115,29 @@ def _shown(info: InstanceInfo, finding: Finding | None) -> str:
     return seconds(finding.value) if info.goal in ("makespan", "flow time") else f"{finding.value:g}"
 
 
-def _brief(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{len(value)} entries, see --json"
-
-
-def _author(finding: Finding) -> str:
-    """Return who found it, unless that is the program whose version is told anyway."""
-    return "" if finding.versions.startswith(finding.found_by) else f"{finding.found_by}, "
-
-
 def _instance(info: InstanceInfo) -> Report:
     from mig_opt.instances.goals import goal_of
 
     goal = goal_of(info)
     best = {"makespan": "makespan", "gpus": "GPUs"}.get(info.goal, info.goal)
     unit = f" {goal.unit}" if goal.unit == "s" else ""
-    found = [
-        (
-            label,
-            f"{_shown(info, finding)}{unit} ({finding.method}, {_author(finding)}{finding.date}, "
-            f"{finding.versions}): {finding.proof}",
-        )
-        for label, finding in ((best, info.best), ("lower bound", info.lower_bound))
-        if finding
-    ]
+    found = []
+    for label, one in ((best, info.best), ("lower bound", info.lower_bound)):
+        if one:
+            # Nobody has to be told twice of the program whose version is told.
+            author = "" if one.versions.startswith(one.found_by) else f"{one.found_by}, "
+            text = f"{_shown(info, one)}{unit} ({one.method}, {author}{one.date}, {one.versions}): {one.proof}"
+            found.append((label, text))
     without = None if info.certified is None else f"{info.certified:.9g}{unit}"
     tried = f"{info.tried_s:g} s on {info.machine}" if info.tried_s else None
     arguments = ", ".join(f"{key}={value!r}" for key, value in (info.spec or {}).items())
+    long = {key: f"{len(value)} entries, see --json" for key, value in info.question.items() if len(str(value)) > 60}
     facts = [
         ("instance", info.name),
         ("title", info.title),
         ("what", f"{info.kind}, for mig-opt {_COMMANDS[info.kind]}{' --rates' * ('rates' in info.question)}"),
         ("goal", f"least {info.goal}: {goal.meaning}"),
-        ("question", ", ".join(f"{key}: {_brief(value)}" for key, value in info.question.items()) or None),
+        ("question", ", ".join(f"{key}: {long.get(key, value)}" for key, value in info.question.items()) or None),
         (_SIZES[info.kind], str(info.n)),
         ("GPU", info.fleet),
         ("best known", info.status.value.replace("_", " ") if info.best or info.lower_bound else "nothing on record"),
@@ -184,8 +173,7 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
         for info in infos:
             if problems := list(problems_of(known, info)):
                 wrong[info.name] = problems
-            if bar is not None:
-                bar.show(advance=1)
+            bar.show(advance=1)
     counts = {evidence: sum(info.evidence == evidence for info in infos) for evidence in PROOFS}
     facts = [
         ("entries", str(len(infos))),
@@ -194,12 +182,7 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
         ("answer", bad(f"wrong, {plural(len(wrong), 'entry', 'entries')}") if wrong else good("all right")),
     ]
     lines = [f"{name}: {problem}" for name, problems in wrong.items() for problem in problems]
-    data = {
-        "entries": len(infos),
-        "right": len(infos) - len(wrong),
-        "evidence": counts,
-        "problems": wrong,
-    }
+    data = {"entries": len(infos), "right": len(infos) - len(wrong), "evidence": counts, "problems": wrong}
     return Answer(Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=not wrong))
 
 
@@ -304,8 +287,7 @@ def instances_renew(
 
         def told(info: InstanceInfo) -> None:
             done.append(info)
-            if bar is not None:
-                bar.show(advance=1)
+            bar.show(advance=1)
 
         renew(known, [info.name for info in infos], limit=time_limit, workers=workers, told=told)
     solved = sum(info.solved for info in done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -88,7 +89,7 @@ def profiled_server(
 
     known = {(table.model, table.gpu): table for table in (PROFILES.read(output) if output.exists() else ())}
     with call.bar("ways") as bar, options_named({"sizes": "--sizes", "seconds": "--seconds", "shapes": "--shape"}):
-        show = (lambda _: None) if bar is None else (lambda way: bar.show(way, advance=1))
+        show = partial(bar.show, advance=1)
         found = profile_triton(address, plan, models=models, shapes=shapes, seconds=seconds, observe=show)
     for table in found.tables:
         known[table.model, table.gpu] = joined(known.get((table.model, table.gpu), table), table)

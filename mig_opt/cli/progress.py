@@ -89,6 +89,8 @@ def shown_progress(method: str = "") -> Iterator[list[Callbacks]]:
 class Bar:
     """Line of standard error with a bar of the work that is done (of all of it, if that is known), time, and a text."""
 
+    shown = False
+
     def __init__(self, text: str, total: int | None = None) -> None:
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self.display = Progress(
@@ -133,13 +135,11 @@ class RunsBar(Callbacks):
 
 
 @contextlib.contextmanager
-def shown_bar(text: str, total: int | None = None, *, quiet: bool) -> Iterator[Bar | None]:
+def shown_bar(text: str, total: int | None = None, *, quiet: bool) -> Iterator[Bar]:
     """Show a bar on standard error, if that is wanted and a terminal; gone at the end."""
-    if quiet or not can_take_lines_back():
-        yield None
-        return
     bar = Bar(text, total)
-    with bar.display:
+    bar.shown = not quiet and can_take_lines_back()
+    with bar.display if bar.shown else contextlib.nullcontext():
         yield bar
 
 

@@ -58,8 +58,8 @@ def score(
     """
     from mig_opt.studies.scores import score as scored
 
-    given = sum(one is not None for one in (what, command))
-    call.require(given == 1, "--command", "or an instance with its plan, or a folder of plans: give one of them")
+    one_of_them = (what is None) != (command is None)
+    call.require(one_of_them, "--command", "or an instance with its plan, or a folder of plans: give one of them")
     with call.step():
         if command is None and (methods or scheduler or output or instance or kind or difficulty):
             only = "--methods, --scheduler, --output, --instance, --kind and --class"
@@ -85,12 +85,12 @@ def score(
     }
     if command is None:
         found = scored(str(what), plan, library=options["library"])
-        return Answer(_report(found), code_of(good=all(one.valid for one in found.scores)), why=_why(found))
+        why = "; ".join(f"{one.instance}: {one.reason}" for one in found.scores if one.reason)
+        return Answer(_report(found), code_of(good=all(one.valid for one in found.scores)), why=why)
     with call.bar("scored") as bar:
 
         def told(one: Score) -> None:
-            if bar is not None:
-                bar.show(f"{one.instance}: {one.status}", advance=1)
+            bar.show(f"{one.instance}: {one.status}", advance=1)
 
         with options_named({"solver": "--command", "name": "--instance"}):
             found = scored(command, output=folder, told=told, **options)
@@ -195,7 +195,3 @@ def _csv(found: Scores) -> str:
 
     columns = [field.name for field in dataclasses.fields(Score)]
     return table_text(columns, ([getattr(one, name) for name in columns] for one in found.scores))
-
-
-def _why(found: Scores) -> str:
-    return "; ".join(f"{one.instance}: {one.reason}" for one in found.scores if one.reason)

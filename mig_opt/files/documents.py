@@ -80,14 +80,13 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
             document = json.dumps(dict(document), default=_plain_number)
         except (TypeError, ValueError, RecursionError) as error:
             _refuse(source, f"is not made of what JSON can hold: {error}")
-    repeats: list[_Repeating] = []
+    repeats: dict[int, tuple[object, list[str]]] = {}  # objects by their identity, with keys that they repeat
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
-        repeats.append(_Repeating(pairs))
-        return repeats[-1]
+        if len(found) < len(pairs):
+            repeats[id(found)] = found, [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+        return found
 
     try:
         value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=integer)
@@ -101,7 +100,11 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         _refuse(source, "is nested too deeply")
     if not isinstance(value, dict):
         _refuse(source, f"must be a JSON object {{...}}, is {shown(value)}")
-    return value, list(_repeated(value)) if repeats else []
+    return value, [
+        Problem(key_name(key), "this key is given more than once; keep one").below(path)
+        for path, part in (_parts(value, "") if repeats else ())
+        for key in repeats.get(id(part), ((), []))[1]
+    ]
 
 
 def without_comments(text: str) -> str:
@@ -117,21 +120,6 @@ def without_comments(text: str) -> str:
     if "//" not in text:
         return text
     return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), text)
-
-
-class _Repeating(dict[str, Any]):
-    """An object of a JSON text that gives a key more than once."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-
-
-def _repeated(document: dict[str, Any]) -> Iterator[Problem]:
-    for path, value in _parts(document, ""):
-        if isinstance(value, _Repeating):
-            for key in value.repeated:
-                yield Problem(key_name(key), "this key is given more than once; keep one").below(path)
 
 
 def _parts(value: object, path: str) -> Iterator[tuple[str, object]]:
@@ -180,7 +168,14 @@ def rendered(document: Mapping[str, Any]) -> str:
 def _expanded(value: object, indent: str) -> str:
     deeper = indent + "  "
     if isinstance(value, list) and value:
-        lines = [_expanded(entry, deeper) if _has_parts(entry) else _json(entry) for entry in value]
+        # An entry that holds a list of objects itself, as a table holds its points, takes more lines.
+        lines = [
+            _expanded(entry, deeper)
+            if isinstance(entry, dict)
+            and any(isinstance(part, list) and part and isinstance(part[0], dict) for part in entry.values())
+            else _json(entry)
+            for entry in value
+        ]
         brackets = "[]"
     elif isinstance(value, dict) and (not indent or any(isinstance(entry, list) for entry in value.values())):
         lines = [f"{_json(key)}: {_expanded(entry, deeper)}" for key, entry in value.items()]
@@ -189,13 +184,6 @@ def _expanded(value: object, indent: str) -> str:
         return _json(value)
     body = f",\n{deeper}".join(lines)
     return f"{brackets[0]}\n{deeper}{body}\n{indent}{brackets[1]}"
-
-
-def _has_parts(entry: object) -> bool:
-    """Return True if an entry of a list holds a list of objects itself, as a table holds its points."""
-    return isinstance(entry, dict) and any(
-        isinstance(part, list) and part and isinstance(part[0], dict) for part in entry.values()
-    )
 
 
 def _json(value: object) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from mig_opt.batch.problems import NO_COUNT, NO_GPU
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.tables import table_text, told_by_row
+from mig_opt.files.tables import Table, table_text
 from mig_opt.files.values import (
     EXAMPLES,
     NESTED,
@@ -23,7 +22,6 @@ from mig_opt.files.values import (
     Findings,
     Raw,
     defaults_of,
-    holds_reported,
     made,
     object_encoder,
     read_keys,
@@ -36,21 +34,6 @@ from mig_opt.rules.vocabulary import Rule
 T = TypeVar("T")
 
 _COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
-
-
-class Table(NamedTuple):
-    """CSV table, read as the document that says the same."""
-
-    raw: Raw
-    """The document, without its schema and without the GPU."""
-    entries: str
-    """The key of the list whose entries the rows are."""
-    lines: Sequence[int]
-    """The line of each entry."""
-    column: Callable[[int, str], str] = lambda _, key: key
-    """Gives the column of a key of an entry, by the index of the entry and the key."""
-    kinds: Mapping[tuple[int, str], int] = MappingProxyType({})
-    """The line of what an entry, by its index, has on a kind of GPU, by its name."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +141,7 @@ class FileKind(Generic[T]):
         findings = Findings(source)
         table = self.table(text, findings, **given)
         raw = {"schema": self.title, "gpu": REPORTED, **table.raw}
-        with told_by_row(source, *table[1:]):
+        with table.told(source):
             built = self.part(raw, "", findings, **given)
             findings.check()
         return built
@@ -167,11 +150,8 @@ class FileKind(Generic[T]):
         """Return what an object at a path of a document describes, as far as it can be read."""
         for option in given.keys() - {*self.options, *(["name"] if self.named else [])}:
             raise TypeError(f"files of the kind {self.name} are read without {option!r}")
-        check_schema(raw, self.name, findings, path)
         before = len(findings.problems)
-        if "schema" not in raw:
-            where = f"{path}.schema" if path else "schema"
-            findings.add(where, f'is missing; add it, for example "schema": "{self.title}"')
+        self._check_schema(raw.get("schema", ...), f"{path}.schema" if path else "schema", findings)
         if self.shape is not GpuModel:
             raw = with_named_gpus(raw, path, findings)
         if self.prepare:
@@ -183,8 +163,24 @@ class FileKind(Generic[T]):
             return self.build(values, raw, path, findings, **given)
         if "name" in given and self.named:
             values["name"] = given["name"]
-        good = len(findings.problems) == before and not holds_reported(raw)
+        good = len(findings.problems) == before and REPORTED not in raw.values()
         return made(self.shape, values, path, findings, good=good)  # type: ignore[no-any-return]
+
+    def _check_schema(self, stated: Any, where: str, findings: Findings) -> None:
+        """Note that a document does not say its kind; to go on with one of another kind would only mislead."""
+        named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
+        if stated is ...:
+            findings.add(where, f'is missing; add it, for example "schema": "{self.title}"')
+        elif named and named[1] in KINDS and named[1] != self.name:
+            message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(self.name)} is wanted ({self.title})"
+            if named[1] in _COMMANDS and self.name in _COMMANDS:
+                message += f"; its command is: {_COMMANDS[named[1]]}"
+            raise InputError([Problem(where, message)], findings.source)
+        elif named and named[1] == self.name and int(named[2]) > 1:
+            message = f"{stated} is newer than the version that this mig_opt reads ({self.title}); update mig_opt"
+            raise InputError([Problem(where, message)], findings.source)
+        elif stated != self.title:
+            findings.add(where, f'must be "{self.title}", is {shown(stated)}')
 
     def read(self, path: str | Path, **given: Any) -> T:
         """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON."""
@@ -223,37 +219,9 @@ class FileKind(Generic[T]):
         write_text(path, self.to_csv(content) if as_table else self.to_json(content, **options))
 
 
-def check_schema(raw: Raw, kind: str, findings: Findings, path: str = "") -> None:
-    """Note that a document says that it is of no kind at all.
-
-    Raises
-    ------
-    InputError
-        If it is of another kind or of a newer version: to read it as ``kind`` would only give misleading problems.
-    """
-    wanted = f"mig-opt/{kind}/1"
-    stated = raw.get("schema")
-    if stated == wanted or "schema" not in raw:
-        return
-    where = f"{path}.schema" if path else "schema"
-    named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
-    if named and named[1] in KINDS and named[1] != kind:
-        message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(kind)} is wanted ({wanted})"
-        if named[1] in _COMMANDS and kind in _COMMANDS:
-            message += f"; its command is: {_COMMANDS[named[1]]}"
-    elif named and named[1] == kind and int(named[2]) > 1:
-        message = f"{stated} is newer than the version that this mig_opt reads ({wanted}); update mig_opt"
-    else:
-        findings.add(where, f'must be "{wanted}", is {shown(stated)}')
-        return
-    raise InputError([Problem(where, message)], findings.source)
-
-
 def _a_file(kind: str) -> str:
-    named = {"gpu": "a model of a GPU"}
-    return (
-        f"a file of {kind}" if kind in ("services", "profiles", "costs", "commands") else named.get(kind, f"a {kind}")
-    )
+    several = kind in ("services", "profiles", "costs", "commands")
+    return f"a file of {kind}" if several else "a model of a GPU" if kind == "gpu" else f"a {kind}"
 
 
 def check_stated(

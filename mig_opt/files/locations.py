@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Iterator
 from json.decoder import JSONDecodeError
 from typing import NamedTuple
 
@@ -82,19 +83,17 @@ def _in_table(lines: list[str], number: int, column: str | None, name: str | Non
 
 def _span(path: str, text: str) -> tuple[int, int] | None:
     """Return where the innermost part of a path begins and ends in a JSON text; None if nothing of it is there."""
-    found = None
-    begin, end = _skip_blank(text, 0), len(text)
-    position = 0
+    begin, end, position = _skip_blank(text, 0), len(text), 0
     try:
         while step := _STEP.match(path, position):
-            inner = _entry(text, begin, int(step[2])) if step[2] else _value(text, begin, step[1])
-            if inner is None:
+            name = f"[{int(step[2])}]" if step[2] else step[1]
+            found = next((span for key, span in _parts(text, begin) if key == name), None)
+            if found is None:
                 break
-            found, position = inner, step.end()
-            begin, end = inner
+            (begin, end), position = found, step.end()
     except (JSONDecodeError, IndexError):  # what comes behind may be broken
-        return found
-    return found if found is None else (begin, end)
+        pass
+    return (begin, end) if position else None
 
 
 def _skip_blank(text: str, position: int) -> int:
@@ -102,41 +101,17 @@ def _skip_blank(text: str, position: int) -> int:
     return blank.end() if blank else position
 
 
-def _scanned(text: str, position: int) -> tuple[int, int]:
-    """Return where the value at a position begins and ends."""
-    begin = _skip_blank(text, position)
-    return begin, _DECODER.raw_decode(text, begin)[1]
-
-
-def _entry(text: str, begin: int, index: int) -> tuple[int, int] | None:
-    """Return the span of an entry of the list that begins at a position."""
-    if text[begin] != "[":
-        return None
-    position = begin + 1
-    while text[_skip_blank(text, position)] != "]":
-        span = _scanned(text, position)
-        if index == 0:
-            return span
-        index -= 1
-        position = _skip_blank(text, span[1])
-        if text[position] != ",":
-            return None
-        position += 1
-    return None
-
-
-def _value(text: str, begin: int, name: str) -> tuple[int, int] | None:
-    """Return the span of the value of a key, named as in paths, of the object that begins at a position."""
-    if text[begin] != "{":
-        return None
-    position = _skip_blank(text, begin + 1)
-    while text[position] == '"':
-        key, after = _DECODER.raw_decode(text, position)
-        span = _scanned(text, _skip_blank(text, after) + 1)
-        if key_name(key) == name:
-            return span
-        position = _skip_blank(text, span[1])
-        if text[position] != ",":
-            return None
+def _parts(text: str, begin: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the spans of the parts of the list or object that begins at a position, each with its step in paths."""
+    position, number = begin, 0
+    while text[position] == ("," if number else text[begin]) and text[begin] in "[{":
         position = _skip_blank(text, position + 1)
-    return None
+        name, number = f"[{number}]", number + 1
+        if text[begin] == "{" and text[position] == '"':
+            key, position = _DECODER.raw_decode(text, position)
+            name, position = key_name(key), _skip_blank(text, _skip_blank(text, position) + 1)
+        elif text[position] == "]" or text[begin] == "{":
+            return
+        end = _DECODER.raw_decode(text, position)[1]
+        yield name, (position, end)
+        position = _skip_blank(text, end)

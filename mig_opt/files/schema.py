@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -66,7 +66,7 @@ def _described(kind: FileKind[Any]) -> _Keywords:
     for shape in EXAMPLES:
         name = shape.__name__
         if name in definitions and shape in NESTED:
-            definitions[name] = _described(cast("FileKind[Any]", NESTED[shape]))
+            definitions[name] = _described(NESTED[shape])
             definitions |= definitions[name].pop("$defs")
         elif name in definitions:
             for key in definitions[name]["properties"].keys() - hints_of(shape).keys():

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
@@ -29,6 +29,42 @@ _FLAGS = {"no": False, "false": False, "0": False, "yes": True, "true": True, "1
 
 _COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)+")
 
+
+class Table(NamedTuple):
+    """CSV table, read as the document that says the same."""
+
+    raw: Raw  # the document, without its schema and without the GPU
+    entries: str  # the key of the list whose entries the rows are
+    lines: Sequence[int]  # the line of each entry
+    # Gives the column of a key of an entry (empty for the entry as a whole), by the index of the entry and the key.
+    column: Callable[[int, str], str] = lambda _, key: key
+    kinds: Mapping[tuple[int, str], int] = MappingProxyType({})  # the line of what an entry has on a kind of GPU
+
+    @contextmanager
+    def told(self, source: str) -> Iterator[None]:
+        """Have problems of the entries told as those of the rows that the entries were read from."""
+        try:
+            yield
+        except InputError as error:
+            told, places = Findings(source), [f"line {line}" for line in self.lines]
+            told.extend(self._of_row(problem, places) for problem in error.problems)
+            told.check()
+
+    def _of_row(self, problem: Problem, places: Sequence[str]) -> Problem:
+        found = re.fullmatch(rf"{self.entries}\[(\d+)\](?:\.(.+))?", problem.path)
+        if not found:
+            return problem
+        index = int(found[1])
+        key, *rest = (found[2] or "").split(".")
+        line = self.kinds.get((index, rest[0])) if rest else None
+        named = self.column(index, ".".join([key, *(rest if line is None else rest[1:])]))
+        place = filter(None, (places[index] if line is None else f"line {line}", named))
+        message = with_places(problem.message, rf"(?<=\b(?:of|is) ){self.entries}", places)
+        if _TIME.fullmatch(named) and message.startswith("must be a number"):
+            message += "; leave the cell empty where there is no time"
+        return Problem(", ".join(place), message)
+
+
 HeaderCheck = Callable[[list[str], str, Findings], bool]
 """Notes what is wrong with the columns of a header, given where it is; returns True if rows can be read with them."""
 
@@ -42,11 +78,16 @@ def read_rows(
     """
     lines = _lines(text, findings)
     line, header = next(lines, (1, []))
-    if header:
-        _check_header(header, f"line {line}", findings)
-    else:
+    where, readable = f"line {line}", False
+    if not header:
         findings.add("", f"is empty; a line with the columns is wanted: {example}")
-    readable = bool(header) and check(header, f"line {line}", findings)
+    elif len(header) == 1 and re.search(r"[;\t]", header[0]):
+        findings.add(where, "has one column only; separate the columns by commas, and write 12.5 with a point")
+        findings.check()
+    else:
+        for column in (column for column, count in Counter(header).items() if count > 1):
+            findings.add(f"{where}, {column or 'header'}", "this column is given more than once; keep one")
+        readable = check(header, where, findings)
     rows: list[tuple[int, dict[str, str]]] = []
     given = 0
     for line, cells in lines:
@@ -88,15 +129,6 @@ def _lines(text: str, findings: Findings) -> Iterator[tuple[int, list[str]]]:
     except csv.Error as error:
         findings.add(f"line {line}", f"not valid CSV: {error}")
         findings.check()
-
-
-def _check_header(header: list[str], where: str, findings: Findings) -> None:
-    if len(header) == 1 and re.search(r"[;\t]", header[0]):
-        findings.add(where, "has one column only; separate the columns by commas, and write 12.5 with a point")
-        findings.check()
-    for column, count in Counter(header).items():
-        if count > 1:
-            findings.add(f"{where}, {column or 'header'}", "this column is given more than once; keep one")
 
 
 def check_columns(
@@ -163,10 +195,11 @@ def entries_of_rows(rows: Iterable[Mapping[str, str]], columns: Mapping[str, str
     Blank cells are left out where the key has a default. What is no value of its type is left to be reported.
     """
     kinds = {key: parts_of(hint).bare for key, hint in hints_of(shape).items()}
+    read: dict[Any, Callable[[str], Any]] = {str: lambda cell: cell, bool: lambda cell: _FLAGS.get(cell.lower(), cell)}
     defaults = defaults_of(shape)
     return [
         {
-            key: _value_of(cell, kinds[key])
+            key: read.get(kinds[key], number_in)(cell)
             for column, key in columns.items()
             if (cell := cells.get(column, "")) or key not in defaults
         }
@@ -233,10 +266,6 @@ def _differing(entry: Raw, known: Raw) -> list[str]:
     return [name for name in {**entry, **known} if name not in _BY_KIND and entry.get(name) != known.get(name)]
 
 
-def _value_of(cell: str, kind: Any) -> object:
-    return cell if kind is str else _FLAGS.get(cell.lower(), cell) if kind is bool else number_in(cell)
-
-
 def time_column(key: str) -> str:
     """Return the column of the figure ``times.<k>`` of an entry; none for all its times, the key itself for others."""
     name, _, size = key.partition(".")
@@ -251,50 +280,6 @@ def gpu_of_table(gpu: str | None, findings: Findings, example: str = "A100") -> 
     message = f'give it, for example gpu="{example}" (command line: --gpu {example})'
     findings.add("gpu", f"a CSV file does not name its GPU; {message}")
     return None
-
-
-@contextmanager
-def told_by_row(
-    source: str,
-    entries: str,
-    lines: Sequence[int],
-    column: Callable[[int, str], str] = lambda _, key: key,
-    kinds: Mapping[tuple[int, str], int] = MappingProxyType({}),
-) -> Iterator[None]:
-    """Have problems of the entries of a document told as those of the rows that the entries were read from.
-
-    ``entries`` is the key of the list of entries, ``lines`` has the line of each; ``column`` gives the column of a key,
-    by the index of the entry and the key (empty for the entry as a whole), and ``kinds`` the line of what an entry has
-    on a kind of GPU.
-    """
-    try:
-        yield
-    except InputError as error:
-        told = Findings(source)
-        places = [f"line {line}" for line in lines]
-        told.extend(_of_row(problem, entries, places, column, kinds) for problem in error.problems)
-        told.check()
-
-
-def _of_row(
-    problem: Problem,
-    entries: str,
-    places: Sequence[str],
-    column: Callable[[int, str], str],
-    kinds: Mapping[tuple[int, str], int],
-) -> Problem:
-    found = re.fullmatch(rf"{entries}\[(\d+)\](?:\.(.+))?", problem.path)
-    if not found:
-        return problem
-    index = int(found[1])
-    key, *rest = (found[2] or "").split(".")
-    line = kinds.get((index, rest[0])) if rest else None
-    named = column(index, ".".join([key, *(rest if line is None else rest[1:])]))
-    place = filter(None, (places[index] if line is None else f"line {line}", named))
-    message = with_places(problem.message, rf"(?<=\b(?:of|is) ){entries}", places)
-    if _TIME.fullmatch(named) and message.startswith("must be a number"):
-        message += "; leave the cell empty where there is no time"
-    return Problem(", ".join(place), message)
 
 
 def table_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -14,9 +14,9 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
-from pydantic import ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from mig_opt.errors import InputError, Problem, nearest
@@ -94,18 +94,8 @@ def natural_order(path: str) -> list[str | int]:
 # Reading
 
 
-class _Kind(Protocol):
-    """A kind of files, see :class:`mig_opt.files.kinds.FileKind`."""
-
-    def part(self, raw: Raw, path: str, findings: Findings) -> Any:
-        """Return what an object at a path of a document stands for."""
-
-    def document(self, content: Any) -> Raw:
-        """Return the document of what a file is to hold."""
-
-
-NESTED: dict[type, _Kind] = {}
-"""The kinds of files by the classes that they hold: their objects have a key ``schema`` wherever they are."""
+NESTED: dict[type, Any] = {}
+"""The kinds of files (FileKind) by the classes that they hold: their objects have a key ``schema`` everywhere."""
 
 
 def read_value(hint: Any, raw: Any, path: str, findings: Findings) -> Any:
@@ -120,8 +110,9 @@ def read_value(hint: Any, raw: Any, path: str, findings: Findings) -> Any:
     if bare in NESTED and isinstance(raw, dict):
         return NESTED[bare].part(raw, path, findings)
     try:
-        # As JSON: only there strict types and objects for dataclasses go together.
-        value = _adapter(hint).validate_json(f"[{json.dumps(raw, default=_nothing)}]", strict=True)[0]
+        # As JSON: only there strict types and objects for dataclasses go together. What is reported is null there, and
+        # read again in parts.
+        value = _adapter(hint).validate_json(f"[{json.dumps(raw, default=lambda _: None)}]", strict=True)[0]
     except RecursionError:
         findings.add(path, "is nested too deeply")
         return None
@@ -156,10 +147,6 @@ def _read_object_parts(bare: Any, raw: Raw, path: str, findings: Findings) -> An
     return found
 
 
-def _nothing(_: object) -> None:
-    """Return what stands for a value that has been reported; what has it is read again in parts."""
-
-
 def _kind_of(kinds: Sequence[type], raw: Raw, path: str, findings: Findings) -> type | None:
     """Return the class of an object out of several ones: that whose first key it has; None if not just one is."""
     firsts = {dataclasses.fields(kind)[0].name: kind for kind in kinds}
@@ -184,13 +171,9 @@ def _core_schema(rule: Rule, source: Any, handler: GetCoreSchemaHandler) -> Core
     return core_schema.no_info_before_validator_function(rule.read, inner) if changes else inner
 
 
-def _json_schema(rule: Rule, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    return rule.described(handler(schema))
-
-
 # Pydantic asks annotations how to go about values; rules themselves know nothing of it.
 Rule.__get_pydantic_core_schema__ = _core_schema  # type: ignore[attr-defined]
-Rule.__get_pydantic_json_schema__ = _json_schema  # type: ignore[attr-defined]
+Rule.__get_pydantic_json_schema__ = lambda rule, schema, to: rule.described(to(schema))  # type: ignore[attr-defined]
 
 
 @cache
@@ -225,7 +208,7 @@ def read_object(shape: type, raw: Raw, path: str, findings: Findings) -> Any:
     """Return an object of a dataclass; where something is wrong, one that has None for that and checks nothing."""
     before = len(findings.problems)
     values = read_keys(shape, hints_of(shape), raw, path, findings, defaults=defaults_of(shape))
-    return made(shape, values, path, findings, good=len(findings.problems) == before and not holds_reported(raw))
+    return made(shape, values, path, findings, good=len(findings.problems) == before and REPORTED not in raw.values())
 
 
 def read_listed(shape: type, raw: object, path: str, findings: Findings) -> tuple[Any, ...]:
@@ -238,19 +221,8 @@ def read_listed(shape: type, raw: object, path: str, findings: Findings) -> tupl
     return tuple(read_object(shape, entry, f"{path}[{index}]", findings) for index, entry in enumerate(entries))
 
 
-def holds_reported(raw: Raw) -> bool:
-    """Return True if the value of a key has been reported."""
-    return any(value is REPORTED for value in raw.values())
-
-
 def read_keys(
-    shape: type,
-    hints: Mapping[str, Any],
-    raw: Raw,
-    path: str,
-    findings: Findings,
-    *,
-    defaults: Mapping[str, Any],
+    shape: type, hints: Mapping[str, Any], raw: Raw, path: str, findings: Findings, *, defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the value of each key of an object, by their types; for one that is not there its default, or None."""
     below = f"{path}." if path else ""
@@ -318,15 +290,11 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
     either = tables_in(bare)
     if either:
         by_size, by_kind = map(encoder_of, either)
-        return lambda table: (by_kind if _is_by_kind(table) else by_size)(table)
+        return lambda table: (by_kind if isinstance(next(iter(table or ()), None), str) else by_size)(table)
     encode = encoded if get_origin(bare) in (Union, types.UnionType) else _encoder(bare)
     if not nulls and not optional:
         return encode
     return lambda value: None if value is None or value in nulls else encode(value)
-
-
-def _is_by_kind(table: Any) -> bool:
-    return isinstance(table, Mapping) and isinstance(next(iter(table)), str)
 
 
 def _encoder(bare: Any) -> Callable[[Any], Any]:

@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import io
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.errors import InputError, Problem, raise_any
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.serving.day import DayResult
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.fleet.simulator import Simulation
@@ -83,10 +82,7 @@ def check_plot_path(path: _Path) -> None:
     if _format(target) not in {*_METADATA, _PAGE}:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
         problems.append(Problem(str(target), f"charts are written as .png, .pdf, .svg or .html, {given}"))
-    try:
-        check_writable(target)
-    except InputError as error:
-        problems += [Problem(str(target), problem.message) for problem in error.problems]
+    problems += [Problem(str(target), problem.message) for problem in problems_of(check_writable, target)]
     raise_any([*problems, *_missing(_format(target))])
 
 
@@ -100,29 +96,21 @@ def draw(scene: Scene) -> Figure:
 
 def save(scene: Scene, path: _Path, dpi: float) -> None:
     """Write a scene as image or page; the same one gives the same file."""
+    from mig_opt.files.documents import write_bytes
+
     target = Path(path)
     if _format(target) == _PAGE:
         from mig_opt.views.page import compose_page
 
         data = compose_page(scene).encode()
     else:
-        data = _image(draw(scene), _format(target), dpi)
-    try:
-        # A folder rather than a file of tempfile, whose files only their owner can read.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
-            (Path(folder) / "chart").write_bytes(data)
-            (Path(folder) / "chart").replace(target)
-    except OSError as error:
-        raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+        import matplotlib as mpl
 
-
-def _image(figure: Figure, kind: str, dpi: float) -> bytes:
-    import matplotlib as mpl
-
-    data = io.BytesIO()
-    with mpl.rc_context(_SAVING), _any_characters():
-        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    return data.getvalue()
+        figure, image, kind = draw(scene), io.BytesIO(), _format(target)
+        with mpl.rc_context(_SAVING), _any_characters():
+            figure.savefig(image, format=kind, dpi=dpi, metadata=_METADATA[kind])
+        data = image.getvalue()
+    raise_any(Problem(str(target), problem.message) for problem in problems_of(write_bytes, target, data))
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ def compare(
     runs = len(problems) * len(default_methods() if names is None else names)
     with call.bar("runs", runs) as bar:
         on_record = _on_record(problems, batches)
-        callbacks = () if bar is None else RunsBar(bar)
+        callbacks = RunsBar(bar) if bar.shown else ()
         found = run_comparison(problems, names, on_record=on_record, callbacks=callbacks, **settings)
     solved = all(any(run.outcome.answered for run in runs) for runs in found.by_batch.values())
     code = code_of(good=solved and not found.failures, interrupted=found.interrupted)

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 from typer import Option
 
 from mig_opt.cli import completion, options
-from mig_opt.cli.answers import Call, File, Product, check_outputs, made
+from mig_opt.cli.answers import Call, File, Product, made
 from mig_opt.cli.inputs import check_number_of_gpus, load_batch
 
 
@@ -77,11 +77,8 @@ def export(
     --------
     mig-opt export rodinia-a30 rodinia.mps
     """
-    from mig_opt.files.batch.programs import check_model_path, export_model
+    from mig_opt.files.batch.programs import export_model
 
     problem = call.attempt(load_batch, batch, given)
-    with call.step():
-        check_model_path(out)
-        check_outputs(call.inputs, program=out)
-    call.finish()
+    call.begin(program=out)
     return Product(files=[File("program", out, problem, writer=partial(export_model, strict=strict))])

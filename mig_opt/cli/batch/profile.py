@@ -35,7 +35,7 @@ def profile(
     run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = 2.0,
     journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
     user: Annotated[str, "NAME", options.TASKS_USER] = "",
-    quiet: Annotated[bool, "No progress."] = False,
+    quiet: Annotated[bool, "No progress."] = False,  # noqa: ARG001  # the call heeds it
 ) -> Answer:
     """Measure each task on each size of instance of a GPU.
 
@@ -76,7 +76,7 @@ def profile(
         return profiled_server(call, triton, plan, output, models=model or (), shapes=shapes, seconds=run_seconds)
     assert words is not None
     path = journal or output.with_name(f"{output.name}.journal")
-    with shown_execution(quiet=quiet or call.as_json) as observe:
+    with shown_execution(quiet=call.quiet) as observe:
         found = profile_tasks(words, plan, journal=path, device=device, user=user, observe=observe)
     complete, journal_of, batch = found.execution.complete, found.execution.journal, found.batch
     facts = [("GPU", kind.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]

@@ -6,8 +6,9 @@ from functools import partial
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.files.documents import shown
-from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, Table, pools_document, with_gpus
+from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, pools_document, with_gpus
 from mig_opt.files.tables import (
+    Table,
     check_columns,
     check_times,
     entries_of_rows,

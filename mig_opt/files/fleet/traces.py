@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from mig_opt.errors import Problem, raise_any
 from mig_opt.files.batch.batches import TIMES
 from mig_opt.files.documents import file_path, write_text
-from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, Table, pools_document, with_gpus
+from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, pools_document, with_gpus
 from mig_opt.files.tables import (
+    Table,
     check_columns,
     check_times,
     entries_of_rows,

@@ -15,9 +15,9 @@ from typing import Annotated
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.kinds import POOL, FileKind, Table
+from mig_opt.files.kinds import POOL, FileKind
 from mig_opt.files.serving.profiles import table_document, with_gpus
-from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows
+from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, read_value, with_places
 from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
 from mig_opt.gpu.pools import Pool

@@ -14,7 +14,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.tables import below_comments, check_columns, entries_of_rows, gpu_of_table, read_rows, told_by_row
+from mig_opt.files.tables import Table, below_comments, check_columns, entries_of_rows, gpu_of_table, read_rows
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel
@@ -117,8 +117,8 @@ def _from_table(text: str, gpu: str | None, source: str, *, demand: Demand | Non
     column_of = {key: column for column, key in columns.items()}
     of_gpus = [named.get(number, rows[0][0]) for number in range(len(listed))]
     with (
-        told_by_row(source, "segments", lines, lambda _, key: column_of.get(key, key)),
-        told_by_row(source, "gpus", of_gpus, lambda *_: "kind"),
+        Table(raw, "segments", lines, lambda _, key: column_of.get(key, key)).told(source),
+        Table(raw, "gpus", of_gpus, lambda *_: "kind").told(source),
     ):
         deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
         findings.check()

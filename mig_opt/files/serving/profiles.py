@@ -14,7 +14,7 @@ from pydantic import Field
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.tables import check_columns, entries_of_rows, gpu_of_table, number, read_rows, told_by_row
+from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_value
 from mig_opt.gpu.catalogue import GpuName, KnownName, get_gpu
 from mig_opt.rules.vocabulary import NotEmpty
@@ -158,7 +158,7 @@ def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, s
     if rows and not ran:
         findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
     raw = {"model": model, "gpu": gpu or REPORTED, "memory_gb": memory_gb}
-    with told_by_row(source, "points", [line for line, _ in ran], lambda _, key: _COLUMNS.get(key, key)):
+    with Table(raw, "points", [line for line, _ in ran], lambda _, key: _COLUMNS.get(key, key)).told(source):
         raw["points"] = _points([cells for _, cells in ran]) or REPORTED
         table: ProfileTable = read_value(ProfileTable, raw, "", findings)
         findings.check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -222,70 +221,56 @@ def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds 
     reject = done[0].reject
     wrapped = [wrap_name(name, 1 if len(name) <= _SHORT else 2) for name in names]
     height = max(0.5, _BAR * len(names) * (1.25 if any("\n" in name for name in wrapped) else 1))
-    for number, figure in enumerate(comparisons(done, bounds)):
+    compared = (_ratios if reject else _times)(done, bounds)
+    for number, (title, heading, values, bound, wordings, sign) in enumerate(compared):
         bars: dict[str, list[Box]] = {"bar": [], "faint bar": []}
-        for index, (name, value, wording) in enumerate(zip(names, figure.values, figure.wordings, strict=True)):
+        for index, (name, value, wording) in enumerate(zip(names, values, wordings, strict=True)):
             colour, gid = _COLOURS[index % len(_COLOURS)], f"bar:{number}:{index}"
             # Figures of some jobs only are no rivals of the others.
             role = "faint bar" if done[index].unfinished else "bar"
             bars[role].append(Box(0.0, value, index + 0.15, index + 0.85, colour, gid, name, [wording], beside=wording))
         marks: list[Mark] = [Boxes(role, boxes) for role, boxes in bars.items()]
-        if figure.bound is not None:
-            spelled = f"{figure.bound:.1f} %" if reject else spell_seconds(figure.bound)
+        if bound is not None:
+            spelled = f"{bound:.1f} %" if reject else spell_seconds(bound)
             gid = f"{'upper' if reject else 'lower'}-bound:{number}"
-            marks.append(Rule(gid, figure.bound, figure.sign, f"({spelled})", BOUND, dashed=True, keyed=True))
+            marks.append(Rule(gid, bound, sign, f"({spelled})", BOUND, dashed=True, keyed=True))
         # Beside a bar of seconds there is more to say.
-        most = max([*figure.values, figure.bound or 0.0]) or 1.0
+        most = max([*values, bound or 0.0]) or 1.0
         axis = Axis("%" if reject else "seconds", (0, (1.3 if reject else 1.75) * most), most_ticks=5)
         labels = wrapped if number == 0 else [""] * len(names)
         rows = Rows(names, height / (len(names) + 0.2), labels=labels, margin=0.1)
         yield Panel(
-            figure.name, marks, axis, rows=rows, heading=figure.heading, pixels=_BAR_PIXELS * len(names) + 100,
-            beside=number > 0, zoom="",
+            title, marks, axis, rows=rows, heading=heading, pixels=_BAR_PIXELS * len(names) + 100, beside=number > 0,
+            zoom="",
         )  # fmt: skip
 
 
-_LOWER_SIGN = "lower bound: no scheduler is better"
-UPPER_SIGN = "upper bound: no scheduler accepts more"
-ASKED_SIGN = "upper bound: no scheduler that gives what is asked for accepts more"
 _BOUND_S = 10.0  # seconds for each upper bound
+_Compared = tuple[str, str, Sequence[float], float | None, Sequence[str], str]
+"""A figure side by side: panel, heading, that of each policy, its bound if there is one, their words, and the bound's.
+
+Bounds that are not known yet are computed.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A figure of each policy, with what no policy falls below, or exceeds."""
-
-    name: str
-    heading: str
-    values: tuple[float, ...]
-    bound: float | None
-    wordings: tuple[str, ...]
-    sign: str = _LOWER_SIGN
-
-
-def comparisons(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
-    """Yield the figures that stand side by side; bounds that are not known yet are computed."""
-    yield from _ratios(simulations, bounds) if simulations[0].reject else _times(simulations, bounds)
-
-
-def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
+def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | None) -> Iterator[_Compared]:
     from mig_opt.models.fleet.admission import acceptance_bound
 
     as_asked = all(each.log.as_asked() for each in simulations)
     if not isinstance(most, Acceptance):
         most = acceptance_bound(simulations[0].trace, as_asked=as_asked, time_limit=_BOUND_S)
-    sign = ASKED_SIGN if as_asked else UPPER_SIGN
+    whose = "scheduler that gives what is asked for" if as_asked else "scheduler"
     for name, heading, goal in (
         ("accepted jobs", "Accepted jobs", "jobs"),
         ("accepted slices", "Accepted compute slices", "slices"),
         ("accepted slice-seconds", "Accepted slices x seconds", "slice_seconds"),
     ):
-        values = tuple(100 * getattr(each.metrics.acceptance, goal) for each in simulations)
-        wordings = tuple(f"{value:.1f}" for value in values)
-        yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, sign)
+        values = [100 * getattr(each.metrics.acceptance, goal) for each in simulations]
+        wordings, sign = [f"{value:.1f}" for value in values], f"upper bound: no {whose} accepts more"
+        yield name, heading, values, 100 * getattr(most, goal), wordings, sign
 
 
-def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
+def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[_Compared]:
     from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 
     least = bounds if isinstance(bounds, TraceBounds) else trace_bounds(simulations[0].trace)
@@ -296,10 +281,8 @@ def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance |
         ("mean flow time", flow, [each.completion.mean for each in metrics], least.mean_completion),
         ("makespan", "Makespan", [each.makespan for each in metrics], least.makespan[0].value),
     ):
-        wordings = tuple(
-            _wording(simulation, value, bound) for simulation, value in zip(simulations, values, strict=True)
-        )
-        yield Comparison(name, heading, tuple(values), bound, wordings)
+        wordings = [_wording(each, value, bound) for each, value in zip(simulations, values, strict=True)]
+        yield name, heading, values, bound, wordings, "lower bound: no scheduler is better"
 
 
 def _wording(simulation: Simulation, value: float, bound: float | None) -> str:
