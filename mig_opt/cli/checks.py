@@ -52,9 +52,9 @@ class Checks:
         except WrongInputsError as several:
             self.errors += several.errors
 
-    def require(self, condition: bool, path: str, message: str, source: object = "") -> None:
-        """Note a problem, of an option or of a file as its source, unless a condition holds."""
-        self.note([] if condition else [Problem(path, message)], source)
+    def require(self, condition: bool, path: str, message: str) -> None:
+        """Note a problem of an option, unless a condition holds."""
+        self.note([] if condition else [Problem(path, message)])
 
     def note(self, problems: Iterable[Problem], source: object = "") -> None:
         """Note problems of an input, if there are any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument
 
@@ -11,9 +11,6 @@ from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named
 from mig_opt.method.report import Report
 from mig_opt.texts import plural
-
-if TYPE_CHECKING:
-    from mig_opt.operations.observe.gpu_models import GpuImport
 
 
 def named_gpu(argument: str) -> str:
@@ -55,26 +52,16 @@ def gpus_import(
     mig-opt gpus import -o my-gpu.json
     mig-opt gpus import profiles.txt starts.txt --name H200-A -o my-gpu.json
     """
-    from mig_opt.files.kinds import GPU
-
-    found = call.attempt(_imported, source or [], name, device, costs)
-    call.begin(gpu=output)
-    said = [f"note: {note}" for note in found.notes]
-    return made("model", found.model, output, GPU.to_json, _report(found), said=said)
-
-
-def _imported(names: list[str], name: str | None, device: int | None, costs: str | None) -> GpuImport:
     from mig_opt.cli.inputs import named_costs, texts_of
     from mig_opt.files.costs import COSTS
+    from mig_opt.files.kinds import GPU
     from mig_opt.operations.observe.gpu_models import import_gpu
 
-    with options_named({"name": "--name", "device": "--device", "operation_costs": "--costs"}):
+    with call.step(), options_named({"name": "--name", "device": "--device", "operation_costs": "--costs"}):
         operations = None if costs is None else named_costs(costs) or COSTS.read(costs)
-        return import_gpu(*texts_of(names), name=name, device=device, operations=operations)
-
-
-def _report(found: GpuImport) -> Report:
-    model = found.model
+        found = import_gpu(*texts_of(source or []), name=name, device=device, operations=operations)
+    call.begin(gpu=output)
+    said, model = [f"note: {note}" for note in found.notes], found.model
     facts = [
         ("GPU", model.name),
         ("board", model.label),
@@ -82,4 +69,4 @@ def _report(found: GpuImport) -> Report:
         ("profiles", f"{len(model.profiles)}: {', '.join(profile.name for profile in model.profiles)}"),
         ("partitions", plural(len(model.maximal_partitions()), "maximal one")),
     ]
-    return Report(facts)
+    return made("model", model, output, GPU.to_json, Report(facts), said=said)

@@ -56,6 +56,8 @@ def score(
     mig-opt score my-plans
     mig-opt score --command './mine {instance} {plan}' --time-limit 60
     """
+    from mig_opt.files.tables import table_text
+    from mig_opt.studies.scores import Score
     from mig_opt.studies.scores import score as scored
 
     one_of_them = (what is None) != (command is None)
@@ -94,9 +96,10 @@ def score(
 
         with options_named({"solver": "--command", "name": "--instance"}):
             found = scored(command, output=folder, told=told, **options)
-    table = File("table", folder / "scores.csv", _csv(found))
+    columns = [field.name for field in dataclasses.fields(Score)]
+    text = table_text(columns, ([getattr(one, name) for name in columns] for one in found.scores))
     code = code_of(good=all(one.valid for one in found.scores), interrupted=found.interrupted)
-    return Answer(_report(found), code, [table])
+    return Answer(_report(found), code, [File("table", folder / "scores.csv", text)])
 
 
 def _report(found: Scores) -> Report:
@@ -187,11 +190,3 @@ def _figure(value: float | None) -> str:
 
 def _gap(gap: float | None) -> str:
     return "-" if gap is None else spelled_gap(gap)
-
-
-def _csv(found: Scores) -> str:
-    from mig_opt.files.tables import table_text
-    from mig_opt.studies.scores import Score
-
-    columns = [field.name for field in dataclasses.fields(Score)]
-    return table_text(columns, ([getattr(one, name) for name in columns] for one in found.scores))

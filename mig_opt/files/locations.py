@@ -51,10 +51,9 @@ def place_of(path: str, text: str) -> Place | None:
     if named:
         return _in_table(text.splitlines(), int(named[1]), named[2], named[3])
     span = _span(path, without_comments(text))
-    return None if span is None else _at(text, *span)
-
-
-def _at(text: str, begin: int, end: int) -> Place:
+    if span is None:
+        return None
+    begin, end = span
     start = text.rfind("\n", 0, begin) + 1
     line = text[start:].partition("\n")[0].rstrip("\r")
     column = begin - start

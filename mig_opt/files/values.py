@@ -290,7 +290,9 @@ def encoder_of(hint: Any) -> Callable[[Any], Any]:
     either = tables_in(bare)
     if either:
         by_size, by_kind = map(encoder_of, either)
-        return lambda table: (by_kind if isinstance(next(iter(table or ()), None), str) else by_size)(table)
+        return lambda value: (
+            by_kind if isinstance(value, Mapping) and isinstance(next(iter(value)), str) else by_size
+        )(value)
     encode = encoded if get_origin(bare) in (Union, types.UnionType) else _encoder(bare)
     if not nulls and not optional:
         return encode

@@ -61,7 +61,7 @@ class Names:
     def room(self, box: Box, padding: float) -> tuple[float, float]:
         """Return the width and height, in points, that a name has in a box."""
         width = (box.right - box.left) * self.panel.points_across() - 2 * padding
-        return width, (box.bottom - box.top) * self.panel.points_down()
+        return width, (box.bottom - box.top) * 72 * (self.panel.panel.rows.unit if self.panel.panel.rows else 1.0)
 
     def write(self, box: Box, role: str) -> bool:
         """Write what fits into a box; return whether that is its label, or the first of its wordings."""

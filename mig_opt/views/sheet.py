@@ -176,10 +176,6 @@ class PanelImage:
         first, last = self.parts[0].get_xlim()
         return 72 * self.parts[0].get_position().width * self.sheet.figure.get_figwidth() / (last - first)
 
-    def points_down(self) -> float:
-        """Return the points of a unit of rows."""
-        return 72 * (1.0 if self.panel.rows is None else self.panel.rows.unit)
-
     def place_of(self, box: Box) -> tuple[Axes, float] | None:
         """Return the axes in which a box is, and by how much it is higher there; None if its row is not shown."""
         rows = self.panel.rows

@@ -37,21 +37,6 @@ def study(tmp_path: Path) -> Path:
 
 
 @pytest.mark.deep
-def test_a_cut_of_a_study(narrow: Command, study: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": [{"method": "far"}]}))
-    assert narrow("bench", study, "-o", rows).code == 0
-    more = [{"method": "far"}, {"method": "far", "gap": 0.5}]
-    study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": more}))
-    ending = narrow("bench", study, "-o", rows, "--table")
-    assert ending.code == 1
-    assert "1 of 2 runs are missing; without --table they are done." in ending.out
-    assert len(rows.read_text().splitlines()) == 1
-    assert narrow("bench", study, "-o", rows).code == 0
-    assert len(rows.read_text().splitlines()) == 2
-
-
-@pytest.mark.deep
 def test_on_a_dask_cluster(narrow: Command, study: Path) -> None:
     study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
     with cluster_of_two() as scheduler:

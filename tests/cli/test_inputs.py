@@ -46,11 +46,9 @@ def test_any_name_can_be_printed_with_any_encoding(tmp_path, arguments):
     ("command", "wrong"),
     [
         ("solve rodinia-a30 --gpus ٢", "'--gpus': must be a whole number, is '٢'"),
-        ("solve rodinia-a30 --gpus 1_0", "'--gpus': must be a whole number, is '1_0'"),
         ("solve rodinia-a30 --time-limit ٢", "'--time-limit': must be a number, is '٢'"),
         ("serve x.json --services parvagpu-s1 --preferred 8 --preferred 1.5", "'--preferred': must be a whole number"),
         ("solve rodinia-a30 --gap ٢%", "--gap: must be a share"),
-        ("deploy parvagpu-s1 --promise ٩٩%", "--promise: must be a share"),
         ("deploy parvagpu-s1 --headroom ٢", "--headroom: must be a share"),
         ("trace generate normal-25 --set jobs=1_0", "--set jobs: must be a whole number"),
     ],

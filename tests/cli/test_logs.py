@@ -38,10 +38,6 @@ def test_before_and_behind_the_command(run: Command, arguments: tuple[str, ...])
     assert log_is_shown()
 
 
-def test_solvers_and_simulations_log(run: Command) -> None:
-    assert "mig_opt.models.solvers" in run("solve", "rodinia-a30", "--method", "milp", "--log-level", "debug").err
-
-
 def test_the_library_sets_no_handler(caplog: pytest.LogCaptureFixture) -> None:
     assert not logging.getLogger("mig_opt").handlers
     with caplog.at_level(logging.INFO, logger="mig_opt"):

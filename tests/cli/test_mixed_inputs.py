@@ -47,20 +47,6 @@ def test_a_state_of_other_kinds_is_refused(run: Command, tmp_path: Path) -> None
     assert "the state is of A30-24GB and H100-80GB, and the batch of A30-24GB + A100-40GB" in outcome.err
 
 
-def test_all_that_is_wrong_with_pools_of_a_new_trace_is_told_with_its_kind(run: Command) -> None:
-    arguments = ("--pools", "A100=0,A31=2,A30=x", "--gpu", "H100", "--gpus", 8)
-    outcome = run("trace", "generate", "normal-25", *arguments)
-    assert outcome.code == 2
-    for text in (
-        "--pools: A100=0: must be",
-        "--pools: A31=2: unknown GPU 'A31'",
-        "--pools: A30=x: must be",
-        "--gpu: is said by the pools",
-        "--gpus: is said by the pools",
-    ):
-        assert outcome.err.count(text) == 1, text
-
-
 @pytest.mark.parametrize("command", [("simulate",), ("trace", "describe")])
 def test_a_job_that_can_run_nowhere_is_told_with_its_file(run: Command, tmp_path: Path, command: tuple[str]) -> None:
     job = '{"name": "a", "arrival": 0, "times": {"A30": {"1": 5}}, "memory_gb": 7}'

@@ -24,14 +24,3 @@ def test_the_script_carries_out_the_schedule(run: Command, batch_file: Path, pla
 
 
 # --- deployments -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["fleet.json", "fleet.csv", "result.json"])
-def test_what_deploy_writes_becomes_a_script_without_a_new_plan(run: Command, tmp_path: Path, name: str) -> None:
-    plan, out = tmp_path / name, tmp_path / "go.sh"
-    if name == "result.json":
-        plan.write_text(run("deploy", "parvagpu-s1", "--json").out)
-    else:
-        assert run("deploy", "parvagpu-s1", "-o", plan).code == 0
-    assert run("script", "parvagpu-s1", plan, out).code == 0
-    assert out.read_text() == run("deploy", "parvagpu-s1", "--export", "nvidia-smi").out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt import Batch, Deployment, FleetState, GpuModel, InputError, Schedule, catalogue, get_gpu, load, read, write
+from mig_opt import Batch, Deployment, FleetState, GpuModel, InputError, catalogue, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.kinds import GPU
 from mig_opt.files.serving.demands import DEMAND
@@ -33,20 +33,6 @@ def complaints(document: object) -> list[str]:
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
 def test_what_the_catalogue_has_can_be_in_a_file(gpu: GpuModel) -> None:
     assert GPU.from_json(GPU.to_json(gpu)) is gpu
-
-
-def test_problems_of_values_and_of_all_together_are_told_at_once() -> None:
-    document = GPU.document(OWN)
-    document["label"] = 3
-    document["profiles"][0] |= {"starts": [0, 1, 2, 4], "max_count": 9}
-    document["profiles"][1] |= {"starts": [], "me": True}
-    assert complaints(document) == [
-        "label: must be a text in quotes, is 3",
-        "profiles[0].max_count: is 9, for 4 start slices; correct one of them",
-        "profiles[0].starts: the last slice at which it has room is 3; leave 4 out",
-        "profiles[1].me: unknown key; did you mean name?",
-        "profiles[1].starts: needs at least one start slice, is empty",
-    ]
 
 
 def test_costs_that_are_left_out_are_assumed_and_say_so() -> None:
@@ -130,21 +116,6 @@ def test_another_process_knows_a_gpu_that_comes_to_it() -> None:
     program = f"import pickle; from mig_opt import get_gpu; print(pickle.loads({data!r}) is get_gpu('K30'))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
-
-
-def test_a_schedule_on_a_gpu_of_a_file_is_solved_and_valid(tmp_path: Path) -> None:
-    from mig_opt import solve, validate
-
-    write(OWN, tmp_path / "f30.json")
-    tasks = [{"name": f"t{number}", "times": {"1": 4.0 + number, "2": 2.5, "4": 2.0}} for number in range(4)]
-    batch_file = tmp_path / "batch.json"
-    batch_file.write_text(json.dumps({"schema": "mig-opt/batch/1", "gpu": "f30.json", "tasks": tasks}))
-    batch = read(Batch, batch_file)
-    found = solve(batch, workers=1)
-    assert found.status.value == "optimal"
-    write(batch, tmp_path / "own.json")
-    write(found.schedule, tmp_path / "plan.json")
-    assert validate(read(Batch, tmp_path / "own.json"), read(Schedule, tmp_path / "plan.json")).valid
 
 
 def test_problems_are_the_same_where_nothing_else_has_been_read(tmp_path: Path) -> None:

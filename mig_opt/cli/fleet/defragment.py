@@ -75,7 +75,9 @@ def defragment(
             other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
             run_options(also=[problem for problem in other if problem not in also])
     if found is not None:
-        call.attempt(_check_owned, found, script)
+        owner = f"{_OWNERS.get(found.manager)} owns the partitions of this fleet and destroys those that others create"
+        advice = "leave the script out, and let the pods move in the order of the steps"
+        call.require(script is None or found.manager not in ("dra", "hami"), "--script", f"{owner}; {advice}")
         unnamed = slurm is not None and not found.nodes
         call.require(not unnamed, "--slurm", "the state does not say which GPUs are on which node; add its nodes")
     if room is not None and found is not None:
@@ -110,14 +112,6 @@ def defragment(
         _files(found, result, output=output, script=script, devices=names, slurm=slurm),
         _why_not(result) if none else "",
     )
-
-
-def _check_owned(state: FleetState, script: Path | None) -> None:
-    """Refuse a script for GPUs whose partitions belong to a program that would undo it."""
-    if script is not None and state.manager in ("dra", "hami"):
-        owner = _OWNERS[state.manager]
-        message = f"{owner} owns the partitions of this fleet and destroys those that others create"
-        refuse("--script", f"{message}; leave the script out, and let the pods move in the order of the steps")
 
 
 def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:

@@ -50,22 +50,18 @@ def state_import(
     mig-opt state import --format nvml -o fleet.json
     """
     from mig_opt.files.fleet.states import STATE
+    from mig_opt.operations.observe.state_import import import_state
 
     if nvml:
         if form not in (None, "nvml"):
             refuse("--nvml", f"and --format {form} exclude each other; give one of them")
         form = "nvml"
-    found = call.attempt(_imported, source or [], form, gpu=gpu, assume_places=assume_places)
+    with call.step(), options_named({"paths": "SOURCE"}):
+        how = cast("Format | None", form)
+        found = import_state(*texts_of(source or []), format=how, gpu=gpu, assume_places=assume_places)
     call.begin(state=output)
     said = [f"note: {note}" for note in found.notes]
     return made("state", found.state, output, STATE.to_json, _report(found), said=said)
-
-
-def _imported(names: list[str], form: str | None, *, gpu: str | None, assume_places: bool) -> StateImport:
-    from mig_opt.operations.observe.state_import import import_state
-
-    with options_named({"paths": "SOURCE"}):
-        return import_state(*texts_of(names), format=cast("Format | None", form), gpu=gpu, assume_places=assume_places)
 
 
 def _report(found: StateImport) -> Report:

@@ -12,7 +12,9 @@ from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_t
 from mig_opt.files.values import Findings
 from mig_opt.fleet.migration_plan import DefragmentationResult
 from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.method.report import data_of
 
+_FREED = ("freeing", "free_before", "free", "most_free")
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 
 
@@ -25,13 +27,6 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
     return Table({"gpus": most, "instances": entries}, "instances", [line for line, _ in rows])
 
 
-def _finished(state: FleetState, document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document without the number of GPUs where it follows from their kinds."""
-    if state.kinds:
-        del document["gpus"]
-    return document
-
-
 STATE: FileKind[FleetState] = FileKind(
     "state",
     FleetState,
@@ -40,7 +35,8 @@ STATE: FileKind[FleetState] = FileKind(
     defaults={"gpu": None, "gpus": 1},
     whole={"anyOf": [{"required": ["gpu"]}, {"required": ["kinds"]}]},
     options=("gpu", "gpus"),
-    finish=_finished,
+    # Kinds of GPUs say how many there are.
+    finish=lambda state, document: {key: document[key] for key in document if key != "gpus" or not state.kinds},
     table=_table,
     named=True,
 )
@@ -51,20 +47,13 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
     return {
         "status": result.status.value,
         "migrations": None if result.migrations is None else len(result.migrations),
-        "lower_bound": result.lower_bound,
-        "gap": result.gap,
-        "fragmentation_before": result.fragmentation_before,
-        "fragmentation": result.fragmentation,
-        "least_fragmentation": result.least_fragmentation,
-        "proven": list(result.proven),
-        "reason": result.reason,
-        "runtime_s": result.runtime_s,
-        "seed": result.seed,
+        **data_of(result, "lower_bound", "gap", "fragmentation_before", "fragmentation", "least_fragmentation"),
+        **data_of(result, "proven", "reason", "runtime_s", "seed"),
         "room": [
             {"gpu": gpu, "profile": profile, "start": start, **_device(result.state, gpu)}
             for gpu, profile, start in result.room
         ],
-        **_freed(result),
+        **(data_of(result, *_FREED) | {"weight": result.objective} if result.freeing else {}),
         "rounds": len(result.rounds),
         "steps": [
             {
@@ -79,14 +68,6 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
         else [],
         "versions": dict(result.versions),
     }
-
-
-def _freed(result: DefragmentationResult) -> dict[str, Any]:
-    """Return the figures about GPUs or nodes that are to be free, if that is the goal."""
-    if not result.freeing:
-        return {}
-    kept = {"free_before": list(result.free_before), "free": list(result.free), "most_free": result.most_free}
-    return {"freeing": result.freeing, **kept, "weight": result.objective}
 
 
 def _device(state: FleetState, gpu: int, prefix: str = "") -> dict[str, str | int]:

@@ -23,16 +23,3 @@ def test_no_partition_for_all_tasks_is_a_no_with_its_reason(run, tmp_path):
         1,
         "No partition has an instance for every task, even with one of its own for each GPU",
     )
-
-
-def test_cost_free_schedules_are_valid_and_drawn_as_such(run, batch_file, tmp_path):
-    plan, chart = tmp_path / "free.json", tmp_path / "free.svg"
-    outcome = run("solve", batch_file, "--method", "miso-opt", "--cost-free", "-o", plan, "--json")
-    assert outcome.code == 0
-    charged = run("solve", batch_file, "--method", "miso-opt", "--json").json
-    assert outcome.json["makespan"] < charged["makespan"]
-    assert run("validate", batch_file, plan).code == 1
-    assert run("validate", batch_file, plan, "--cost-free").code == 0
-    assert "not valid" not in run("plot", batch_file, plan, chart, "--cost-free").err
-    free, full = (run("bound", batch_file, *more, "--json").json["lower_bound"] for more in (["--cost-free"], []))
-    assert free == outcome.json["lower_bound"] < full

@@ -76,14 +76,3 @@ def test_measured_costs_are_written_back_for_any_plan(
     assert run("validate", "rodinia-a30", tmp_path / "next.json").code == 1
     other = run("bound", "miso-a100-32", "--costs", costs)
     refuses(other, f"error: {costs}", "create: has no seconds for size 3, 7 of A100-40GB; add them")
-
-
-def test_a_rehearsal_changes_nothing(
-    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path
-) -> None:
-    outcome = run("run", batch_file, plan_file, "--commands", commands, "--dry-run")
-    assert outcome.code == 0
-    assert "nothing was changed" in outcome.out
-    assert machine.log == []
-    machine.mode(0, 0)
-    refuses(run("run", batch_file, plan_file, "--commands", commands, "--dry-run"), "MIG mode is off")

@@ -87,27 +87,6 @@ def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path: Path) -
         assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "message"),
-    [
-        (1, '{"schema": "mig-opt/batch/1"}', "line 1: is no journal"),
-        (3, '{"time": 1}', "line 3.kind: is missing"),
-        (3, '{"time": 1, "kind": "sleep"}', "line 3.kind: must be"),
-        (4, '{"time": 1, "kind": "create", "instance": 9}', "line 4.instance: must be from 0 to 2, is 9"),
-        (5, '{"time": 1, "kind": "run", "task": "?"}', "line 5.task: the plan has no task '?'"),
-        (6, "{", "line 6: not valid JSON"),
-        (6, '{"time": 1, "time": 2, "kind": "end"}', "line 6.time: this key is given more than once"),
-    ],
-)
-def test_damaged_lines(path: Path, line: int, text: str, message: str) -> None:
-    lines = path.read_text().splitlines()
-    lines[line - 1] = text
-    path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError) as error:
-        read_journal(path)
-    assert message in str(error.value)
-
-
 def test_files_that_are_there_or_not(path: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already; go on with it by --resume"):
         JournalFile(path, read_journal(path))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 from places import DOCS
-from study_parts import SMALL, document, problems
+from study_parts import SMALL, problems
 
 from mig_opt.studies import (
     BundledBatch,
@@ -21,44 +20,6 @@ from mig_opt.studies import (
     study_from_json,
 )
 from mig_opt.studies.studies import runs_of
-
-
-def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
-    wanted = document(
-        batches=[
-            {"instance": "rodinia-a30", "gpus": 2},
-            {"n": [3, 4], "seeds": 2, "gpu": "A30"},
-            {"n": 5, "seeds": [7]},
-        ],
-        methods=[{"method": "far", "label": "F"}, {"method": "cp", "time_limit": [1, 2.5], "gap": 0.01}],
-        repetitions=3,
-        seed=5,
-        fresh=True,
-    )
-    (tmp_path / "s.json").write_text(json.dumps(wanted))
-    (tmp_path / "s.toml").write_text(
-        'schema = "mig-opt/study/1"\nrepetitions = 3\nseed = 5\nfresh = true\n'
-        '[[batches]]\ninstance = "rodinia-a30"\ngpus = 2\n'
-        '[[batches]]\nn = [3, 4]\nseeds = 2\ngpu = "A30"\n[[batches]]\nn = 5\nseeds = [7]\n'
-        '[[methods]]\nmethod = "far"\nlabel = "F"\n[[methods]]\nmethod = "cp"\ntime_limit = [1, 2.5]\ngap = 0.01\n'
-    )
-    expected = Study(
-        (
-            BundledBatch("rodinia-a30", gpus=2),
-            GeneratedBatches(n=(3, 4), seeds=(0, 1), gpu=("A30",)),
-            GeneratedBatches(n=(5,), seeds=(7,)),
-        ),
-        (MethodSettings("far", label="F"), MethodSettings("cp", time_limit=(1.0, 2.5), gap=(0.01,))),
-        repetitions=3,
-        seed=5,
-        fresh=True,
-    )
-    assert read_study(tmp_path / "s.json") == read_study(tmp_path / "s.toml") == expected
-
-
-def test_a_demand_of_services_is_no_batch(tmp_path: Path) -> None:
-    found = problems(lambda: study_from_json(document(batches=[{"instance": "parvagpu-s1"}]), folder=tmp_path))
-    assert found["batches[0].instance"].startswith("'parvagpu-s1' is a demand of services, not a batch of tasks")
 
 
 def test_toml_that_is_none(tmp_path: Path) -> None:

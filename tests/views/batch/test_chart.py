@@ -14,18 +14,6 @@ from mig_opt.views import plot, texts
 # --- what the chart shows ---
 
 
-def test_each_run_covers_its_footprint_and_its_time() -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
-    figure = plot(batch, schedule)
-    patches = artists(figure, "run:")
-    assert len(patches) == len(schedule.runs) == 6
-    for run in schedule.runs:
-        memory = batch.gpu.profile(run.profile).memory_slices
-        expected = (run.begin, run.end, run.start, run.start + memory)
-        assert extent(patches[f"run:{run.task}"]) == pytest.approx(expected)
-
-
 def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_instance() -> None:
     batch = a30_batch()
     schedule = a30_schedule(batch)

@@ -108,17 +108,6 @@ def test_policies_that_differ_in_the_middle_of_their_names_have_different_names(
     assert_texts_apart(figure)
 
 
-def test_colours_are_those_of_the_jobs() -> None:
-    done = [simulate(generate_trace("long-25", jobs=12), name) for name in ("first-fit", "load-balancing")]
-    runs = artists(plot(done), "run:")
-    colours: list[dict[int, object]] = [{}, {}]
-    for number, simulation in enumerate(done):
-        for index, run in enumerate(simulation.log.runs()):
-            colours[number][run.job] = runs[f"run:{number}:{index}"].get_facecolor()  # type: ignore[attr-defined]
-    assert colours[0] == colours[1]
-    assert len(set(colours[0].values())) == 12
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("jobs", "gpus", "policies"),
