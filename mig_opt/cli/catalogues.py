@@ -136,7 +136,7 @@ def methods() -> Answer:
         "solve": [data_of(entry, "name", "kind", "summary", "source") for entry in known_methods()],
         "deploy": [data_of(entry, "name", "kind", "summary", "source") for entry in known_methods("deploy")],
         "simulate": [
-            {"name": policy.name, "options": list(policy_options(policy)), **data_of(policy, "summary", "source")}
+            {**data_of(policy, "name"), "options": [*policy_options(policy)], **data_of(policy, "summary", "source")}
             for policy in known_methods("simulate")
         ],
     }
@@ -151,11 +151,7 @@ def methods() -> Answer:
         "Exact methods end with a proof if they have the time for it.",
     ]
     tables = [
-        *(
-            table(command, *columns)
-            for command in ("solve", "deploy")
-            for columns in (("kind", "~summary"), ("~source",))
-        ),
+        *(table(name, *columns) for name in ("solve", "deploy") for columns in (("kind", "~summary"), ("~source",))),
         *(table("simulate", column) for column in ("~summary", "~options")),
         table("simulate", "~source", notes=notes),
     ]

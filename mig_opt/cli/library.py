@@ -12,7 +12,8 @@ from typer import Argument
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.method.report import Points, Report, Table, bad, good, spelled_gap, unclear
+from mig_opt.cli.figures import verdict
+from mig_opt.method.report import Points, Report, Table, bad, data_of, good, spelled_gap, unclear
 from mig_opt.texts import plural, seconds
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _instance(info: InstanceInfo) -> Report:
         ("derivation", info.derivation),
         ("drawn with", arguments or None),
     ]
-    return Report(facts, [Points(info.notes)] if info.notes else [], data=instance_document(info))
+    return Report(facts, [Points(info.notes)], data=instance_document(info))
 
 
 def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder = None) -> Answer:
@@ -183,7 +184,7 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
     ]
     lines = [f"{name}: {problem}" for name, problems in wrong.items() for problem in problems]
     data = {"entries": len(infos), "right": len(infos) - len(wrong), "evidence": counts, "problems": wrong}
-    return Answer(Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=not wrong))
+    return Answer(Report(facts, [Points(lines)], data=data), code_of(good=not wrong))
 
 
 def instances_submit(
@@ -210,27 +211,18 @@ def instances_submit(
     call.begin()
     found = submit(library_in(library), name, plan, by=by, method=method, certificate=certificate)
     judged, info = found.judgement, found.info
-    valid = good("valid") if judged.valid else bad(f"not valid, {plural(len(judged.violations), 'violation')}")
     facts = [
         ("instance", name),
-        ("plan", valid),
+        ("plan", verdict(judged.violations)),
         ("value", None if judged.value is None else f"{judged.value:.9g}"),
         ("best known", None if info.best is None else f"{info.best.value:.9g} ({info.best.found_by})"),
         ("lower bound", None if info.lower_bound is None else f"{info.lower_bound.value:.9g}"),
         ("written", good(", ".join(found.improved)) if found.improved else unclear("nothing")),
     ]
     lines = [*judged.violations, *found.reasons]
-    data = {
-        "instance": name,
-        "valid": judged.valid,
-        "value": judged.value,
-        "written": list(found.improved),
-        "reasons": lines,
-    }
-    why = "" if found.improved else "; ".join(lines)
-    return Answer(
-        Report(facts, [Points(lines)] if lines else [], data=data), code_of(good=bool(found.improved)), why=why
-    )
+    known = {"instance": name, **data_of(judged, "valid", "value")}
+    report = Report(facts, [Points(lines)], data={**known, "written": list(found.improved), "reasons": lines})
+    return Answer(report, code_of(good=bool(found.improved)), why="" if found.improved else "; ".join(lines))
 
 
 def instances_export(

@@ -108,8 +108,7 @@ def _validated(call: Call, given: Given, path: Path, tolerance: float | None, ou
     found, report = given.found, given.kind.validation(given)
     parts = report.parts if found.valid else [Points(list(map(str, found.violations)))]
     data = {**data_of(found, "valid", given.kind.figure), **report.data, **data_of(found, "violations")}
-    plan = given.kind.valid_plan(given) if found.valid else None
-    file = File("schedule", output, plan, absent=NOTHING)
+    file = File("schedule", output, found.schedule if output and found.valid else None, absent=NOTHING)
     return Answer(Report(report.facts, parts, report.remarks, data), code_of(good=found.valid), [file])
 
 

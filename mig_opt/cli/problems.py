@@ -40,7 +40,6 @@ class ProblemKind:
     facts: Callable[[Any], Facts]
     validation: Callable[[Given], Report]
     bounds: Callable[[Any], Report]
-    valid_plan: Callable[[Given], Any]
     drawn: Callable[[Given], tuple[list[Any], dict[str, Any]]]
     number_of_gpus: Callable[[Given], int]
     script: Callable[[Given, Sequence[str] | None], str]
@@ -166,7 +165,6 @@ BATCH = ProblemKind(
     facts=batch_facts,
     validation=_schedule_validation,
     bounds=_batch_bounds,
-    valid_plan=lambda given: given.found.schedule,
     drawn=lambda given: ([given.problem, given.found.schedule], {}),
     number_of_gpus=lambda given: given.problem.gpus,
     script=lambda given, devices: export(given.problem, "script", given.found.schedule, devices=devices),
@@ -217,7 +215,6 @@ SERVICES = ProblemKind(
     facts=demand_facts,
     validation=_deployment_validation,
     bounds=_demand_bounds,
-    valid_plan=lambda given: given.plan,
     drawn=lambda given: ([given.plan], {"demand": given.problem}),
     number_of_gpus=lambda given: len(given.plan.gpus),
     check_script=lambda given, path: check_deployment_names("nvidia-smi", given.plan, path),

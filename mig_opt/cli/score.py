@@ -12,7 +12,7 @@ from typer import Argument
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.library import Class, Kind, LibraryFolder, library_in
-from mig_opt.method.report import Cell, Points, Report, Table, Toned, bad, good, spelled_gap, strong, unclear
+from mig_opt.method.report import Cell, Points, Report, Table, Toned, bad, data_of, good, spelled_gap, strong, unclear
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import plural
 
@@ -105,7 +105,7 @@ def score(
 def _report(found: Scores) -> Report:
     if len(found.scores) == 1 and not found.scores[0].solver:
         (one,) = found.scores
-        return Report(_facts(one), [Points([one.reason])] if one.reason else [], data=dataclasses.asdict(one))
+        return Report(_facts(one), [Points(list(filter(None, [one.reason])))], data=dataclasses.asdict(one))
     reasons = [f"{one.instance}, {one.solver}: {one.reason}" for one in found.scores if one.reason]
     parts: list[Any] = [_table(found), _summary(found)] if found.scores else []
     parts[1:1] = [Points(reasons, "Why there is no valid plan:")] if reasons else []
@@ -116,13 +116,8 @@ def _report(found: Scores) -> Report:
     if found.interrupted:
         done, runs = len(found.scores), len(found.scores) + found.missing
         remarks.append(f"Interrupted after {done} of {runs} runs: all figures are of these alone.")
-    data = {
-        "scores": list(map(dataclasses.asdict, found.scores)),
-        "solvers": list(map(dataclasses.asdict, found.lines)),
-        "interrupted": found.interrupted,
-        "missing": found.missing,
-    }
-    return Report(parts=parts, remarks=remarks, data=data)
+    data = {**data_of(found, "scores"), "solvers": list(map(dataclasses.asdict, found.lines))}
+    return Report(parts=parts, remarks=remarks, data=data | data_of(found, "interrupted", "missing"))
 
 
 def _table(found: Scores) -> Table:

@@ -29,7 +29,7 @@ _SHORTEST_CUT = 12  # columns that are left of a column that gives way by being 
 
 def show_report(report: Report, remarks: Sequence[str] = ()) -> None:
     """Print a report, and remarks below it (by default its own); an empty line is between its parts."""
-    blocks = _blocks(report)
+    blocks = list(filter(None, _blocks(report)))
     if remarks:
         blocks.append(list(map(printable, remarks)))
     _show([part for block in blocks for part in ("", *block)][1:])

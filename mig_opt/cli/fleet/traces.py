@@ -271,11 +271,7 @@ def _report(trace: Trace, summary: TraceSummary, limits: TraceBounds | None) -> 
     parts: list[Part] = [_quantile_table(summary), _histogram(summary)]
     data = dataclasses.asdict(summary)
     if limits is not None:
-        data["bounds"] = {
-            "makespan": list(map(dataclasses.asdict, limits.makespan)),
-            "completion": list(map(dataclasses.asdict, limits.completion)),
-            "mean_completion": limits.mean_completion,
-        }
+        data["bounds"] = data_of(limits, "makespan", "completion", "mean_completion")
         parts += [
             bounds_table(limits.makespan, "Makespan:"),
             bounds_table(limits.completion, "Sum of completion times:"),
