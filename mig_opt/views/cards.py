@@ -111,9 +111,9 @@ def report_of(thing: Any) -> Report:
 def _batch(batch: Batch) -> Report:
     """Return the GPUs of a batch, and the seconds of each task on each size of instance; entries as in a CSV file."""
     sizes = sorted({size for kind in batch.kinds for size in kind.sizes})
-    header = ["seconds of", *(["on GPU"] if len(batch.kinds) > 1 else []), *(f"on {plural(n, 'slice')}" for n in sizes)]
-    needs = ["needs GB"] if any(task.memory_gb is not None for task in batch.tasks) else []
     several = len(batch.kinds) > 1
+    header = ["seconds of", *["on GPU"] * several, *(f"on {plural(n, 'slice')}" for n in sizes)]
+    needs = ["needs GB"] if any(task.memory_gb is not None for task in batch.tasks) else []
     rows, entries = [], []
     for task, kind in ((task, kind) for task in batch.tasks for kind in batch.kinds):
         times = task.times_on(kind)

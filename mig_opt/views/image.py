@@ -47,14 +47,26 @@ def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:
         case Boxes():
             yield from _draw_boxes(panel, mark)
         case Line():
-            yield mark.legend, _draw_line(panel, mark)
+            # matplotlib takes dashes in widths of the line.
+            dashed: Any = (0, tuple(length / mark.width for length in mark.dashes)) if mark.dashes else "-"
+            style: dict[str, Any] = {"color": mark.colour, "linewidth": mark.width, "linestyle": dashed, "zorder": 2}
+            drawn = "steps-post" if mark.steps else "default"
+            yield mark.legend, panel.parts[0].plot(mark.x, mark.y, drawstyle=drawn, gid=mark.gid, **style)[0]
         case Area():
-            style: dict[str, Any] = {"step": "post", "facecolor": mark.colour, "linewidth": 0, "zorder": 2}
+            style = {"step": "post", "facecolor": mark.colour, "linewidth": 0, "zorder": 2}
             low, high = (np.append(level, level[-1]) for level in (mark.low, mark.high))
             panel.parts[0].fill_between(mark.edges, low, high, gid=mark.gid, **style)
             yield mark.legend, sign(mark.colour)
         case Dots():
-            yield mark.legend, _draw_dots(panel, mark)
+            face = {"facecolor": "white", "edgecolor": mark.colour} if mark.hollow else {"color": mark.colour}
+            style = {
+                "s": np.square(mark.sizes),
+                "marker": _MARKERS[mark.marker],
+                "linewidths": 1.0,
+                "zorder": 4,
+                **face,
+            }
+            yield mark.legend, panel.parts[0].scatter(mark.x, mark.y, clip_on=False, gid=mark.gid, **style)
         case Links():
             axes, style = panel.parts[0], {"color": INK, "zorder": 6}
             for link in mark.links:
@@ -67,24 +79,6 @@ def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:
             yield mark.name if mark.keyed else "", rule
 
 
-def _draw_line(panel: PanelImage, line: Line) -> Artist:
-    """Draw a line and return it; matplotlib takes dashes in widths of the line."""
-    dashes: Any = (0, tuple(length / line.width for length in line.dashes)) if line.dashes else "-"
-    style: dict[str, Any] = {"color": line.colour, "linewidth": line.width, "linestyle": dashes}
-    drawn = "steps-post" if line.steps else "default"
-    return panel.parts[0].plot(line.x, line.y, drawstyle=drawn, gid=line.gid, zorder=2, **style)[0]
-
-
-def _draw_dots(panel: PanelImage, dots: Dots) -> Artist:
-    """Draw markers and return them."""
-    hollow: dict[str, Any] = {"facecolor": "white", "edgecolor": dots.colour}
-    face = hollow if dots.hollow else {"color": dots.colour}
-    return panel.parts[0].scatter(
-        dots.x, dots.y, s=np.square(dots.sizes), marker=_MARKERS[dots.marker], linewidths=1.0, clip_on=False,
-        zorder=4, gid=dots.gid, **face,
-    )  # fmt: skip
-
-
 def _draw_boxes(panel: PanelImage, group: Boxes) -> Iterable[tuple[str, Artist]]:
     """Draw boxes and what is written in them."""
     across = panel.points_across()
@@ -92,7 +86,9 @@ def _draw_boxes(panel: PanelImage, group: Boxes) -> Iterable[tuple[str, Artist]]
     if group.role in {"create", "destroy"}:
         least = _LEAST_OPERATION / across
         legend += " (not to scale)" if any(box.right - box.left < least for box in boxes) else ""
-        boxes = [_widened(box, least, at_left=group.role == "destroy") for box in boxes]
+        # Each is seen, within the lifetime of its instance.
+        before, behind = (least, 0.0) if group.role == "destroy" else (0.0, least)
+        boxes = [box.over(min(box.left, box.right - before), max(box.right, box.left + behind)) for box in boxes]
     if group.role in {"create", "destroy", "lost"}:
         panel.covers += boxes
     style = _LOOKS.get(group.role)
@@ -116,13 +112,6 @@ def _draw_boxes(panel: PanelImage, group: Boxes) -> Iterable[tuple[str, Artist]]
                 fontsize=SMALL_FONT, color=INK, gid=box.gid.replace("bar", "value", 1), zorder=5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )  # fmt: skip
-
-
-def _widened(box: Box, least: float, *, at_left: bool) -> Box:
-    """Return an operation that can be seen, within the lifetime of its instance."""
-    if at_left:
-        return box.over(min(box.left, box.right - least), box.right)
-    return box.over(box.left, max(box.right, box.left + least))
 
 
 class Image(Sheet):

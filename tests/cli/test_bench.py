@@ -15,12 +15,6 @@ import pytest
 from command_line import Command
 from study_jobs import cluster_of_two
 
-from mig_opt.cli.progress import Bar
-from mig_opt.cli.study import StudyBar
-from mig_opt.studies import GeneratedBatches, MethodSettings, Study
-from mig_opt.studies.rows import Outcome, Row
-from mig_opt.studies.studies import runs_of
-
 STUDY = {
     "schema": "mig-opt/study/1",
     "batches": [{"n": [3, 4], "seeds": 2, "scaling": ["PoorScaling", "MixedScaling"]}, {"instance": "rodinia-a30"}],
@@ -138,17 +132,3 @@ def test_foreign_rows_are_told(narrow: Command, study: Path, monkeypatch: pytest
     monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert "1 run was made with other sources or versions." in narrow("bench", study, "--keep", "--table").out
     assert "1 of 1 runs are missing" in narrow("bench", study, "--table").out
-
-
-def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = runs_of(Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (MethodSettings("far"),)), tmp_path)
-    bar = Bar("runs")
-    with bar.display:
-        study = StudyBar(bar)
-        study.on_start(runs, 3)
-        study.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
-        study.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
-        (task,) = bar.display.tasks
-        shown = f"{task.completed:.0f}/{task.total:.0f} {task.description}"
-    assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"
-    assert capsys.readouterr().out == ""

@@ -6,14 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Command
 
 from mig_opt import Job, Trace, get_gpu, simulate
 from mig_opt.cli.fleet.simulate import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
-from mig_opt.files.fleet.traces import TRACE
+from mig_opt.cli.study import StudyBar
 from mig_opt.instances.bundled import load
-from mig_opt.studies import compare
+from mig_opt.studies import GeneratedBatches, MethodSettings, Study, compare
+from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.studies import runs_of
 
 
 @pytest.fixture
@@ -48,6 +49,15 @@ def test_jobs_of_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state(bar) == "6/6 jobs, now: first-fit"
 
 
+def test_runs_and_failures_of_a_study(bar: Bar, tmp_path: Path) -> None:
+    runs = runs_of(Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (MethodSettings("far"),)), tmp_path)
+    study = StudyBar(bar)
+    study.on_start(runs, 3)
+    study.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
+    study.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
+    assert state(bar) == "5/5 runs, 1 failed, last: far on n=3, seed 1"
+
+
 def test_a_name_with_escape_sequences_is_spelled_out(bar: Bar) -> None:
     bar.show("a\x1b[31m\nb")
     assert state(bar) == "0/3 a\\x1b[31m\\nb"
@@ -55,17 +65,12 @@ def test_a_name_with_escape_sequences_is_spelled_out(bar: Bar) -> None:
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_only_a_terminal_has_a_bar(quiet: bool, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    with shown_bar("runs", quiet=quiet) as nothing:
-        assert nothing is None
+    with shown_bar("runs", quiet=quiet) as one:
+        assert not one.shown
+    assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with shown_bar("runs", quiet=quiet) as some:
-        assert (some is None) == quiet
-    assert capsys.readouterr().out == ""
-
-
-def test_commands_show_none_elsewhere(run: Command, tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    TRACE.write(Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"),), get_gpu("A100")), path)
-    assert run("simulate", path).err == ""
-    assert run("compare", "rodinia-a30", "--methods", "far,lpt").err == ""
+    with shown_bar("runs", quiet=quiet) as one:
+        assert one.shown != quiet
+    shown = capsys.readouterr()
+    assert (shown.out, bool(shown.err)) == ("", not quiet)

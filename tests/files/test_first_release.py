@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from documents import READERS, flaws
 
-from mig_opt.errors import InputError
 from mig_opt.files import KINDS
 from mig_opt.files.schema import schema
 
@@ -65,10 +64,3 @@ def test_they_have_every_key_of_that_time(path: Path) -> None:
     known, of_gpus = keys_known(schema(kind)), keys_known(schema("gpu"))  # which files of that time only name
     assert known - keys_of(json.loads(path.read_text(encoding="utf-8"))) - of_gpus == LATER.get(kind, set())
     assert LATER.get(kind, set()) <= known
-
-
-def test_a_key_that_is_gone_is_noticed() -> None:
-    document = json.loads((FOLDER / "state.json").read_text(encoding="utf-8"))
-    document["manager_of_old"] = document.pop("manager")
-    with pytest.raises(InputError, match="manager_of_old"):
-        READERS["state"](document)

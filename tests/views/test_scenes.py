@@ -118,23 +118,6 @@ def test_equal_scenes_are_equal_files(name: str, suffix: str, tmp_path: Path) ->
     assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
 
 
-def heads(name: str) -> dict[str, list[str]]:
-    return {box.head: list(box.facts) for box in boxes(SCENES[name](), "page", beneath=True)}
-
-
-def test_boxes_say_what_they_are() -> None:
-    batch, schedule = top_down("A100", [f"task {number}" for number in range(40)], gpus=3)
-    facts = heads("schedule")
-    for run in schedule.runs:
-        memory = batch.gpu.profile(run.profile).memory_slices
-        slices = f"slices {run.start}-{run.start + memory - 1}" if memory > 1 else f"slice {run.start}"
-        assert facts[run.task][:2] == [f"on {run.profile}", f"GPU {run.gpu}, {slices}"]
-    assert heads("execution")["big"][1] == "plan, slices 0-3"
-    start = ["GPUs 0-19 (A100-80GB)", "7g.80gb, slices 0-7", "2 processes, batches of 8"]
-    assert heads("deployment")["chat"][:3] == start
-    assert heads("simulation")["j2"][:2] == ["job 3, arrived at 0 s, waited 5 s", "on 7g.40gb; done"]
-
-
 spans = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.integers(0, 2), st.integers(1, 2)), max_size=6)
 
 

@@ -83,7 +83,9 @@ def _report(batch: Batch, found: Explanation, time_limit: float) -> Report:
     if len(found.conflicts) > MOST_MISFITS:
         parts.append(dim(f"{len(found.conflicts) - MOST_MISFITS} more fit nowhere: --json has all."))
     if found.remedies:
-        parts.append(Points(list(map(_spelled, found.remedies[:MOST_REMEDIES])), _offer(found)))
+        goal = "a shorter schedule" if found.target is None else "the target"
+        heading = "What would mend it:" if math.isinf(found.lower_bound) else f"What would make {goal} possible:"
+        parts.append(Points(list(map(_spelled, found.remedies[:MOST_REMEDIES])), heading))
     data = {
         **data_of(found, "verdict", "target", "makespan", "lower_bound"),
         "conflicts": list(map(_conflict_data, found.conflicts)),
@@ -159,13 +161,6 @@ def _remarks(conflict: Conflict, found: Explanation, time_limit: float) -> Itera
             else f"that takes longer than {time_limit:g} s (--time-limit)"
         )
         yield f"{_MARK.strip()} is not proven to be needed: {reason}."
-
-
-def _offer(found: Explanation) -> str:
-    if math.isinf(found.lower_bound):
-        return "What would mend it:"
-    goal = "a shorter schedule" if found.target is None else "the target"
-    return f"What would make {goal} possible:"
 
 
 def _spelled(remedy: Remedy) -> str:

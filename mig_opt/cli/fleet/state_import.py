@@ -17,7 +17,7 @@ from mig_opt.method.report import Report, Table
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.operations.observe.state_import import Format, StateImport
+    from mig_opt.operations.observe.state_import import Format
 
 
 def state_import(
@@ -60,11 +60,6 @@ def state_import(
         how = cast("Format | None", form)
         found = import_state(*texts_of(source or []), format=how, gpu=gpu, assume_places=assume_places)
     call.begin(state=output)
-    said = [f"note: {note}" for note in found.notes]
-    return made("state", found.state, output, STATE.to_json, _report(found), said=said)
-
-
-def _report(found: StateImport) -> Report:
     state = found.state
     nodes = f" on {plural(len(set(state.nodes)), 'node')}" if state.nodes else ""
     idle = f", {len(state.idle)} of them idle" if state.idle else ""
@@ -75,7 +70,8 @@ def _report(found: StateImport) -> Report:
         ("owned by", state.manager or None),
         ("budgets", ", ".join(f"{owner} {most}" for owner, most in state.budgets.items()) or None),
     ]
-    return Report(facts, [_gpus(state)])
+    said = [f"note: {note}" for note in found.notes]
+    return made("state", state, output, STATE.to_json, Report(facts, [_gpus(state)]), said=said)
 
 
 def _gpus(state: FleetState) -> Table:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny
-from command_line import Command, Outcome
+from command_line import Command
 
 import mig_opt.api.prove.prover as prover_module
 from mig_opt.api.solve import solve
@@ -23,29 +22,16 @@ from mig_opt.method.result import TrajectoryPoint
 
 @pytest.fixture
 def run(narrow: Command) -> Command:
-    """The command line, on a narrow screen that everything has to fit."""
-
-    def call(*arguments: object) -> Outcome:
-        outcome = narrow(*arguments)
-        if not outcome.out.startswith("{"):
-            assert max((len(line) for line in outcome.out.splitlines()), default=0) <= 80
-        return outcome
-
-    return call
-
-
-@pytest.fixture
-def there(tmp_path: Path, narrow: Command) -> Path:
-    """A folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
+    """In a folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
     BATCH.write(tiny.BATCH, "batch.json")
     SCHEDULE.write(tiny.BEST, "best.json")
     far = solve(tiny.BATCH, "far-unrefined").schedule
     assert far is not None
     SCHEDULE.write(far, "far.json")
-    return tmp_path
+    return narrow
 
 
-def test_open(run: Command, there: Path) -> None:
+def test_open(run: Command) -> None:
     code, out, _ = run("prove", "batch.json", "best.json", "--time-limit", 1e-6, "-o", "c.json")
     assert code == 1
     assert "answer       open\n" in out
@@ -56,7 +42,7 @@ def test_open(run: Command, there: Path) -> None:
     assert {entry["path"] for entry in json.loads(out)["mismatches"]} == {"schedule", "makespan"}
 
 
-def test_a_method_that_can_tell_no_more(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_can_tell_no_more(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prover_module, "solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("prove", "batch.json", "best.json")
     assert code == 1
@@ -65,7 +51,7 @@ def test_a_method_that_can_tell_no_more(run: Command, there: Path, monkeypatch: 
     ) in " ".join(out.split())
 
 
-def test_ctrl_c(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(batch: Batch, method: str, **options: Any) -> ScheduleResult:
         def press(point: TrajectoryPoint) -> bool:
             signal.raise_signal(signal.SIGINT)
