@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 
 from mig_opt.views.names import Names, draw_labels
-from mig_opt.views.scene import Area, Box, Boxes, Dots, Line, Links, Mark, Rule, Scene
+from mig_opt.views.scene import Area, Boxes, Dots, Line, Links, Mark, Rule, Scene
 from mig_opt.views.sheet import FINE, ROW_PAD, SMALL_FONT, USUAL, PanelImage, Sheet, sign
 from mig_opt.views.texts import INK, LINES
 
@@ -59,14 +59,9 @@ def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:
             yield mark.legend, sign(mark.colour)
         case Dots():
             face = {"facecolor": "white", "edgecolor": mark.colour} if mark.hollow else {"color": mark.colour}
-            style = {
-                "s": np.square(mark.sizes),
-                "marker": _MARKERS[mark.marker],
-                "linewidths": 1.0,
-                "zorder": 4,
-                **face,
-            }
-            yield mark.legend, panel.parts[0].scatter(mark.x, mark.y, clip_on=False, gid=mark.gid, **style)
+            style = {"marker": _MARKERS[mark.marker], "linewidths": 1.0, "clip_on": False, "zorder": 4, **face}
+            sizes = np.square(mark.sizes)
+            yield mark.legend, panel.parts[0].scatter(mark.x, mark.y, s=sizes, gid=mark.gid, **style)
         case Links():
             axes, style = panel.parts[0], {"color": INK, "zorder": 6}
             for link in mark.links:
@@ -87,8 +82,10 @@ def _draw_boxes(panel: PanelImage, group: Boxes) -> Iterable[tuple[str, Artist]]
         least = _LEAST_OPERATION / across
         legend += " (not to scale)" if any(box.right - box.left < least for box in boxes) else ""
         # Each is seen, within the lifetime of its instance.
-        before, behind = (least, 0.0) if group.role == "destroy" else (0.0, least)
-        boxes = [box.over(min(box.left, box.right - before), max(box.right, box.left + behind)) for box in boxes]
+        if group.role == "destroy":
+            boxes = [box.over(min(box.left, box.right - least), box.right) for box in boxes]
+        else:
+            boxes = [box.over(box.left, max(box.right, box.left + least)) for box in boxes]
     if group.role in {"create", "destroy", "lost"}:
         panel.covers += boxes
     style = _LOOKS.get(group.role)
