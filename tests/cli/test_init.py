@@ -62,10 +62,6 @@ def test_the_reader_takes_each_example(
         assert without_comments(text).count("\n") == text.count("\n")
 
 
-def test_every_kind_has_a_reader() -> None:
-    assert READERS.keys() == TEMPLATES.keys()
-
-
 def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
     for kind, form in FILES:
         (tmp_path / f"{kind}.{form}").write_text(template(kind, form))

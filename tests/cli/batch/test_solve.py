@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 
 import pytest
-from command_line import BATCH, TASKS, method_that
+from command_line import BATCH, method_that
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.cli.batch import solve as cli_solving
+from mig_opt.cli.inputs import parsed_share
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.gpu.catalogue import get_gpu
 
 # --- solve ---------------------------------------------------------------------------------------------------------
-
-
-def test_times_of_another_gpu_are_remarked(run, batch_file, tmp_path, monkeypatch):
-    options = ("solve", "--method", "far", "-q")
-    note = "note: the times of {} are for A30-24GB and taken as they are for A100-40GB\n"
-    for command in (("bound", "--json"), options):
-        assert run(*command, "rodinia-a30", "--gpu", "A30").err == ""
-    batch_file.write_text(json.dumps({**BATCH, "tasks": TASKS[:1]}))
-    outcome = run(*options, batch_file, "--gpu", "A100")
-    assert (outcome.code, outcome.err) == (0, note.format("small"))
-    assert "1 x A100-40GB" in outcome.out
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(batch_file.read_bytes())))
-    assert run("bound", "-", "--gpu", "A100").err == note.format("standard input")
-    table = tmp_path / "t.csv"
-    table.write_text("task,t1_s\na,1\n")
-    assert run("bound", table, "--gpu", "A100").err == ""
 
 
 def test_a_file_goes_before_a_bundled_instance(run, tmp_path, monkeypatch):
@@ -73,18 +55,9 @@ def test_exact_methods_have_a_time_limit_by_default(run, batch_file, monkeypatch
         assert all(limit - 5 < seconds <= limit for seconds in left)
 
 
-@pytest.mark.parametrize(
-    ("options", "share"),
-    [((), 0.0), (("--gap", "0.003"), 0.003), (("--gap", "0.3%"), 0.003), (("--gap", "25 %"), 0.25)],
-)
-def test_a_gap_is_a_share_or_a_percentage(run, batch_file, monkeypatch, options, share):
-    given: list[float] = []
-    original = cli_solving.run_method
-    monkeypatch.setattr(
-        cli_solving, "run_method", lambda *args, **more: given.append(more["gap"]) or original(*args, **more)
-    )
-    run("solve", batch_file, "--method", "far", *options)
-    assert given == pytest.approx([share])
+@pytest.mark.parametrize(("text", "share"), [("0", 0.0), ("0.003", 0.003), ("0.3%", 0.003), ("25 %", 0.25)])
+def test_a_gap_is_a_share_or_a_percentage(text, share):
+    assert parsed_share("--gap", text) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("gap", "cut_short"), [("50%", False), ("0", True)])
