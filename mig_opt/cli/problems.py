@@ -146,8 +146,7 @@ def _bounds(
     best: float | None, text: str | None, data: list[dict[str, Any]], table: Table, reasons: Sequence[str]
 ) -> Report:
     """Return the best bound as number and text, all as data and table, and why there is no plan."""
-    parts: list[Part] = [Points(reasons)] if reasons else []
-    parts += [] if best is None else [table]
+    parts: list[Part] = [Points(reasons), *([] if best is None else [table])]
     return Report([("lower bound", text)], parts, reasons, {"lower_bound": best, "bounds": data})
 
 

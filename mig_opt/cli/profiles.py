@@ -95,7 +95,7 @@ def profiled_server(
         known[table.model, table.gpu] = joined(known.get((table.model, table.gpu), table), table)
     report = profiles_report(found.tables) if found.tables else Report()
     troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()]
-    parts = [*report.parts, *([Points([*found.notes, *troubles])] if found.notes or troubles else [])]
+    parts = [*report.parts, Points([*found.notes, *troubles])]
     points = {table.model: len(table.points) for table in found.tables}
     data = {"points": points, "left_out": found.left_out, "notes": found.notes}
     file = File("profiles", output, tuple(known.values()) if found.tables else None, absent=NOTHING)

@@ -83,7 +83,7 @@ def profile(
     troubles = [f"{way}: {reason}" for way, reason in found.left_out.items()] + found.execution.refusals
     parts: list[Part] = [] if batch is None else [_times(batch)]
     parts += [f"{entry.model}: {plural(len(entry.points), 'point')}" for entry in found.tables]
-    parts += [Points(troubles)] if troubles else []
+    parts.append(Points(troubles))
     data = {
         "complete": complete,
         "times": {}

@@ -167,9 +167,8 @@ def _check_report(batch: Batch, found: Check) -> Report:
         ("solver-free", f"{in_seconds(found.bound)}{share}"),
         ("asked again", None if rerun is None else f"{rerun.method}: {rerun.claim}, {rerun.runtime_s:.3f} s"),
     ]
-    parts = [Points(list(map(str, found.mismatches)))] if wrong else []
-    if found.trusted:
-        parts.append(Points(found.trusted, "Recomputed and right. What remains to be trusted:"))
+    trusted = "Recomputed and right. What remains to be trusted:" if found.trusted else ""
+    parts = [Points(list(map(str, found.mismatches))), Points(found.trusted, trusted)]
     data = {
         "holds": found.holds,
         **data_of(certificate, "claim", "makespan", "lower_bound"),

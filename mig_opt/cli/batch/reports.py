@@ -28,7 +28,7 @@ def result_report(batch: Batch, result: ScheduleResult, remarks: Sequence[str], 
     """Return the report of a result, with tables if they are wanted."""
     from mig_opt.files.batch.schedules import result_summary
 
-    parts: list[Part] = [Points(unplaceable(batch))] if result.status == "infeasible" else []
+    parts: list[Part] = [Points(unplaceable(batch) if result.status == "infeasible" else ())]
     parts += [schedule_table(batch, result.plan)] if result.plan is not None and tables else []
     return Report([*batch_facts(batch), *result.facts()], parts, remarks, result_summary(result))
 

@@ -223,8 +223,7 @@ def _answer(
     batch, plan = execution.journal.batch, execution.journal.schedule
     troubles = [f"task {task!r} has failed with exit code {code}" for task, code in execution.failed.items()]
     troubles += execution.refusals
-    parts: list[Part] = [] if quiet else [_steps(execution)]
-    parts += [Points(troubles)] if troubles else []
+    parts: list[Part] = [*([] if quiet else [_steps(execution)]), Points(troubles)]
     printed = f"in {journal}.tasks" if not execution.journal.engine else f"on the nodes (run {execution.journal.run})"
     remarks = [f"Everything that happened is in {journal}; what the tasks printed is {printed}."]
     if parts_in is not None:
