@@ -49,14 +49,10 @@ def read_bytes(path: str | Path) -> bytes:
     file = file_path(path)
     try:
         return file.read_bytes()
-    except FileNotFoundError:
-        _refuse(path, "no such file")
-    except IsADirectoryError:
-        _refuse(path, "is a folder, a file is wanted")
-    except PermissionError:
-        _refuse(path, "may not be read; ask for permission")
     except (OSError, ValueError) as error:
-        _refuse(path, f"cannot be read: {_reason(error)}")
+        known: dict[type, str] = {FileNotFoundError: "no such file", IsADirectoryError: "is a folder, a file is wanted"}
+        known[PermissionError] = "may not be read; ask for permission"
+        _refuse(path, known.get(type(error), f"cannot be read: {_reason(error)}"))
 
 
 def decoded(data: bytes, source: str) -> str:

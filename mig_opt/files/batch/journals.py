@@ -180,14 +180,12 @@ class JournalFile:
         flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT | os.O_EXCL if journal else 0)
         try:
             self._file = os.open(self.path, flags, 0o644)
-        except FileExistsError:
-            message = "exists already; go on with it by --resume, take back what it made by --undo, or name another"
-            raise InputError([Problem("", message)], str(path)) from None
-        except FileNotFoundError:
-            message = "there is no such folder; create it first" if journal else "no such file"
-            raise InputError([Problem("", message)], str(path)) from None
         except OSError as error:
-            raise InputError([Problem("", f"cannot be opened: {error.strerror}")], str(path)) from None
+            there = "exists already; go on with it by --resume, take back what it made by --undo, or name another"
+            absent = "there is no such folder; create it first" if journal else "no such file"
+            known: dict[type, str] = {FileExistsError: there, FileNotFoundError: absent}
+            message = known.get(type(error), f"cannot be opened: {error.strerror}")
+            raise InputError([Problem("", message)], str(path)) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
