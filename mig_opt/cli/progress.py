@@ -22,6 +22,7 @@ from mig_opt.texts import printable
 from mig_opt.texts import seconds as spelled
 
 REFRESHES_PER_SECOND = 4
+_ASIDE: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
 
 
 class LiveLine(Callbacks):
@@ -74,14 +75,8 @@ def shown_progress(method: str = "") -> Iterator[list[Callbacks]]:
     line = LiveLine()
     if method:
         line.on_start(None, method)
-    with Live(
-        console=Console(stderr=True, highlight=False),
-        get_renderable=line.line,
-        refresh_per_second=REFRESHES_PER_SECOND,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    ) as live:
+    console = Console(stderr=True, highlight=False)
+    with Live(console=console, get_renderable=line.line, refresh_per_second=REFRESHES_PER_SECOND, **_ASIDE) as live:
         live.refresh()
         yield [line]
 
@@ -102,9 +97,7 @@ class Bar:
             TextColumn("{task.description}", markup=False, table_column=rest),
             console=Console(stderr=True, highlight=False),
             expand=True,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
+            **_ASIDE,
         )
         self._task = self.display.add_task(printable(text), total=total)
 

@@ -64,9 +64,9 @@ def draw_mark(panel: PanelImage, mark: Mark) -> Iterable[tuple[str, Artist]]:
             yield mark.legend, panel.parts[0].scatter(mark.x, mark.y, s=sizes, gid=mark.gid, **style)
         case Links():
             axes, style = panel.parts[0], {"color": INK, "zorder": 6}
-            for link in mark.links:
-                axes.plot([link.x, link.x], [link.begin, link.end], linewidth=0.7, gid=link.gid, **style)
-                yield mark.legend, axes.plot(link.x, link.end, ls="none", marker="o", markersize=2.6, **style)[0]
+            for gid, x, begin, end in mark.links:
+                axes.plot([x, x], [begin, end], linewidth=0.7, gid=gid, **style)
+                yield mark.legend, axes.plot(x, end, ls="none", marker="o", markersize=2.6, **style)[0]
         case Rule():
             draw = panel.parts[0].axhline if mark.level else panel.parts[0].axvline
             dashes = "--" if mark.dashed else "-"

@@ -206,7 +206,7 @@ def _add(drawing: Any, mark: Mark, above: Sequence[Mark]) -> None:
         case Dots():
             _add_dots(drawing, mark, legend)
         case Links():
-            x, begin, end = zip(*((link.x, link.begin, link.end) for link in mark.links), strict=True)
+            _, x, begin, end = zip(*mark.links, strict=True)
             drawing.segment(x, begin, x, end, color=INK)
             drawing.scatter(x, end, size=6, color=INK, **legend)
         case Rule():

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.views.texts import INK, LONGEST_TITLE, elide, spell_seconds, spell_slices, spell_span
+from mig_opt.views.texts import IDLE, INK, LONGEST_TITLE, NO_SLICES, elide, spell_seconds, spell_slices, spell_span
 
 Only = Literal["", "image", "page"]
 Marker = Literal["circle", "x", "square", "cross", "triangle", "diamond"]
@@ -89,6 +89,13 @@ class Rows:
         top = row * self.step + slices.start
         facts = (*facts, f"{self.names[row]}, {spell_slices(slices)}", spell_span(*span))
         return replace(Box(*span, top, top + len(slices), facts=facts), **words)
+
+    def missing(self, counts: Sequence[int], span: tuple[float, float], gid: str) -> list[Boxes]:
+        """Return the slices that rows lack, which are as high as that of the GPU with the most, if there are any."""
+        words = {"colour": IDLE, "head": NO_SLICES}
+        rest = {row: range(count, int(self.size)) for row, count in enumerate(counts) if count < self.size}
+        boxes = [self.box(row, slices, span, gid=f"{gid}:{row}", **words) for row, slices in rest.items()]
+        return [Boxes("unused", boxes, NO_SLICES)] if boxes else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +199,10 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """An upright line from one height to another, with a dot at its end."""
-
-    gid: str
-    x: float
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
 class Links:
-    """Links that have one meaning."""
+    """Upright lines of one meaning, each with its id, where it is, and from where to where, with a dot at its end."""
 
-    links: Sequence[Link]
+    links: Sequence[tuple[str, float, float, float]]
     legend: str
 
 

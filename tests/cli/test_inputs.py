@@ -67,7 +67,6 @@ def test_a_name_of_thousands_of_letters_is_no_file(run):
         (("solve", ""), "BATCH"),
         (("solve", "rodinia-a30", "-o", ""), "--output"),
         (("validate", "rodinia-a30", ""), "SCHEDULE"),
-        (("compare", "rodinia-a30", ""), "BATCH"),
         (("deploy", "parvagpu-s1", "--profiles", ""), "--profiles"),
     ],
 )

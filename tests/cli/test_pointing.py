@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt.cli.errors import MOST_PLACES, error_text
+from mig_opt.cli.errors import error_text
 from mig_opt.errors import InputError, Problem
 
 
@@ -22,24 +22,6 @@ class Terminal(io.StringIO):
 
 def plain(text: str) -> str:
     return re.sub("\x1b\\[[0-9;]*m", "", text)
-
-
-@pytest.mark.parametrize("position", [0, 40, 400])
-def test_of_a_long_line_a_part_is_shown(tmp_path: Path, position: int) -> None:
-    path = tmp_path / "long.json"
-    path.write_text(f'{{"a": "{"x" * position}",     "wrong": 17, "b": "{"y" * 300}"}}')
-    lines = error_text(InputError([Problem("wrong", "is wrong")], str(path))).splitlines()
-    text, mark = lines[-2:]
-    assert max(len(text), len(mark)) <= 80
-    assert text[mark.index("^") : mark.rindex("^") + 1] == "17"
-
-
-def test_no_more_than_some_places_are_shown(tmp_path: Path) -> None:
-    path = tmp_path / "many.json"
-    path.write_text('{"a": 1}')
-    text = error_text(InputError([Problem("a", f"wrong {number}") for number in range(50)], str(path)))
-    assert text.count("many.json:1:7") == MOST_PLACES
-    assert text.count("wrong") == 50
 
 
 @pytest.mark.parametrize("source", ["", "standard input", "no/such/file.json", "\0", "x" * 5000, "."])

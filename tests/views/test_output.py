@@ -45,26 +45,6 @@ def test_dpi_gives_the_size_of_a_png(tmp_path: Path) -> None:
     assert widths[1] == pytest.approx(2 * widths[0], abs=2)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("chart.jpeg", "not as '.jpeg'"),
-        ("chart", "no suffix"),
-        ("nowhere/chart.png", "no folder"),
-        ("folder.png", "is a folder"),
-    ],
-)
-def test_bad_paths_are_found_before_anything_is_written(tmp_path: Path, name: str, words: str) -> None:
-    (tmp_path / "folder.png").mkdir()
-    before = sorted(tmp_path.rglob("*"))
-    batch = a30_batch()
-    with pytest.raises(InputError, match=words):
-        check_plot_path(tmp_path / name)
-    with pytest.raises(InputError, match=words):
-        plot(batch, a30_schedule(batch), to=tmp_path / name)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "chart.png"
     target.write_bytes(b"old")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 import tiny
 from charts import top_down
 
-from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.views import check_plot_path, plot
 
@@ -32,13 +30,6 @@ def test_titles_and_names_are_no_markup(tmp_path: Path) -> None:
     assert "<b>&" not in page
     assert r'"<\/script><img src=x>"' in page
     assert "</script><img" not in page
-
-
-@needs_bokeh
-def test_what_cannot_be_drawn_is_refused_and_nothing_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=re.escape("runs[0].profile")):
-        plot(tiny.BATCH, Schedule((Run("big", 0, "9g", 0, 0.0, 1.0),)), to=tmp_path / "plan.html")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_bokeh_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -37,24 +37,13 @@ def generate(
     mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json
     """
     from mig_opt.files.batch.batches import BATCH
-    from mig_opt.instances.batch import Decision, ScalingName, TimesName, Variant, generate_batch
+    from mig_opt.instances.batch import generate_batch
 
+    # The function refuses other names.
+    names: dict[str, Any] = {"scaling": scaling, "times": times, "variant": variant, "decided_by": decided_by}
+    figures: dict[str, Any] = {"p_sup": p_sup, "seed": seed, "decimals": decimals, "memory_bound": memory_bound}
     with call.step():
-        batch = generate_batch(
-            n,
-            # The function refuses other names.
-            scaling=cast(ScalingName, scaling),
-            times=cast(TimesName, times),
-            p_sup=p_sup,
-            gpu=gpu,
-            gpus=gpus,
-            seed=seed,
-            decimals=decimals,
-            variant=cast(Variant, variant),
-            memory_bound=memory_bound,
-            shuffle=shuffle,
-            decided_by=cast(Decision, decided_by),
-        )
+        batch = generate_batch(n, gpu=gpu, gpus=gpus, shuffle=shuffle, **names, **figures)
         check_number_of_gpus(gpus)
     call.begin(batch=output)
     return made("batch", batch, output, BATCH.to_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
 from mig_opt.cli import options
@@ -93,18 +93,10 @@ def defragment(
     if slurm is not None:
         call.check_folder(slurm)
     call.begin(state=output, script=script)
+    how: dict[str, Any] = {"fragmentation": share, "free": free, "within_gpus": within_gpus, "per_owner": per_owner}
+    how |= {"most_migrations": most_migrations, "time_limit": time_limit, "seed": seed}
     with call.progress("defragment"):
-        result = plan(
-            found,
-            room,
-            fragmentation=share,
-            free=cast("Literal['gpus', 'nodes'] | None", free),
-            within_gpus=within_gpus,
-            most_migrations=most_migrations,
-            per_owner=per_owner,
-            time_limit=time_limit,
-            seed=seed,
-        )
+        result = plan(found, room, **how)
     none = result.migrations is None
     return Answer(
         _report(found, result, seconds, costs),

@@ -202,8 +202,7 @@ def trace_import(
         openb = {"gpu": gpu, "gpus": gpus, "nodes": nodes, "cover": cover, "first_s": first_s, "last_s": last_s}
         trace, notes = _from_openb(call, file, openb)
     call.begin(trace=output)
-    answer = made("trace", trace, output, TRACE.to_json)
-    return Product(files=answer.files, text=answer.text, said=[f"note: {note}" for note in notes])
+    return made("trace", trace, output, TRACE.to_json, said=[f"note: {note}" for note in notes])
 
 
 def _from_openb(call: Call, pods: Path, values: dict[str, Any]) -> tuple[Trace | None, list[str]]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, write_text, writing_to
@@ -120,8 +120,7 @@ def _line(text: str, number: int, path: str | Path) -> Raw:
     except InputError as error:
         problems = [Problem(f"line {number}", problem.message) for problem in error.problems]
         raise InputError(problems, str(path)) from None
-    if repeated:
-        raise InputError([problem.below(f"line {number}") for problem in repeated], str(path))
+    raise_any((problem.below(f"line {number}") for problem in repeated), path)
     return raw
 
 

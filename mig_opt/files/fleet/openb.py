@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text
@@ -52,8 +52,7 @@ class TraceImport:
     several: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Pod:
+class _Pod(NamedTuple):
     name: str
     gpus: int
     milli: float

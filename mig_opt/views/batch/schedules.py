@@ -12,7 +12,7 @@ from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
-from mig_opt.views.texts import BOUND, IDLE, INK, LINES, NO_SLICES, colour_of, one_line, spell_seconds
+from mig_opt.views.texts import BOUND, IDLE, INK, LINES, colour_of, one_line, spell_seconds
 
 _EARLIER, _EARLIER_SIGN = "#d4d4d4", "busy with earlier work"
 _OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
@@ -194,14 +194,9 @@ def _scene(
         words = {"colour": IDLE, "head": f"{held.profile} without a task", "label": held.profile}
         instances.append(box(held, begin, end, f"instance:{index}", **words))
     idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
-    # Rows are as high as the GPU with the most slices.
-    unused = [
-        rows.box(gpu, range(kind.memory_slices, most), (first, last), gid=f"unused:{gpu}", colour=IDLE, head=NO_SLICES)
-        for gpu in range(len(names))
-        if (kind := batch.kind(gpu % batch.gpus)).memory_slices < most
-    ]
+    counts = [batch.kind(gpu % batch.gpus).memory_slices for gpu in range(len(names))]
     marks: list[Mark] = [
-        *([Boxes("unused", unused, NO_SLICES)] if unused else []),
+        *rows.missing(counts, (first, last), "unused"),
         Boxes("idle", idle, "instance without a task", beneath=True),
         Boxes("earlier", earlier, _EARLIER_SIGN),
         Boxes("run", runs),

@@ -15,8 +15,8 @@ from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.catalogue import with_mig
 from mig_opt.simulation.fleet.metrics import fragmentation_series
 from mig_opt.simulation.fleet.simulator import Simulation
-from mig_opt.views.scene import Area, Axis, Boxes, Dots, Link, Links, Mark, Marker, Only, Panel, Rows
-from mig_opt.views.texts import BOUND, IDLE, NO_SLICES, colour_of, one_line, spell_seconds
+from mig_opt.views.scene import Area, Axis, Boxes, Dots, Links, Mark, Marker, Only, Panel, Rows
+from mig_opt.views.texts import BOUND, IDLE, colour_of, one_line, spell_seconds
 
 Numbers = NDArray[np.float64]
 
@@ -184,15 +184,9 @@ def _jobs(log: Log, number: int, heading: str, times: Axis, only: Only, *, alone
         slices = range(each.start, each.start + kinds[each.gpu].profile(each.profile).memory_slices)
         words = {"gid": f"instance:{number}:{index}", "colour": IDLE, "head": f"{each.profile} without a job"}
         instances.append(rows.box(each.gpu, slices, (each.begin, min(each.end, gone, end)), **words))
-    # Rows are as high as the GPU with the most slices.
-    rest = {gpu: range(kind.memory_slices, most) for gpu, kind in enumerate(kinds) if kind.memory_slices < most}
-    missing = [
-        rows.box(gpu, slices, (0.0, end), gid=f"unused:{number}:{gpu}", colour=IDLE, head=NO_SLICES)
-        for gpu, slices in rest.items()
-    ]
-    moves = [Link(f"hop:{number}:{old}", moment, runs[old].middle, runs[new].middle) for moment, old, new in hops(log)]
+    moves = [(f"hop:{number}:{old}", moment, runs[old].middle, runs[new].middle) for moment, old, new in hops(log)]
     marks: list[Mark] = [
-        *([Boxes("unused", missing, NO_SLICES)] if missing else []),
+        *rows.missing([kind.memory_slices for kind in kinds], (0.0, end), f"unused:{number}"),
         Boxes("jobless", instances, "instance without a job", beneath=True),
         Boxes("job", runs, unkeyed=_UNKEYED if len(jobs) > _MOST_KEYED else ""),
         Boxes("outline", instances, only="page"),

@@ -99,7 +99,7 @@ def simulation_scene(
     times = seconds_axis(0.0, end, 0.005)
     panels = list(fleet_panels(done[:_MOST_FLEETS], list(map(_summary, done, names)), times, alone=len(done) == 1))
     panels += _fragmentation(done, names, times)
-    panels.append(_acceptance(done, names, times) if done[0].reject else _waits(done, names))
+    panels.append(_shares(done, names, times))
     panels += _bars(done, names, bounds)
     return Scene(title, panels, _WIDTH, left=0.95, own_key=True)
 
@@ -116,11 +116,10 @@ def _problems(simulations: Sequence[Simulation]) -> Iterator[Problem]:
 def _summary(simulation: Simulation, name: str) -> str:
     """Return the heading of a fleet."""
     metrics = simulation.metrics
-    parts = [name]
-    parts.append(f"{metrics.finished} of {metrics.jobs} jobs done" if simulation.unfinished else "")
-    parts.append(f"{100 * metrics.utilisation:.1f} % of the compute slices busy")
-    parts.append(plural(metrics.migrations, "migration"))
-    parts.append(f"{metrics.finished} of {metrics.jobs} jobs accepted" if simulation.reject else "")
+    of_all = f"{metrics.finished} of {metrics.jobs} jobs"
+    parts = [name, f"{of_all} done" if simulation.unfinished else ""]
+    parts += [f"{100 * metrics.utilisation:.1f} % of the compute slices busy", plural(metrics.migrations, "migration")]
+    parts.append(f"{of_all} accepted" if simulation.reject else "")
     return " · ".join(filter(None, parts))
 
 
@@ -177,10 +176,16 @@ def _counts(moves: Sequence[Numbers], names: Sequence[str], times: Axis, end: fl
     return Panel("migrations", marks, times, most, heading=heading, height=_COUNTS, grid="y", only="image")
 
 
-def _shares(
-    name: str, heading: str, found: Sequence[StepFunction], names: Sequence[str], x: Axis, *, hover: dict[str, str]
-) -> Panel:
-    """Return a panel with a share of the jobs for each policy, as it changes along an axis."""
+def _shares(done: Sequence[Simulation], names: Sequence[str], times: Axis) -> Panel:
+    """Return for each policy which share of the jobs waited at most how long, or was accepted so far."""
+    if done[0].reject:
+        found, x = [acceptance_steps(simulation.log) for simulation in done], times
+        name, heading = "acceptance", "Acceptance: share of the jobs so far that were accepted"
+        hover = {"at": "@x{0.000} s", "accepted so far": "@y{0.00} %"}
+    else:
+        found = [wait_steps(simulation.log) for simulation in done]
+        name, heading, x = "waits", "Waits: share of all jobs that had a place by then", _waiting(found)
+        hover = {"waited at most": "@x{0.000} s", "jobs": "@y{0.00} %"}
     until = x.limits[1] if x.limits else 1.0
     lines = [
         _line(name, index, steps, max(steps.moments[-1], until), {"scheduler": scheduler, **hover})
@@ -189,17 +194,8 @@ def _shares(
     return Panel(name, lines, x, _SHARES, heading=heading, height=_LINES, pixels=_PIXELS, grid="y")
 
 
-def _acceptance(done: Sequence[Simulation], names: Sequence[str], times: Axis) -> Panel:
-    """Return which share of the jobs that had arrived was accepted."""
-    found = [acceptance_steps(simulation.log) for simulation in done]
-    heading = "Acceptance: share of the jobs so far that were accepted"
-    hover = {"at": "@x{0.000} s", "accepted so far": "@y{0.00} %"}
-    return _shares("acceptance", heading, found, names, times, hover=hover)
-
-
-def _waits(done: Sequence[Simulation], names: Sequence[str]) -> Panel:
-    """Return which share of the jobs waited at most how long."""
-    found = [wait_steps(simulation.log) for simulation in done]
+def _waiting(found: Sequence[StepFunction]) -> Axis:
+    """Return the axis of the waits."""
     longest = [float(steps.moments[-1]) for steps in found]
     remark = ""
     if not max(longest):
@@ -207,13 +203,10 @@ def _waits(done: Sequence[Simulation], names: Sequence[str]) -> Panel:
         remark = " (no job waits)" if started else " (none of those that started waited)"
     shortest = min((seconds for seconds in longest if seconds > 0), default=0.0)
     far = max(longest) > _FAR_APART * shortest > 0
-    axis = Axis(
+    return Axis(
         f"seconds from the arrival to the start{remark}", (0, 1.02 * max(longest) or 1.0), page_room=0.01,
         scale="symlog" if far else "linear", linear_until=shortest / 2,
     )  # fmt: skip
-    heading = "Waits: share of all jobs that had a place by then"
-    hover = {"waited at most": "@x{0.000} s", "jobs": "@y{0.00} %"}
-    return _shares("waits", heading, found, names, axis, hover=hover)
 
 
 def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds | Acceptance | None) -> Iterator[Panel]:

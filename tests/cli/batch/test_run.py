@@ -30,25 +30,19 @@ def commands(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_plan_is_run_validated_and_taken_back(
+def test_a_plan_is_run_and_what_was_measured_written(
     run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path
 ) -> None:
     journal, measured, chart = (tmp_path / name for name in ("run.journal", "measured.json", "run.svg"))
     files = ["--journal", journal, "--measured", measured, "--plot", chart]
     outcome = run("run", batch_file, plan_file, "--commands", commands, *files)
     assert outcome.code == 0, outcome.err
-    assert "status      complete" in outcome.out
-    assert "3 of 3 tasks ended" in outcome.out
     assert f"Chart written to {chart}." in outcome.out
     assert "measured" in chart.read_text()
     source = BATCH.read(measured).operations.source
     assert re.match(r"mig-opt run, \d+-\d+-\d+, medians of \d+ creations?", source)
     assert source.endswith("Table 1, measured on A30)")  # of what has not been measured
-    valid = run("validate", batch_file, journal)
-    assert valid.code == 0
-    assert "small, as measured (3 tasks)" in valid.out
-    assert "as they were measured" in valid.out
-    assert run("plot", batch_file, journal, tmp_path / "measured.svg").code == 0
+    assert run("validate", batch_file, journal).code == 0
     refuses(run("run", "--resume", journal), "there is nothing to go on with")
     assert machine.instances(0)
     assert run("run", "--undo", journal).code == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, complaints, flaws, seconds
+from documents import complaints, flaws, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -117,18 +117,6 @@ def test_result_round_trip(result: ScheduleResult) -> None:
         else:
             problem = "schedule: must be an object {...}, is null: the run has found no schedule"
             assert complaints(SCHEDULE_FILE.from_json, stands_for_it) == [problem]
-
-
-def test_optional_keys_have_defaults() -> None:
-    left_out = [(key, DELETE) for key in ("gpus", "operations", "parallel_operations")]
-    batch = BATCH_FILE.from_json(changed(BATCH, *left_out, ("initial", [])))
-    assert (batch.gpus, batch.operations, batch.initial) == (1, get_gpu("A30").operation_costs, ())
-    assert not batch.parallel_operations
-    schedule = SCHEDULE_FILE.from_json(changed(SCHEDULE, ("makespan", DELETE), ("operations", DELETE)))
-    assert (schedule.operations, schedule.stated_makespan) == (None, None)
-    assert SCHEDULE_FILE.from_json(changed(SCHEDULE, ("operations", []))).operations == ()
-    optional = ("makespan", "gap", "seed", "trajectory", "versions")
-    assert RESULT_FILE.from_json(changed(RESULT, *((key, DELETE) for key in optional))).trajectory == ()
 
 
 def test_numbers_of_numpy_are_written() -> None:
