@@ -199,12 +199,16 @@ class Call(Checks):
 def _checker(purpose: str) -> Callable[[Path], None]:
     """Return what refuses a file for a purpose."""
     if purpose == "chart":
-        from mig_opt.views import check_plot_path as check
-    elif purpose == "program":
-        from mig_opt.files.batch.programs import check_model_path as check
-    else:
-        from mig_opt.files.documents import check_writable as check
-    return check
+        from mig_opt.views import check_plot_path
+
+        return check_plot_path
+    if purpose == "program":
+        from mig_opt.files.batch.programs import check_model_path
+
+        return check_model_path
+    from mig_opt.files.documents import check_writable
+
+    return check_writable
 
 
 def print_text(text: str) -> None:
