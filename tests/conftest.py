@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tiny
+from controlled import controlled
 from hypothesis import HealthCheck, settings
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, LiveInstance, Task, get_gpu
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import KNOWN
 from mig_opt.heuristics.batch.far import far
-from mig_opt.method.control import Control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,29 +76,11 @@ def only_known_in_this_test() -> Iterator[None]:
 
 
 @pytest.fixture
-def tiny_batch() -> Batch:
-    """The instance that can be checked by hand."""
-    return tiny.BATCH
-
-
-@pytest.fixture
-def tiny_best() -> Schedule:
-    """Its optimal schedule, 6.34 s."""
-    return tiny.BEST
-
-
-@pytest.fixture
 def batch_that_lost_solutions() -> Batch:
     """A batch whose model CP-SAT 9.15 gets wrong in nanoseconds: it "proves" 27.42 s, where 22.85 s is optimal."""
-    return Batch(
-        (Task("t0", {2: 15.3, 4: 7.81}), Task("t1", {1: 2.786944125197862, 2: 0.25, 4: 0.25})),
-        get_gpu("A30"),
-        initial=(
-            LiveInstance(0, "1g.6gb", 0, 27.42),
-            LiveInstance(0, "1g.6gb", 2, 3.05),
-            LiveInstance(0, "1g.6gb", 3, 7.33),
-        ),
-    )
+    tasks = Task("t0", {2: 15.3, 4: 7.81}), Task("t1", {1: 2.786944125197862, 2: 0.25, 4: 0.25})
+    live = (LiveInstance(0, "1g.6gb", start, free) for start, free in ((0, 27.42), (2, 3.05), (3, 7.33)))
+    return Batch(tasks, get_gpu("A30"), initial=tuple(live))
 
 
 @pytest.fixture
@@ -133,10 +112,8 @@ def batch_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def plan_file(tmp_path: Path, batch_file: Path) -> Path:
     """A valid schedule of the small batch, with operations."""
-    control = Control[Schedule]()
-    far(BATCH_FILE.read(batch_file), control)
     path = tmp_path / "plan.json"
-    SCHEDULE.write(control.plan, path)
+    SCHEDULE.write(controlled(far, BATCH_FILE.read(batch_file)).plan, path)
     return path
 
 

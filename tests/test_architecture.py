@@ -6,7 +6,6 @@ import ast
 import importlib
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -19,46 +18,17 @@ import mig_opt
 PACKAGE = Path(mig_opt.__file__).parent
 
 # From the top floor to the bottom; docs/explanation/architecture.md shows the same list.
-FLOORS = (
-    "cli",
-    "mig_opt",
-    "verbs",
-    "operations",
-    "views",
-    "environments",
-    "studies",
-    "instances",
-    "files",
-    "api",
-    "heuristics",
-    "models",
-    "simulation",
-    "validation",
-    "fleet",
-    "serving",
-    "batch",
-    "gpu",
-    "method",
-    "native",
-    "rules",
-    "texts",
-    "errors",
-    "_version",
-)
-HEIGHT = {room: height for height, floor in enumerate(reversed(FLOORS)) for room in floor.split()}
+FLOORS = """cli mig_opt verbs operations views environments studies instances files api heuristics models simulation
+    validation fleet serving batch gpu method native rules texts errors _version"""
+HEIGHT = {room: height for height, room in enumerate(reversed(FLOORS.split()))}
 PROBLEMS = ("batch", "serving", "fleet")
 """Each may use those before it: the jobs of a trace become the tasks of a batch."""
 
 
-def modules() -> dict[str, Path]:
-    names = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return names
-
-
-MODULES = modules()
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
 
 
 def tree_of(module: str) -> ast.Module:
@@ -88,10 +58,8 @@ def problem(module: str) -> str | None:
 IMPORTS = {module: imported(module) for module in MODULES}
 
 
-def arrows() -> Iterator[tuple[str, str]]:
-    for module, targets in IMPORTS.items():
-        for target in sorted(targets):
-            yield module, target
+ARROWS = [(module, target) for module, targets in IMPORTS.items() for target in sorted(targets)]
+GRAPH = nx.DiGraph(ARROWS)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -100,33 +68,26 @@ def test_every_module_imports_only_from_its_own_floor_or_below(module: str) -> N
 
 
 def test_problems_use_those_before_them_only() -> None:
-    wrong = []
-    for module, target in arrows():
+    for module, target in ARROWS:
         one, two = problem(module), problem(target)
-        if one and two and PROBLEMS.index(two) > PROBLEMS.index(one):
-            wrong.append((module, target))
-    assert wrong == []
+        assert not (one and two) or PROBLEMS.index(two) <= PROBLEMS.index(one), f"{module} imports {target}"
 
 
 def test_models_and_heuristics_know_nothing_of_each_other() -> None:
-    graph = nx.DiGraph(list(arrows()))
-    reached = {module: {room(name) for name in nx.descendants(graph, module)} for module in graph}
+    reached = {module: {room(name) for name in nx.descendants(GRAPH, module)} for module in GRAPH}
     foreign = {"models": "heuristics", "heuristics": "models"}
-    assert [module for module in graph if foreign.get(room(module)) in reached[module]] == []
+    assert [module for module in GRAPH if foreign.get(room(module)) in reached[module]] == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    circles = nx.strongly_connected_components(nx.DiGraph(list(arrows())))
+    circles = nx.strongly_connected_components(GRAPH)
     assert [sorted(circle) for circle in circles if len(circle) > 1] == []
 
 
-def test_the_root_has_at_most_six_modules() -> None:
-    assert len(list(PACKAGE.glob("*.py"))) <= 6
-
-
 @pytest.mark.parametrize("module", MODULES)
-def test_modules_are_no_longer_than_about_400_lines(module: str) -> None:
+def test_modules_are_few_at_the_root_and_no_longer_than_about_400_lines(module: str) -> None:
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 450
+    assert len(list(PACKAGE.glob("*.py"))) <= 6
 
 
 HOMES = {
@@ -163,9 +124,6 @@ def test_nothing_outside_the_command_line_prints(module: str) -> None:
             assert node.func.id != "print", f"{module}:{node.lineno}"
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
             assert node.attr not in {"stdout", "stderr"}, f"{module}:{node.lineno}"
-
-
-# The page
 
 
 PAGE = DOCS / "explanation" / "architecture.md"

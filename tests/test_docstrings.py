@@ -39,9 +39,8 @@ FOREIGN = {
 def documentation(path: Path) -> Iterator[str]:
     """Docstrings of a module, of its classes and functions, and those that stand below a value."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield text
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
 
 
 def openings(path: Path, *words: str) -> list[str]:

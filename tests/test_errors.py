@@ -37,6 +37,7 @@ def test_how_problems_read() -> None:
     assert str(Problem("tasks[3].times.2", "must be > 0")) == "tasks[3].times.2: must be > 0"
     assert str(Problem("", "must be an object")) == "must be an object"
     problems = (Problem("gpu", "unknown"), Problem("gpus", "must be at least 1"))
+    assert InputError(iter(problems)).problems == problems
     assert str(InputError(problems)) == "gpu: unknown\n  gpus: must be at least 1"
     assert str(InputError(problems, "batch.json")) == "batch.json:\n  gpu: unknown\n  gpus: must be at least 1"
 
@@ -44,23 +45,15 @@ def test_how_problems_read() -> None:
 @pytest.mark.parametrize("kind", [InputError, UnknownGpuError, UnknownMethodError])
 def test_input_errors_are_value_errors_and_survive_pickle(kind: type[InputError]) -> None:
     error = kind([Problem("gpu", "unknown")], "batch.json")
-    assert isinstance(error, InputError)
-    assert isinstance(error, ValueError)
-    assert isinstance(error, MigOptError)
+    assert {InputError, ValueError, MigOptError} <= set(kind.__mro__)
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(twin) is kind
         assert (twin.problems, twin.source, str(twin)) == (error.problems, "batch.json", str(error))
 
 
-def test_problems_may_come_from_a_generator() -> None:
-    assert InputError(Problem(str(n), "x") for n in range(2)).problems == (Problem("0", "x"), Problem("1", "x"))
-
-
 def test_a_solver_error_is_no_input_error() -> None:
-    assert issubclass(SolverError, MigOptError)
-    assert issubclass(PolicyError, MigOptError)
-    assert not issubclass(PolicyError, SolverError)
-    assert not issubclass(SolverError, ValueError)
+    assert SolverError.__bases__ == PolicyError.__bases__ == (MigOptError,)
+    assert not issubclass(MigOptError, ValueError)
 
 
 def test_nearest_names() -> None:

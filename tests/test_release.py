@@ -30,9 +30,6 @@ def text(name: str) -> str:
     return (PROJECT / name).read_text(encoding="utf-8")
 
 
-# Versions
-
-
 def test_changelog_citation_and_package_have_the_same_version() -> None:
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", text("CHANGELOG.md"), re.MULTILINE)
     citation = yaml.safe_load(text("CITATION.cff"))
@@ -57,25 +54,11 @@ def test_the_changelog_keeps_its_form() -> None:
     assert all("  " not in line.strip() for line in log.splitlines())
 
 
-# The citation: the parts of the format 1.2.0 that the file has
-
-
-def test_the_citation_is_valid() -> None:
+def test_the_citation_says_what_the_package_says() -> None:
     citation = yaml.safe_load(text("CITATION.cff"))
-    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
-    assert citation["cff-version"] == "1.2.0"
-    assert citation["type"] == "software"
     assert citation["license"] == PROJECT_TABLE["license"]
     assert set(citation["keywords"]) == set(PROJECT_TABLE["keywords"])
-    for author in citation["authors"]:
-        assert author.keys() <= {"name", "family-names", "given-names", "orcid", "affiliation"}
-        assert "name" in author or "family-names" in author
-    for reference in citation["references"]:
-        assert {"type", "title", "authors"} <= reference.keys()
-        assert re.fullmatch(r"10\.\d{4,}/\S+", reference["doi"])
-
-
-# Places
+    assert all(re.fullmatch(r"10\.\d{4,}/\S+", reference["doi"]) for reference in citation["references"])
 
 
 def test_all_pages_name_the_same_home() -> None:
@@ -101,15 +84,9 @@ def test_pages_about_the_project_lead_to_files_that_there_are(name: str) -> None
         assert (PROJECT / path).exists(), path
 
 
-# Workflows and forms
-
-
 def steps() -> list[tuple[str, dict[str, Any]]]:
-    found = []
-    for path in WORKFLOWS:
-        for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
-            found += [(path.name, step) for step in job["steps"]]
-    return found
+    workflows = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS}
+    return [(name, step) for name, own in workflows.items() for job in own["jobs"].values() for step in job["steps"]]
 
 
 def test_there_are_workflows_for_everything() -> None:
@@ -180,13 +157,3 @@ def test_files_for_others_keep_their_schema(schema: str, pattern: str) -> None:
     files = sorted(PROJECT.glob(pattern))
     assert files
     assert said_by("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files) == ""
-
-
-def test_forms_for_issues_are_forms() -> None:
-    for path in (PROJECT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
-        form = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if path.name == "config.yml":
-            assert form["contact_links"]
-            continue
-        assert {"name", "description", "body"} <= form.keys()
-        assert len({part["id"] for part in form["body"]}) == len(form["body"])

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 
 import pytest
+import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
@@ -84,13 +85,13 @@ def test_small_instances_come_first_after_small_ones() -> None:
     assert [(run.task, run.begin, run.end) for run in plan.schedules[1].runs] == [("small", 1, 4), ("large", 5, 7)]
 
 
-def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
-    state = EndState.at_start_of(tiny_batch).after(tiny_batch, tiny_best)
+def test_the_state_that_is_left() -> None:
+    state = EndState.at_start_of(tiny.BATCH).after(tiny.BATCH, tiny.BEST)
     assert state.live == {(0, "1g.6gb", 2): 6.34, (0, "2g.12gb", 0): 5.46}
     assert state.driver_free == {0: 2.46}
     assert state.clear == {(0, position): 2.23 for position in range(4)}
     assert state.makespan == 6.34
-    following, seconds = handover(tiny_batch, tiny_best, halves(1.0))
+    following, seconds = handover(tiny.BATCH, tiny.BEST, halves(1.0))
     assert seconds == 2.46
     assert following.initial == (LiveInstance(0, "1g.6gb", 2, 3.88), LiveInstance(0, "2g.12gb", 0, 3.0))
 

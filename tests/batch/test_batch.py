@@ -1,87 +1,42 @@
-"""Tasks and batches: every problem with its path, and which placements count."""
+"""Tasks, batches and schedules: every problem with its path, which placements count, lifetimes."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import math
 import pickle
-from collections.abc import Callable
 
 import pytest
+import tiny
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import any_gpu, batches, gpus, tasks
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
+from mig_opt import Batch, InputError, LiveInstance, OperationCosts, Task, get_gpu
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule, lifetimes, lifetimes_with_runs
 
 A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
 ONE = (Task("a", {1: 1.0}),)
 
 
-def problems(make: Callable[[], object]) -> list[tuple[str, str]]:
-    with pytest.raises(InputError) as caught:
-        make()
-    return [(problem.path, problem.message) for problem in caught.value.problems]
-
-
-# Batches
-
-
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (lambda: Batch((), A30), ["tasks"]),
-        (lambda: Batch(ONE, A30, 0), ["gpus"]),
-        (lambda: Batch((*ONE, *ONE), A30), ["tasks[1].name"]),
-        (lambda: Batch((*ONE, Task("b", {3: 1.0, 7: 1.0})), A30), ["tasks[1].times.3", "tasks[1].times.7"]),
-        (lambda: Batch((Task("a", {4: 1.0}, 24.5),), A30), ["tasks[0].memory_gb"]),
-        (
-            lambda: Batch(ONE, A30, operations=OperationCosts({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1, 4: 0.1, 7: 0.1})),
-            ["operations.create", "operations.destroy.7"],
-        ),
-        (lambda: Batch(ONE, A30, operations=OperationCosts({}, {1: 0.1, 2: 0.1, 4: 0.1})), ["operations.create"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(1, "1g.6gb", 0),)), ["initial[0].gpu"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(-1, "1g.6gb", 0),)), ["initial[0].gpu"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.5gb", 0),)), ["initial[0].profile"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "2g.12gb", 1),)), ["initial[0].start"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb", 0, -1.0),)), ["initial[0].free"]),
-        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb", 0, math.inf),)), ["initial[0].free"]),
-        (
-            lambda: Batch(ONE, A30, initial=(LiveInstance(0, "2g.12gb", 0), LiveInstance(0, "1g.6gb", 1))),
-            ["initial[1]"],
-        ),
-        (
-            lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb+me", 0), LiveInstance(0, "1g.6gb+me", 1))),
-            ["initial[1]"],
-        ),
-    ],
-)
-def test_each_problem_of_a_batch(make: Callable[[], Batch], expected: list[str]) -> None:
-    assert [path for path, _ in problems(make)] == expected
-
-
 def test_instances_on_different_gpus_may_have_one_footprint() -> None:
     initial = (LiveInstance(0, "1g.6gb+me", 0), LiveInstance(1, "1g.6gb+me", 0))
     assert Batch(ONE, A30, 2, initial=initial).initial == initial
+    twice = (LiveInstance(0, "1g.6gb+me", 0), LiveInstance(0, "1g.6gb+me", 1))
+    assert refused(Batch, ONE, A30, initial=twice) == ["initial[1]"]
 
 
 def test_entries_that_are_something_else_keep_the_others_indices_right() -> None:
     bad = Task("b", {3: 1.0})
-    found = problems(lambda: Batch((None, bad), A30, initial=(None, LiveInstance(4, "1g.6gb", 0))))
-    assert [path for path, _ in found] == ["tasks[0]", "initial[0]", "tasks[1].times.3", "initial[1].gpu"]
+    found = refused(Batch, (None, bad), A30, initial=(None, LiveInstance(4, "1g.6gb", 0)))
+    assert found == ["tasks[0]", "initial[0]", "tasks[1].times.3", "initial[1].gpu"]
 
 
 def test_a_task_that_fits_nowhere_is_no_input_error_but_has_no_options() -> None:
     # 20 GB exist on an A100, but not with one compute slice: the answer is "infeasible".
     task = Task("a", {1: 1.0}, memory_gb=20)
     assert Batch((task,), A100).options(task) == ()
-
-
-# Which placements count
 
 
 @pytest.mark.parametrize(
@@ -124,9 +79,6 @@ def test_options_are_all_that_a_task_can_use(data: st.DataObject) -> None:
                 )
 
 
-# Defaults and copies
-
-
 def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
     assert Batch(ONE, A100).replace(gpu=H100).operations == H100.operation_costs
     assert Batch(ONE, A30).replace(gpu=A100).operations == A100.operation_costs
@@ -145,22 +97,15 @@ def test_batches_survive_pickle_and_copy(batch: Batch) -> None:
         assert twin.placements() == batch.placements()
 
 
-def test_what_makes_batches_equal(tiny_batch: Batch) -> None:
+def test_what_makes_batches_equal() -> None:
     others = {
-        tiny_batch.replace(gpus=2),
-        tiny_batch.replace(operations=OperationCosts.zero(A30)),
-        tiny_batch.replace(initial=(LiveInstance(0, "4g.24gb", 0),)),
-        tiny_batch.replace(parallel_operations=True),
-        tiny_batch.replace(tasks=tiny_batch.tasks[::-1]),
+        tiny.BATCH.replace(gpus=2),
+        tiny.BATCH.replace(operations=OperationCosts.zero(A30)),
+        tiny.BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0),)),
+        tiny.BATCH.replace(parallel_operations=True),
+        tiny.BATCH.replace(tasks=tiny.BATCH.tasks[::-1]),
     }
-    assert len(others | {tiny_batch}) == 6
-    assert tiny_batch.replace(name="another name") == tiny_batch
-    assert hash(tiny_batch.replace(name="another name")) == hash(tiny_batch)
-
-
-def test_batches_are_frozen(tiny_batch: Batch) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        tiny_batch.gpus = 2
+    assert len(others | {tiny.BATCH, tiny.BATCH.replace(name="another name")}) == 6
 
 
 @pytest.mark.deep
@@ -181,11 +126,102 @@ def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> 
         elif wrong == "name" and index:
             entries[index] = Task(entries[0].name, task.times, task.memory_gb)
             expected.add(f"tasks[{index}].name")
-    found = problems(lambda: batch.replace(tasks=tuple(entries))) if expected else []
-    assert {path for path, _ in found} == expected
-    assert len(found) == len(expected)
+    found = refused(batch.replace, tasks=tuple(entries)) if expected else []
+    assert sorted(found) == sorted(expected)
 
 
 def test_a_name_is_not_a_gpu() -> None:
     with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A100'\), is 'A30'"):
         Batch((Task("a", {1: 1.0}),), "A30")
+
+
+def test_makespan_and_utilisation_of_the_tiny_schedule() -> None:
+    # big 4 slices x 2 s, left 2 x 3, right 1 x 4, of 4 slices x 6.34 s
+    assert tiny.BEST.utilisation(tiny.BATCH) == pytest.approx((8 + 6 + 4) / (4 * 6.34))
+    assert tiny.BEST.utilisation(tiny.BATCH.replace(gpus=2)) == pytest.approx((8 + 6 + 4) / (8 * 6.34))
+
+    # Destructions after the last run do not count.
+    late = Operation("destroy", 0, "2g.12gb", 0, 99.0, 99.1)
+    assert tiny.BEST.replace(operations=(*(tiny.BEST.operations or ()), late)).makespan == 6.34
+
+
+def test_without_runs() -> None:
+    empty = Schedule(())
+    assert (empty.makespan, empty.utilisation(tiny.BATCH), empty.operations) == (0.0, 0.0, None)
+
+
+def test_a_stated_makespan_is_a_claim_and_no_part_of_the_plan() -> None:
+    stated = dataclasses.replace(tiny.BEST, stated_makespan=7.0)
+    assert stated == tiny.BEST
+    assert hash(stated) == hash(tiny.BEST)
+    assert stated.makespan == 6.34
+    assert stated.replace(runs=tiny.BEST.runs).stated_makespan is None
+
+
+def test_schedules_survive_pickle_and_copy_and_are_frozen() -> None:
+    for twin in (pickle.loads(pickle.dumps(tiny.BEST)), copy.copy(tiny.BEST), copy.deepcopy(tiny.BEST)):
+        assert twin == tiny.BEST
+        assert hash(twin) == hash(tiny.BEST)
+    for thing, name in ((tiny.BEST, "runs"), (tiny.BEST.runs[0], "begin"), (tiny.BATCH, "gpus")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(thing, name, 1)
+
+
+# Lifetimes
+
+PLACE = (0, "2g.12gb", 0)
+
+
+def operation(kind: OperationKind, begin: float, end: float, start: int = 0) -> Operation:
+    return Operation(kind, 0, "2g.12gb", start, begin, end)
+
+
+Seen = tuple[int, bool, int | None, int | None]
+
+
+def seen(initial: list[LiveInstance], operations: list[Operation]) -> tuple[list[Seen], list[int]]:
+    found, stray = lifetimes(initial, operations)
+    assert {(each.gpu, each.profile) for each in found} <= {PLACE[:2]}
+    for each in found:
+        if each.created is not None:
+            assert (each.begin, each.ready) == (operations[each.created].begin, operations[each.created].end)
+        if each.destroyed is not None:
+            assert (each.close, each.end) == (operations[each.destroyed].begin, operations[each.destroyed].end)
+    return [(each.start, each.initial, each.created, each.destroyed) for each in found], stray
+
+
+@pytest.mark.parametrize("late", [0.0, 1e-7])
+def test_of_operations_at_one_moment_the_one_that_makes_sense_is_first(late: float) -> None:
+    operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.0 + late, 2.0)]
+    assert seen([], operations) == ([(0, False, 0, 2), (0, False, 1, None)], [])
+
+
+def test_beyond_the_tolerance_the_order_counts() -> None:
+    operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.1, 2.1)]
+    assert seen([], operations) == ([(0, False, 0, 2)], [1])
+
+
+def test_what_never_existed_is_not_destroyed() -> None:
+    assert seen([], [operation("destroy", 1.0, 1.1)]) == ([], [0])
+
+
+def test_lifetimes_show_operations_that_take_no_time_in_order() -> None:
+    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), get_gpu("A30"))
+    place = (0, "4g.24gb", 0)
+    runs = (Run("a", *place, 0.0, 2.0), Run("b", *place, 2.0, 3.0))
+    operations = (
+        Operation("create", *place, 0.0, 0.0),
+        Operation("destroy", *place, 2.0, 2.0),
+        Operation("create", *place, 2.0, 2.0),
+    )
+    found = lifetimes_with_runs(batch, Schedule(runs, operations))
+    assert [[step.label for step in each.steps] for each in found] == [
+        ["(create)", "a", "(destroy)"],
+        ["(create)", "b"],
+    ]
+
+
+def test_lifetimes_without_operations() -> None:
+    batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    (each,) = lifetimes_with_runs(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    assert (each.begin, each.last, [step.is_run for step in each.steps]) == (0.13, 2.13, [True])

@@ -6,21 +6,16 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
+from controlled import controlled
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Decisions, any_gpu, batches, decisions, places, tiny_batches
 
-from mig_opt import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, GpuModel, InputError, LiveInstance, OperationCosts, Task, get_gpu, solve
 from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_bounds
 from mig_opt.batch.integer_batch import Ticks, as_decimal
-from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.heuristics.batch.far import far
-from mig_opt.method.control import Control
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 EPS = 2e-9
@@ -31,14 +26,10 @@ def by_name(batch: Batch) -> dict[str, float]:
     return {bound.name: bound.value for bound in lower_bounds(batch)}
 
 
-# By hand
-
-
 def test_a_live_instance_saves_the_creation() -> None:
     task = Task("a", {1: 10.0, 2: 4.0, 7: 3.9})
     live = Batch((task,), A100, initial=(LiveInstance(0, "2g.10gb", 4, 0.1),))
-    assert by_name(live)["critical task"] == 4.1
-    assert solve(live, "brute-force").makespan == 4.1
+    assert by_name(live)["critical task"] == solve(live, "brute-force").makespan == 4.1
     # A live instance that is free later than one is created saves nothing.
     late = Batch((task,), A100, initial=(LiveInstance(0, "2g.10gb", 4, 5.0),))
     assert by_name(late)["critical task"] == 4.17
@@ -52,8 +43,7 @@ def test_a_live_instance_saves_the_creation() -> None:
 def test_a_live_instance_without_enough_memory_saves_nothing() -> None:
     task = Task("a", {1: 4.0}, memory_gb=8)
     batch = Batch((task,), A100, initial=(LiveInstance(0, "1g.5gb", 0), LiveInstance(0, "3g.20gb", 4, 9.0)))
-    assert by_name(batch)["critical task"] == 4.16
-    assert solve(batch, "brute-force").makespan == 4.16
+    assert by_name(batch)["critical task"] == solve(batch, "brute-force").makespan == 4.16
     ready = batch.replace(initial=(LiveInstance(0, "1g.10gb", 0),))
     assert by_name(ready)["critical task"] == solve(ready, "brute-force").makespan == 4.0
 
@@ -63,9 +53,6 @@ def test_a_task_that_can_run_nowhere_is_an_error() -> None:
     for bound in (lower_bounds, best_lower_bound):
         with pytest.raises(InputError, match=r"^tasks\[1\]: task 'b' can run nowhere"):
             bound(batch)
-
-
-# The formula of the paper
 
 
 def area(batch: Batch) -> Fraction:
@@ -100,17 +87,12 @@ def test_with_an_empty_gpu_a_creation_comes_on_top(batch: Batch) -> None:
     assert bounds["slice load"] >= (bounds["area"] + creation) * (1 - 1e-5) - 1e-12
 
 
-# Never above a schedule
-
-
 @pytest.mark.deep
 @given(batches(any_gpu, max_tasks=10, max_gpus=3))
 def test_never_above_the_schedule_of_far(batch: Batch) -> None:
-    control = Control[Schedule]()
-    far(batch, control)
-    assert control.objective is not None
+    makespan = controlled(far, batch).objective
     for bound in lower_bounds(batch):
-        assert 0 < bound.value <= control.objective + EPS, bound
+        assert 0 < bound.value <= makespan + EPS, bound
 
 
 @pytest.mark.deep
@@ -124,10 +106,9 @@ def test_never_above_any_schedule(case: Decisions) -> None:
 @pytest.mark.deep
 @given(tiny_batches)
 def test_never_above_the_optimum(batch: Batch) -> None:
-    result = solve(batch, "brute-force", workers=1)
-    assert result.makespan is not None
+    makespan = solve(batch, "brute-force", workers=1).makespan
     for bound in lower_bounds(batch):
-        assert bound.value <= result.makespan + EPS, bound
+        assert bound.value <= makespan + EPS, bound
 
 
 @pytest.mark.deep
@@ -164,9 +145,7 @@ def test_interchangeable_slices_partition_all_slices(gpu: GpuModel, wanted: str)
 def test_times_of_any_magnitude(scale: float, costs: Callable[[GpuModel], OperationCosts]) -> None:
     tasks = tuple(Task(f"t{n}", {size: scale * (3 + n) / (size + n / 3) for size in A100.sizes}) for n in range(6))
     batch = Batch(tasks, A100, operations=costs(A100))
-    control = Control[Schedule]()
-    far(batch, control)
-    assert control.objective is not None
-    assert best_lower_bound(batch) <= control.objective * (1 + 1e-12) + EPS
+    makespan = controlled(far, batch).objective
+    assert best_lower_bound(batch) <= makespan * (1 + 1e-12) + EPS
     if not any(batch.operations.create.values()):  # else the many creations of FAR may cost more than the tasks
-        assert best_lower_bound(batch) >= control.objective / 3 - 2e-8
+        assert best_lower_bound(batch) >= makespan / 3 - 2e-8

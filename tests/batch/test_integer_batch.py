@@ -1,4 +1,4 @@
-"""Integer time: exact where it can be, never above the truth elsewhere."""
+"""Integer time and the horizon: exact where it can be, never above the truth; no short schedule is lost."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import pytest
 import tiny
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import batches
+from strategies import Decisions, any_gpu, batches, decisions, late_things, spread_batches
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.batch.integer_batch import IntegerBatch, Ticks, equal_within_resolution
+from mig_opt.batch.timing import timed_schedule
 
 A30 = get_gpu("A30")
 FREE = OperationCosts.zero(A30)
@@ -30,14 +29,8 @@ def value(seconds: float) -> Fraction:
 
 
 def ticks_of(*seconds: float, operations: OperationCosts = FREE) -> Ticks:
-    return Ticks.of(
-        Batch(tuple(Task(f"t{i}", {1: time}) for i, time in enumerate(seconds)), A30, operations=operations)
-    )
-
-
-def times_of(batch: Batch) -> list[float]:
-    """Those that matter."""
-    return list(Horizon.of(batch).times())
+    tasks = tuple(Task(f"t{i}", {1: time}) for i, time in enumerate(seconds))
+    return Ticks.of(Batch(tasks, A30, operations=operations))
 
 
 @given(
@@ -63,12 +56,12 @@ def test_the_exact_tick_is_what_decimal_arithmetic_gives(seconds: list[float], t
     assert (ticks.decimals, ticks.step) == (decimals, math.gcd(*(int(time * 10**decimals) for time in digits)))
 
 
-def test_operations_and_initial_states_count_too(tiny_batch: Batch) -> None:
+def test_operations_and_initial_states_count_too() -> None:
     assert ticks_of(2.0, operations=A30.operation_costs).length == Fraction(1, 100)
     live = Batch((Task("a", {1: 2.0}),), A30, operations=FREE, initial=(LiveInstance(0, "4g.24gb", 0, 0.125),))
     assert Ticks.of(live).length == Fraction(1, 8)
-    assert Ticks.of(tiny_batch).length == Fraction(1, 100)
-    assert Ticks.of(tiny_batch).floor(tiny.OPTIMUM) == 634
+    assert Ticks.of(tiny.BATCH).length == Fraction(1, 100)
+    assert Ticks.of(tiny.BATCH).floor(tiny.OPTIMUM) == 634
 
 
 def test_times_of_many_digits_are_exact_only_where_ticks_can_be_counted() -> None:
@@ -96,37 +89,22 @@ def test_all_rounding_of_a_hundred_tasks_stays_below_the_resolution() -> None:
     assert equal_within_resolution(750.0, float(750 - 27 * ticks.length))
 
 
-@pytest.mark.parametrize(
-    ("makespan", "bound", "equal"),
-    [
-        (0.5, 0.5, True),
-        (0.5, 0.4999996, True),
-        (0.5, 0.499999, False),
-        (1000.0, 999.9991, True),
-        (1000.0, 999.998, False),
-        (5.0, 6.0, True),
-    ],
-)
-def test_makespans_that_meet_a_bound(makespan: float, bound: float, equal: bool) -> None:
-    assert equal_within_resolution(makespan, bound) == equal
+def test_makespans_that_meet_a_bound() -> None:
+    met = [(0.5, 0.5), (0.5, 0.4999996), (1000.0, 999.9991), (5.0, 6.0)]
+    assert all(equal_within_resolution(*pair) for pair in met)
+    assert not any(equal_within_resolution(*pair) for pair in [(0.5, 0.499999), (1000.0, 999.998)])
 
 
 @given(batches(max_gpus=3))
 def test_floor_is_exact_or_less_by_less_than_a_tick(batch: Batch) -> None:
-    ticks = Ticks.of(batch)
-    for seconds in times_of(batch):
+    ticks, times = Ticks.of(batch), list(Horizon.of(batch).times())  # those that matter
+    for seconds in times:
         below = value(seconds) - ticks.floor(seconds) * ticks.length
         assert 0 <= below < ticks.length
         assert below == 0 or not ticks.exact
-    if all((value(seconds) * 100).denominator == 1 for seconds in times_of(batch)):
-        assert ticks.exact
-
-
-@given(batches())
-def test_an_exact_tick_could_not_be_longer(batch: Batch) -> None:
-    ticks = Ticks.of(batch)
-    if ticks.exact:
-        assert math.gcd(*(ticks.floor(seconds) for seconds in times_of(batch))) == 1
+    assert ticks.exact or not all((value(seconds) * 100).denominator == 1 for seconds in times)
+    # An exact tick could not be longer.
+    assert not ticks.exact or math.gcd(*map(ticks.floor, times)) == 1
 
 
 @given(st.lists(positive, min_size=1, max_size=4))
@@ -160,3 +138,78 @@ def test_exact_makespans_meet_a_bound_less_than_a_tick_below() -> None:
     assert ticks.meet(1.75, 1.51)
     assert not ticks.meet(1.75, 1.5)
     assert ticks.meet(1.75, 1.75)
+
+
+@given(st.one_of(batches(any_gpu, max_gpus=3), spread_batches()))
+def test_a_valid_schedule_ends_there_and_is_one_of_the_problem(batch: Batch) -> None:
+    horizon = Horizon.of(batch)
+    assert validate(batch, horizon.schedule).valid
+    assert horizon.schedule.makespan == pytest.approx(horizon.seconds, rel=1e-9, abs=1e-9)
+    problem = IntegerBatch(batch)
+    assert len(problem.places_of(horizon.schedule)) == len(batch.tasks)
+    if problem.ticks.exact:
+        assert problem.ticks.of_sum(horizon.schedule.makespan).denominator == 1
+
+
+def lost(batch: Batch, schedule: Schedule) -> set[str]:
+    """The tasks that a schedule runs where they cannot end by the horizon."""
+    index = {task.name: number for number, task in enumerate(batch.tasks)}
+    reached = {
+        (place.gpu, place.placement.shape, task) for place in Horizon.of(batch).places for task in place.durations
+    }
+    shape = batch.gpu.placement
+    return {
+        run.task
+        for run in schedule.runs
+        if (run.gpu, shape(run.profile, run.start).shape, index[run.task]) not in reached
+    }
+
+
+@given(decisions())
+def test_no_shorter_schedule_is_lost(case: Decisions) -> None:
+    schedule = timed_schedule(case.batch, case.instances, case.operations)
+    horizon = Horizon.of(case.batch)
+    # GPUs that nobody needs are left out.
+    if schedule.makespan <= horizon.seconds and case.batch.gpus == horizon.batch.gpus:
+        assert not lost(case.batch, schedule)
+
+
+@given(spread_batches(), st.data())
+def test_what_ends_later_changes_nothing(batch: Batch, data: st.DataObject) -> None:
+    later = data.draw(late_things(batch))
+    assert Ticks.of(later) == Ticks.of(batch)
+    one, two = (Horizon.of(each) for each in (batch, later))
+    assert one.seconds == two.seconds
+    # GPUs that nobody needs may be left out of one of the two.
+    first, second = (
+        {(place.placement, place.free is None, *place.durations.items()) for place in each.places}
+        for each in (one, two)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("far", [generate_batch(n, seed=n).replace(gpus=gpus) for n in (20, 200) for gpus in (1, 4)])
+def test_it_is_not_far_from_the_best(far: Batch) -> None:
+    assert Horizon.of(far).seconds <= 1.3 * solve(far, "far").makespan
+
+
+def test_operations_that_take_long_are_few() -> None:
+    costs = OperationCosts({1: 1000.0, 2: 900.0, 4: 40.0}, {1: 10.0, 2: 25e3, 4: 30e3})
+    tasks = Task("a", {1: 75e3, 2: 0.05, 4: 2.8}), Task("b", {1: 0.6, 4: 0.01}), Task("c", {1: 0.8, 4: 0.18})
+    assert Horizon.of(Batch(tasks, A30, operations=costs)).seconds == pytest.approx(42.99)
+
+
+@pytest.mark.parametrize(("free", "sizes"), [(86400.0, (1, 2)), (5.0, (1, 2, 4))])
+def test_sizes_that_nobody_waits_for(free: float, sizes: tuple[int, ...]) -> None:
+    """The least work is on four slices, of which one is busy: for a day nobody waits, for some seconds everybody."""
+    tasks = tuple(Task(f"t{at}", {1: 8.0, 2: 5.0, 4: 1.5}) for at in range(4))
+    batch = Batch(tasks, A30, initial=(LiveInstance(0, "1g.6gb", 0, free),))
+    assert tuple(Horizon.of(batch).in_reach.tasks[0].times) == sizes
+    assert all(solve(batch, method, workers=1).makespan < 40 for method in ("far", "list", "lpt", "search"))
+
+
+def test_tasks_that_can_run_nowhere_do_not_count() -> None:
+    nowhere = Task("nowhere", {1: 1.0}, memory_gb=20.0)
+    one = Batch((Task("a", {1: 2.5}), nowhere), A30)
+    assert Horizon.of(one).seconds == 2.61
+    assert Ticks.of(one.replace(tasks=(nowhere,))).exact

@@ -1,22 +1,30 @@
-"""Times that follow from decisions: by hand, always valid, and never later than they have to be."""
+"""Times that follow from decisions, and timelines: by hand, always valid, never later than they have to be."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 
 import pytest
 import tiny
+from controlled import controlled
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Decisions, batches, decisions, places, tiny_batches
+from strategies import Decisions, batches, costs, decisions, gpus, places, states, tiny_batches
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, GpuModel, LiveInstance, Operation, OperationCosts, Placement, Run, Schedule, Task, get_gpu
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.batch.timing import PlannedInstance, nested_schedule, sequenced_schedule, timed_schedule
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts, Placement
-from mig_opt.method.control import Control
+from mig_opt.batch.schedule import OperationKind
+from mig_opt.batch.timing import (
+    GpuTimeline,
+    PlannedInstance,
+    Times,
+    nested_schedule,
+    sequenced_schedule,
+    timed_schedule,
+)
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -32,9 +40,6 @@ def instances(*entries: tuple[str, int, str], gpu: int = 0) -> list[PlannedInsta
         PlannedInstance(gpu, A30.placement(profile, start), [task[name] for name in names.split()])
         for profile, start, names in entries
     ]
-
-
-# By hand
 
 
 def test_the_best_decisions_give_the_best_schedule() -> None:
@@ -57,9 +62,9 @@ def test_sums_of_decimals_read_as_decimals() -> None:
     assert [run.end for run in schedule.runs] == [(index + 1) / 10 for index in range(50)]
 
 
-def test_the_driver_first_serves_what_has_the_most_behind_it(tiny_batch: Batch, tiny_best: Schedule) -> None:
+def test_the_driver_first_serves_what_has_the_most_behind_it() -> None:
     at = [A30.placement("4g.24gb", 0), A30.placement("2g.12gb", 0), A30.placement("1g.6gb", 2)]
-    assert nested_schedule(tiny_batch, [(0, placement) for placement in at]) == tiny_best
+    assert nested_schedule(tiny.BATCH, [(0, placement) for placement in at]) == tiny.BEST
 
 
 def test_a_short_instance_comes_first_if_long_ones_wait_for_its_place() -> None:
@@ -69,9 +74,6 @@ def test_a_short_instance_comes_first_if_long_ones_wait_for_its_place() -> None:
     at = [(0, A30.placement("2g.12gb", 0)), (0, A30.placement("1g.6gb", 0)), (0, A30.placement("2g.12gb", 2))]
     schedule = nested_schedule(batch, at)
     assert [(run.task, run.end) for run in schedule.runs] == [("one", 1.12), ("three", 3.24), ("two", 6.33)]
-
-
-# Any decisions
 
 
 @given(decisions())
@@ -88,39 +90,30 @@ def test_nothing_could_begin_earlier(case: Decisions) -> None:
     """Every begin is 0, or the end of something that has to be over: so no such schedule ends earlier."""
     batch = case.batch
     schedule = timed_schedule(batch, case.instances, case.operations)
+    operations = schedule.operations or ()
+
+    def place(entry: Operation | Run | LiveInstance) -> tuple[int, str, int]:
+        return entry.gpu, entry.profile, entry.start
+
     ends: dict[int, set[float]] = defaultdict(lambda: {0.0})
-    for entry in (*schedule.runs, *(schedule.operations or ())):
+    there: dict[tuple[int, str, int], set[float]] = defaultdict(set)
+    for entry in (*schedule.runs, *operations):
         ends[entry.gpu].add(entry.end)
+        if not isinstance(entry, Operation) or entry.kind == "create":
+            there[place(entry)].add(entry.end)
     for live in batch.initial:
         ends[live.gpu].add(live.free)
-    for operation in schedule.operations or ():
-        assert any(abs(operation.begin - end) <= EPS for end in ends[operation.gpu])
+        there[place(live)].add(live.free)
+    for operation in operations:
+        before = ends[operation.gpu]
         if batch.parallel_operations and operation.kind == "create":
             own = batch.gpu.placement(operation.profile, operation.start)
-            before = {
-                other.end
-                for other in schedule.operations or ()
-                if other.kind == "destroy"
-                and other.gpu == operation.gpu
-                and batch.gpu.placement(other.profile, other.start).conflicts(own)
-            }
-            assert any(abs(operation.begin - end) <= EPS for end in before | {0.0})
-    spots = defaultdict(list)
+            gone = (other for other in operations if (other.kind, other.gpu) == ("destroy", operation.gpu))
+            conflicting = (other for other in gone if batch.gpu.placement(other.profile, other.start).conflicts(own))
+            before = {0.0, *(other.end for other in conflicting)}
+        assert any(abs(operation.begin - end) <= EPS for end in before)
     for run in schedule.runs:
-        spots[run.gpu, run.profile, run.start].append(run)
-    for (gpu, profile, start), runs in spots.items():
-        ready = {live.free for live in batch.initial if (live.gpu, live.profile, live.start) == (gpu, profile, start)}
-        ready |= {
-            operation.end
-            for operation in schedule.operations or ()
-            if (operation.gpu, operation.profile, operation.start) == (gpu, profile, start)
-            and operation.kind == "create"
-        }
-        before = ready | {run.end for run in runs}
-        assert all(any(abs(run.begin - end) <= EPS for end in before) for run in runs)
-
-
-# Nested schedules
+        assert any(abs(run.begin - end) <= EPS for end in there[place(run)])
 
 
 def nested(data: st.DataObject, **options: object) -> tuple[Batch, list[tuple[int, Placement]], Schedule]:
@@ -147,23 +140,10 @@ def test_nested_schedules_create_nothing_twice_and_destroy_nothing_for_nothing(d
     used = {(run.gpu, batch.gpu.placement(run.profile, run.start).shape) for run in schedule.runs}
     live = {(entry.gpu, batch.gpu.placement(entry.profile, entry.start).shape) for entry in batch.initial}
     assert set(created) == used - live
-    assert useless_destructions(batch, schedule) == []
-
-
-def useless_destructions(batch: Batch, schedule: Schedule) -> list[Operation]:
-    def place(operation: Operation) -> Placement:
-        return batch.gpu.placement(operation.profile, operation.start)
-
-    operations = schedule.operations or ()
-    return [
-        one
-        for index, one in enumerate(operations)
-        if one.kind == "destroy"
-        and not any(
-            two.kind == "create" and two.gpu == one.gpu and place(two).conflicts(place(one))
-            for two in operations[index + 1 :]
-        )
-    ]
+    for index, one in enumerate(operations):
+        later = (two for two in operations[index + 1 :] if (two.kind, two.gpu) == ("create", one.gpu))
+        own = batch.gpu.placement(one.profile, one.start)
+        assert one.kind == "create" or any(batch.gpu.placement(two.profile, two.start).conflicts(own) for two in later)
 
 
 @given(st.data())
@@ -184,12 +164,10 @@ def test_operations_on_a_slice_come_on_top_of_its_load(data: st.DataObject) -> N
     used = set(chosen)
     for gpu in range(batch.gpus):
         for position in range(batch.gpu.memory_slices):
-            covering = [at for at in used if at[0] == gpu and position in at[1].footprint]
-            if not covering:
-                continue
-            destroy = [batch.operations.of("destroy", placement.profile) for _, placement in covering]
-            least = sum(batch.operations.of("create", placement.profile) for _, placement in covering)
-            least += sum(destroy) - max(destroy)
+            covering = [placement for at, placement in used if at == gpu and position in placement.footprint]
+            destroy = [batch.operations.of("destroy", placement.profile) for placement in covering]
+            least = sum(batch.operations.of("create", placement.profile) for placement in covering)
+            least += sum(destroy) - max(destroy, default=0.0)
             least += sum(
                 task.times[placement.profile.compute_slices]
                 for task, (at, placement) in zip(batch.tasks, chosen, strict=True)
@@ -200,26 +178,15 @@ def test_operations_on_a_slice_come_on_top_of_its_load(data: st.DataObject) -> N
 
 @given(st.data(), tiny_batches)
 def test_nested_schedules_never_beat_brute_force(data: st.DataObject, batch: Batch) -> None:
-    control = Control[Schedule]()
-    brute_force(batch, control)
-    assert control.objective is not None
-    assert nested_schedule(batch, data.draw(places(batch))).makespan >= control.objective - EPS
-
-
-# Instances in a sequence
+    assert nested_schedule(batch, data.draw(places(batch))).makespan >= controlled(brute_force, batch).objective - EPS
 
 
 def test_an_operation_that_has_to_wait_does_not_hold_up_the_driver() -> None:
     # right runs until 4.23, and only then its slice is destroyed for big's 4g; left's 2g has gone at 3.22 already.
     planned = instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), ("4g.24gb", 0, "big"))
     schedule = sequenced_schedule(tiny.BATCH, planned)
-    assert [(o.kind, o.profile, o.begin) for o in schedule.operations or ()] == [
-        ("create", "2g.12gb", 0.0),
-        ("create", "1g.6gb", 0.12),
-        ("destroy", "2g.12gb", 3.12),
-        ("destroy", "1g.6gb", 4.23),
-        ("create", "4g.24gb", 4.33),
-    ]
+    found = [(o.kind[0], o.profile[:2], o.begin) for o in schedule.operations or ()]
+    assert found == [("c", "2g", 0.0), ("c", "1g", 0.12), ("d", "2g", 3.12), ("d", "1g", 4.23), ("c", "4g", 4.33)]
 
 
 def test_the_shapes_of_a_sequence_may_return() -> None:
@@ -234,13 +201,109 @@ def test_any_sequence_has_a_schedule_that_is_valid(decided: Decisions) -> None:
     batch = decided.batch
     schedule = sequenced_schedule(batch, decided.instances)
     assert validate(batch, schedule).violations == ()
-    needed = sum(
-        any(
-            later.gpu == one.gpu and later.placement.conflicts(one.placement)
-            for later in decided.instances[index + 1 :]
-        )
-        for index, one in enumerate(decided.instances)
-    )
+    pairs = itertools.combinations(enumerate(decided.instances), 2)
+    clashes = ((at, one, later) for (at, one), (_, later) in pairs if later.gpu == one.gpu)
+    needed = len({at for at, one, later in clashes if later.placement.conflicts(one.placement)})
     kinds = Counter(operation.kind for operation in schedule.operations or ())
     assert kinds["destroy"] == needed
     assert kinds["create"] == sum(instance.free is None for instance in decided.instances)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A timeline with loads, and what it was made from."""
+
+    gpu: GpuModel
+    operations: OperationCosts
+    parallel: bool
+    instances: tuple[PlannedInstance, ...]
+    driver_free: float
+    clear: dict[int, float]
+    loads: tuple[float, ...]
+
+    @property
+    def timeline(self) -> GpuTimeline:
+        options = {"parallel_operations": self.parallel, "driver_free": self.driver_free, "clear": self.clear}
+        return GpuTimeline(self.instances, self.operations, **options)
+
+    def makespan(self, loads: tuple[float, ...], order: tuple[tuple[OperationKind, int], ...]) -> float:
+        """The makespan that other code finds for some loads, with that order of operations."""
+        tasks = [[Task("t", dict.fromkeys(self.gpu.sizes, load))] if load else [] for load in loads]
+        instances = [replace(instance, tasks=planned) for instance, planned in zip(self.instances, tasks, strict=True)]
+        task = Task("t", {self.gpu.sizes[0]: 1.0})
+        batch = Batch((task,), self.gpu, operations=self.operations, parallel_operations=self.parallel)
+        driver_free = {} if self.parallel else {0: self.driver_free}
+        clear = {(0, position): seconds for position, seconds in self.clear.items()}
+        return timed_schedule(batch, instances, order, driver_free=driver_free, clear=clear).makespan
+
+
+@st.composite
+def loaded(draw: st.DrawFn) -> Loaded:
+    gpu = draw(gpus)
+    seconds = st.one_of(st.integers(0, 300).map(lambda n: n / 100), st.integers(0, 5).map(float))
+    live = [PlannedInstance(0, place, free=draw(seconds)) for place in draw(st.sampled_from(states(gpu, "base")))]
+    created = [PlannedInstance(0, placement) for placement in gpu.placements()]
+    if draw(st.booleans()):
+        created.reverse()
+    instances = (*live, *created)
+    taken = {position for one in live for position in one.placement.footprint}
+    clear = {position: draw(seconds) for position in range(gpu.memory_slices) if position not in taken}
+    parallel = draw(st.booleans())
+    loads = tuple(draw(st.one_of(st.just(0.0), seconds)) for _ in instances)
+    driver_free = 0.0 if parallel else draw(seconds)
+    return Loaded(gpu, draw(costs(gpu)), parallel, instances, driver_free, clear, loads)
+
+
+def created(*where: tuple[str, int]) -> list[PlannedInstance]:
+    return [PlannedInstance(0, A30.placement(*place)) for place in where]
+
+
+def test_slack_by_hand() -> None:
+    # 4g created 0-0.13, 1 s; destroyed 1.13-1.23; 1g@2 (3 s) 1.23-1.34-4.34; 2g@0 (2 s) 1.34-1.46-3.46.
+    timeline = GpuTimeline(created(("4g.24gb", 0), ("2g.12gb", 0), ("2g.12gb", 2), ("1g.6gb", 2)), A30.operation_costs)
+    loads = [1.0, 2.0, 0.0, 3.0]
+    times = timeline.times(loads)
+    assert times == Times(
+        (("create", 0), ("destroy", 0), ("create", 3), ("create", 1)),
+        (pytest.approx(1.13), pytest.approx(3.46), 0.0, pytest.approx(4.34)),
+        pytest.approx(4.34),
+    )
+    # 2g@2 would be created at 1.23-1.35, and destroyed for 0.1 s before the 1g that is created from 1.23 to 1.34.
+    assert timeline.slacks(loads, times) == pytest.approx([0.0, 0.88, 1.23 - 0.1 - 1.35, 0.0])
+
+
+def test_an_instance_that_waits_for_the_driver_has_slack() -> None:
+    # Both halves 1 s; the second one is created 0.12 s later. Then 4g for 1 s: destroyed 1.12-1.22 and 1.24-1.34.
+    timeline = GpuTimeline(created(("2g.12gb", 0), ("2g.12gb", 2), ("4g.24gb", 0)), A30.operation_costs)
+    loads = [1.0, 1.0, 1.0]
+    times = timeline.times(loads)
+    assert times.makespan == pytest.approx(1.34 + 0.13 + 1.0)
+    assert timeline.slacks(loads, times) == pytest.approx([0.02, 0.0, 0.0])
+
+
+@given(loaded())
+def test_the_times_are_those_of_the_schedule(case: Loaded) -> None:
+    times = case.timeline.times(case.loads)
+    assert times.makespan == pytest.approx(case.makespan(case.loads, times.order), abs=1e-8)
+    assert times.makespan == max((end for end, load in zip(times.ends, case.loads, strict=True) if load), default=0.0)
+    created = {index for kind, index in times.order if kind == "create"}
+    assert created == {index for index, one in enumerate(case.instances) if one.free is None and case.loads[index]}
+
+
+@given(st.data(), loaded())
+def test_a_load_can_grow_by_its_slack_and_no_further(data: st.DataObject, case: Loaded) -> None:
+    used = [index for index, load in enumerate(case.loads) if load]
+    if not used:
+        return
+    timeline = case.timeline
+    times = timeline.times(case.loads)
+    grown = data.draw(st.sampled_from(used))
+    slack = timeline.slacks(case.loads, times)[grown]
+    assert -1e-9 <= slack < math.inf
+
+    def with_more(seconds: float) -> float:
+        loads = [load + seconds * (index == grown) for index, load in enumerate(case.loads)]
+        return case.makespan(tuple(loads), times.order)
+
+    assert with_more(slack) == pytest.approx(times.makespan, abs=1e-8)
+    assert with_more(slack + 0.5) == pytest.approx(times.makespan + 0.5, abs=1e-8)

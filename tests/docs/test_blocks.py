@@ -14,11 +14,10 @@ from blocks import Block, blocks_of, commands_of, first_difference, is_run, run_
 from documents import flaws
 from places import BENCH, DOCS, PROJECT, README
 
-from mig_opt import Point, ProfileTable
+from mig_opt import Point, ProfileTable, schema
 from mig_opt.cli.app import command_line
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.recognition import document_kind
-from mig_opt.files.schema import schema
 from mig_opt.files.serving.arrivals import read_rates, read_recorded
 from mig_opt.files.serving.demands import DEMAND
 
@@ -31,12 +30,12 @@ PROFILES = [ProfileTable(model, "A100-80GB", (Point(1, 8, 1, 100.0, 0.05),)) for
 """Those that a table of services goes with."""
 
 
-def runnable(page: Path) -> bool:
-    return any(is_run(block) for block in blocks_of(page))
-
-
 def named(page: Path) -> str:
     return str(page.relative_to(PROJECT))
+
+
+def runnable(page: Path) -> bool:
+    return any(is_run(block) for block in blocks_of(page))
 
 
 def documents(block: Block) -> list[object]:
@@ -67,9 +66,7 @@ def test_no_fence_is_missed(page: Path) -> None:
     assert fences(page) == len([block for block in blocks_of(page) if block.language != "run"])
 
 
-@pytest.mark.parametrize(
-    ("page", "block"), BLOCKS, ids=[f"{page.relative_to(PROJECT)}:{block.line}" for page, block in BLOCKS]
-)
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{named(page)}:{block.line}" for page, block in BLOCKS])
 def test_every_block_is_run_or_marked(page: Path, block: Block, tmp_path: Path) -> None:
     if is_run(block) or block.mark:
         return
@@ -144,28 +141,14 @@ def test_a_reader_comes_to_what_the_page_shows(
     run_page(page, folder, capsys)
 
 
-# The mechanism
-
-
 def test_commands_and_their_outputs() -> None:
     text = "$ a b\none\ntwo\n$ c \\\n   d\n"
     assert commands_of(text) == [("a b", ["one", "two"]), ("c    d", [])]
 
 
-@pytest.mark.parametrize(
-    ("shown", "printed", "equal"),
-    [
-        ("a\nb", "a\nb\n", True),
-        ("a\nb", "a\n", False),
-        ("a", "a\nb\n", False),
-        ("a\n...", "a\nb\nc\n", True),
-        ("...\nc", "a\nb\nc\n", True),
-        ("...\nc", "a\nb\n", False),
-        ("runtime 0.1 s", "runtime 0.25 s\n", True),
-        ("makespan 0.1 s", "makespan 0.25 s\n", False),
-        ("name  time s\n────\na 1.0", "name time s\n──\na 2.0\n", True),
-        ("mig-opt 0.1.0", "mig-opt 1.2.3\n", True),
-    ],
-)
-def test_differences_that_count(shown: str, printed: str, equal: bool) -> None:
-    assert (first_difference(shown.splitlines(), printed) is None) == equal
+def test_differences_that_count() -> None:
+    equal = [("a\nb", "a\nb\n"), ("a\n...", "a\nb\nc\n"), ("...\nc", "a\nb\nc\n"), ("mig-opt 0.1.0", "mig-opt 1.2.3\n")]
+    equal += [("runtime 0.1 s", "runtime 0.25 s\n"), ("name  time s\n────\na 1.0", "name time s\n──\na 2.0\n")]
+    differ = [("a\nb", "a\n"), ("a", "a\nb\n"), ("...\nc", "a\nb\n"), ("makespan 0.1 s", "makespan 0.25 s\n")]
+    for shown, printed in (*equal, *differ):
+        assert (first_difference(shown.splitlines(), printed) is None) == ((shown, printed) in equal), shown

@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import networkx as nx
 import public_api
 import pytest
 from places import BENCH, DOCS
@@ -86,14 +87,10 @@ def test_every_page_of_the_sources_is_there() -> None:
 
 
 def test_reading_from_the_start_page_leads_to_every_page() -> None:
-    reached, open_ = {START}, [START]
-    while open_:
-        now = page(open_.pop())
-        targets = {target[0] for link in now.in_text if (target := now.target(link))}
-        found = {path for path in targets if path.suffix == ".html" and path.is_file()} - reached
-        reached |= found
-        open_ += found
-    assert sorted({named(path) for path in PAGES} - {named(path) for path in reached} - MADE) == []
+    links = nx.DiGraph()
+    for here in map(page, PAGES):
+        links.add_edges_from((here.path, target[0]) for link in here.in_text if (target := here.target(link)))
+    assert {named(path) for path in set(PAGES) - nx.descendants(links, START) - {START}} <= MADE
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)

@@ -1,16 +1,20 @@
-"""The reference: generated from the package, and complete."""
+"""The site: its reference, generated from the package and complete, links out of its folder, a way to every page."""
 
 from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import re
+from pathlib import Path
 
 import api
+import benchmarks
 import commands
 import drawings
 import formats
 import generated
+import networkx as nx
 import public_api
 import pytest
 from places import DOCS
@@ -88,3 +92,61 @@ def test_a_drawing_has_a_box_for_each_placement(gpu: GpuModel) -> None:
         rows.setdefault(top, []).append((int(left), int(left) + int(width)))
     for row in rows.values():
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(row)), "boxes overlap"
+
+
+@pytest.mark.parametrize(
+    ("link", "there"),
+    [
+        ("docs/how-to/run-a-plan.md#scripts", "how-to/run-a-plan.md#scripts"),
+        ("bench/results/exact.md", "benchmarks/exact.md"),
+        ("bench/README.md", "benchmarks/commands.md"),
+        ("bench/results/gaps_small.svg", "../bench/results/gaps_small.svg"),
+        ("https://example.org/a.md", "https://example.org/a.md"),
+        ("#below", "#below"),
+    ],
+)
+def test_links_of_the_readme_on_the_start_page(link: str, there: str) -> None:
+    assert generated.with_links(f"see [x]({link}).", Path(), Path("docs/index.md")) == f"see [x]({there})."
+
+
+def test_links_of_results_on_their_pages() -> None:
+    text = "[a](../../docs/reference/traces.md) ![b](b.svg)"
+    shown = generated.with_links(text, Path("bench/results"), Path("docs/benchmarks/b.md"))
+    assert shown == "[a](../reference/traces.md) ![b](../../bench/results/b.svg)"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_generated_parts_have_a_function(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    marks = generated.MARK.findall(text)
+    assert len(marks) == text.count("<!-- generated:")
+    assert {name for name, _ in marks} <= generated.GENERATED.keys()
+
+
+def test_every_page_is_reachable_from_the_start_page() -> None:
+    pages = {path for path in DOCS.rglob("*.md") if benchmarks.FOLDER not in path.relative_to(DOCS).parts}
+    pages |= set(DOCS.rglob("*.ipynb"))
+    links = nx.DiGraph()
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        listed = generated.contents(text).partition(":hidden:")[2] if "<!-- contents -->" in text else ""
+        for name in re.findall(r"^(\S+)$", listed, re.MULTILINE):
+            links.add_edges_from(
+                (page, Path(os.path.normpath(page.parent / f"{name}{end}"))) for end in (".md", ".ipynb")
+            )
+    assert pages - nx.descendants(links, DOCS / "index.md") == {DOCS / "index.md"}
+
+
+def test_every_result_has_its_page_and_says_where_and_when(tmp_path: Path) -> None:
+    benchmarks.write_pages(tmp_path)
+    overview = benchmarks.overview()
+    pages = {path.stem for path in (tmp_path / benchmarks.FOLDER).glob("*.md")}
+    assert pages == {"commands", *(path.stem for path in benchmarks.RESULTS.glob("*.md"))}
+    assert len(pages) > 20
+    assert set(re.findall(rf"^\.\./{benchmarks.FOLDER}/(\w+)$", overview, re.MULTILINE)) == pages
+    rows = [line for line in overview.splitlines() if line.startswith("| [")]
+    assert len(rows) == len(pages) - 1
+    where = r"20\d\d-\d\d-\d\d, \w+ \w+, [^,]+, \d+ cores, Python 3\.\d+\.\d+, mig-opt \d+\.\d+\.\d+\b.*|made of \[.*"
+    assert [row for row in rows if not re.fullmatch(rf"\| \[.*\]\(\S+\) \| ({where}) \|", row)] == []
+    made_of = {name for row in rows for name in re.findall(r"\(\S+?/(\w+)\.md\)", row)}
+    assert made_of <= pages

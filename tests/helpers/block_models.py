@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import assume
+from ortools.sat.python import cp_model
+from strategies import Decisions
+from whole_problems import whole_problem
 
-from mig_opt import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.batch.timing import timed_schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.block_formulation import BlockForm
@@ -24,18 +25,20 @@ from mig_opt.models.solvers.cpsat import run
 A30 = get_gpu("A30")
 
 
-def search_from(batch: Batch, method: str = "far", **options: Any) -> CpSearch:
-    """A search that knows the schedule of a method; options are those of a run, one worker if none is said."""
+def search_from(batch: Batch, known: str | Schedule = "far", **options: Any) -> CpSearch:
+    """A search that knows a schedule, or that of a method; options are those of a run, one worker if none is said."""
     control = Control[Schedule](RunOptions(**(options or {"workers": 1})))
-    schedule = solve(batch, method).schedule
-    assert schedule is not None
-    control.report_plan(schedule)
+    control.report_plan(solve(batch, known).schedule if isinstance(known, str) else known)
     return CpSearch(batch, control)
+
+
+def most_ticks(batch: Batch, method: str = "brute-force", **options: Any) -> int:
+    """The ticks by which the schedule of a method is over."""
+    return ticks_of(IntegerBatch(batch), solve(batch, method, **options).makespan)
 
 
 def ticks_of(problem: IntegerBatch, makespan: float | None) -> int:
     """The ticks of a makespan, or where they are not exact so many that it is over by then."""
-    assert makespan is not None
     return problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
 
 
@@ -47,21 +50,27 @@ def block_form(problem: IntegerBatch, *, relaxed: bool, copies: Mapping[int, int
     return BlockForm(at_most=horizon, relaxed=relaxed, copies=copies or {})
 
 
+def timed(case: Decisions) -> tuple[IntegerBatch, Schedule, int]:
+    """The problem of decisions with all of its places, their schedule, and the ticks that it takes."""
+    schedule = timed_schedule(case.batch, case.instances, case.operations)
+    problem = whole_problem(case.batch)
+    assume(problem.gpus[-1] == case.batch.gpus - 1)
+    return problem, schedule, ticks_of(problem, schedule.makespan)
+
+
 def block_model(batch: Batch, **form: Any) -> BlockModel:
     problem = IntegerBatch(batch)
     return BlockModel(problem, block_form(problem, **form))
 
 
-def solved(model: BlockModel) -> IntegerOutcome:
-    outcome = run(model.model, Control[Schedule](RunOptions(workers=1)), Request())
-    assert outcome.proven
-    return outcome
+def solved(model: cp_model.CpModel) -> IntegerOutcome:
+    return run(model, Control[Schedule](RunOptions(workers=1)), Request())
 
 
 def optimum(model: BlockModel) -> int:
-    objective = solved(model).objective
-    assert objective is not None
-    return objective
+    outcome = solved(model.model)
+    assert outcome.proven
+    return outcome.objective
 
 
 def costs(create: tuple[float, float, float], destroy: tuple[float, float, float]) -> OperationCosts:

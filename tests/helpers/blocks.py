@@ -82,15 +82,8 @@ def run_page(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> No
                 assert line in printed, f"{place}: prints {printed}"
         else:
             for command, output in commands_of(block.text):
-                done = subprocess.run(
-                    ["bash", "-c", command],
-                    cwd=folder,
-                    env=shell,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    check=False,
-                )
+                pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+                done = subprocess.run(["bash", "-c", command], cwd=folder, env=shell, text=True, check=False, **pipes)
                 said = done.stdout
                 assert done.returncode == 0 or output, f"{place}: {command}\n{said}"
                 wrong = first_difference(output, said)
@@ -150,12 +143,5 @@ def _programs(folder: Path) -> dict[str, str]:
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "python").symlink_to(sys.executable)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    paths = os.pathsep.join(path for path in sys.path if path)
-    return {
-        **os.environ,
-        "PATH": path,
-        "COLUMNS": "80",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": paths,
-        "PYTHONWARNINGS": "ignore",
-    }
+    own = {"PATH": path, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {**os.environ, **own, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}

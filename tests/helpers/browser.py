@@ -64,7 +64,6 @@ class Browser:
         self.wait(lambda: self.run(_FIGURES + "return all.length > 0 && all.every(each => each.frame.bbox.width > 0)"))
 
     def run(self, code: str, *arguments: object) -> Any:
-        """Return what a script returns in the page."""
         return self.driver.execute_script(code, *arguments)
 
     def wait(self, condition: Callable[[], object], seconds: float = 20.0) -> Any:
@@ -129,12 +128,10 @@ class Browser:
         return self.run(_FIGURES + "const {start, end} = all[arguments[0]].model.x_range; return [start, end]", figure)
 
     def labels(self, figure: int) -> set[str]:
-        """Return the labels in the boxes of a drawing that are shown."""
         code = "return all[arguments[0]].model.renderers.filter(each => each.glyph?.type == 'Text')"
         return set(self.run(_FIGURES + code + ".flatMap(each => [...each.data_source.data.text])", figure)) - {""}
 
     def colour(self, at: tuple[float, float]) -> str:
-        """Return the colour of a pixel on the screen."""
         import io
 
         from matplotlib.image import imread
@@ -144,7 +141,6 @@ class Browser:
         return f"#{red:02x}{green:02x}{blue:02x}"
 
     def quit(self) -> None:
-        """End the browser."""
         self.driver.quit()
 
 

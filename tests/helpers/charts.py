@@ -11,10 +11,8 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Schedule, Task, get_gpu
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.gpu.catalogue import get_gpu
 
 MISO_NAMES = [f"{model}-b{2**power}-{index}" for index, (model, power) in enumerate(
     (model, power) for power in range(4, 9) for model in ("transformer", "resnet", "gnn", "embedding", "mobilenet")

@@ -8,10 +8,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement
-from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt import Demand, Deployment, Placement, Segment, get_gpu
 
 
 @cache
@@ -56,17 +53,6 @@ def first_fit(demand: Demand) -> Deployment:
         gpu, place = next(found)
         fleet += [[]] if gpu == len(fleet) else []
         fleet[gpu].append(place)
-        point = option.point
-        segments.append(
-            Segment(
-                name,
-                gpu,
-                place.profile.name,
-                place.start,
-                point.batch,
-                point.processes,
-                point.throughput,
-                point.latency,
-            )
-        )
+        figures = (getattr(option.point, key) for key in ("batch", "processes", "throughput", "latency"))
+        segments.append(Segment(name, gpu, place.profile.name, place.start, *figures))
     return Deployment((pool.gpu.name,) * len(fleet), tuple(segments))

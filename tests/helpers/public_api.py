@@ -15,7 +15,6 @@ MODULES = ("mig_opt", "mig_opt.simulation", "mig_opt.studies")
 
 
 def lines() -> list[str]:
-    """Return every public name, sorted by module."""
     return [line for module in MODULES for line in _of_module(importlib.import_module(module))]
 
 

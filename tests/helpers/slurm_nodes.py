@@ -42,7 +42,6 @@ class SlurmNodes(Nodes):
         return [*scripts, *(child for pid in scripts for child in children(pid))]
 
     def start_again(self, who: str) -> None:
-        """Start a service that has been killed."""
         self.slurm.service("start", _DAEMONS[who])
 
 

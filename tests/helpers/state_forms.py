@@ -19,12 +19,10 @@ LGI = "| GPU instances:                                         |"
 
 
 def state_from_text(text: str, form: Format | None = None, **options: Any) -> StateImport:
-    """The state that a text tells of."""
     return import_state(Source(text), format=form, **options)
 
 
 def complaints(text: str, form: Format | None = None, **options: Any) -> list[str]:
-    """The problems of a text, which is refused."""
     with pytest.raises(InputError) as error:
         state_from_text(text, form, **options)
     return [str(problem) for problem in error.value.problems]

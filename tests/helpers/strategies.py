@@ -9,10 +9,9 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, LiveInstance, Task, catalogue, get_gpu
 from mig_opt.batch.schedule import OperationKind
 from mig_opt.batch.timing import PlannedInstance
-from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, ProfileSet
 
 PROFILE_SETS: tuple[ProfileSet, ...] = ("base", "double-memory", "all")

@@ -20,9 +20,7 @@ shortest creation on top: 4.36.
 
 from __future__ import annotations
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt import Batch, Operation, Run, Schedule, Task, get_gpu
 
 BATCH = Batch(
     (Task("big", {4: 2.0}), Task("left", {1: 5.0, 2: 3.0}), Task("right", {1: 4.0}, memory_gb=5)),
@@ -43,5 +41,18 @@ BEST = Schedule(
     ),
 )
 OPTIMUM = 6.34
+FAR_UNREFINED = Schedule(
+    (
+        Run("big", 0, "4g.24gb", 0, 0.13, 2.13),
+        Run("left", 0, "2g.12gb", 0, 2.35, 5.35),
+        Run("right", 0, "1g.6gb", 2, 2.46, 6.46),
+    ),
+    (
+        Operation("create", 0, "4g.24gb", 0, 0.0, 0.13),
+        Operation("destroy", 0, "4g.24gb", 0, 2.13, 2.23),
+        Operation("create", 0, "2g.12gb", 0, 2.23, 2.35),
+        Operation("create", 0, "1g.6gb", 2, 2.35, 2.46),
+    ),
+)
 FAR = 6.46
 BOUNDS = {"slice load": 4.36, "area": 4.25, "critical task": 4.11}

@@ -1,12 +1,15 @@
-"""Batches in ticks with all of their places, also those of no use to any short schedule, and where tasks may run."""
+"""Batches in ticks with all of their places, also those of no use to any short schedule, and searches on them."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.local_search import LoadSearch
 
 
 def whole_problem(batch: Batch) -> IntegerBatch:
@@ -26,3 +29,11 @@ def everywhere(problem: IntegerBatch) -> np.ndarray:
     """The places at which each task may run, a row for each."""
     count = range(len(problem.batch.tasks))
     return np.array([[task in place.durations for place in problem.places] for task in count])
+
+
+def told(search: LoadSearch, count: int) -> list[tuple[int, list[int]]]:
+    """The lengths and places that some cycles of a search tell."""
+    cycles = search.cycles(0)
+    found = [result for results in itertools.islice(cycles, count) for result in results]
+    cycles.close()
+    return found

@@ -22,7 +22,6 @@ class _Subclass(np.ndarray):
 
 @functools.cache
 def named(kind: str, fields: tuple[str, ...]) -> Any:
-    """Return a named tuple."""
     return collections.namedtuple(kind, fields)
 
 
@@ -58,7 +57,6 @@ def sizes_of(declared: Loop) -> dict[str, int]:
 
 
 def arrays(nodes: list[Node]) -> Iterator[Array]:
-    """Yield all arrays."""
     for node in nodes:
         if isinstance(node, Array):
             yield node

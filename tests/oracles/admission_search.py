@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from mig_opt import Job, Trace
+from mig_opt import Job, Placement, Trace
 from mig_opt.fleet.admission import Admission, AdmissionGoal, admission_weights
-from mig_opt.gpu.model import Placement
 from mig_opt.simulation import Cluster, Policy
 
 Held = tuple[int, Placement, float, float]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.model import Placement
+from mig_opt import Placement, Trace
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from mig_opt.gpu.model import GpuModel
-from mig_opt.serving.day import Day
+from mig_opt import Day, GpuModel
 
 State = frozenset[tuple[int, str, int, str]]
 """GPU, profile, start slice and service of each segment."""

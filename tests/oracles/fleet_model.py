@@ -7,9 +7,7 @@ from collections import Counter
 
 from ortools.sat.python import cp_model
 
-from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.gpu.pools import Pool
-from mig_opt.serving.demand import Demand, Service
+from mig_opt import Demand, GpuModel, Pool, Profile, Service
 
 _SCALE = 10**6
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.gpu.model import Placement
+from mig_opt import Batch, LiveInstance, Placement
 
 TICKS_PER_SECOND = 100
 

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mig_opt import Batch, FleetState, Job, Schedule, Task, Trace, validate
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, FleetState, HeldInstance, Job, Migration, Run, Schedule, Task, Trace, get_gpu, validate
 from mig_opt.fleet.admission import AcceptedJob, Admission
-from mig_opt.fleet.state import HeldInstance, Migration
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.validation import validate_migrations
 from mig_opt.validation.fleet.admissions import check_admission
@@ -84,16 +81,9 @@ def test_every_validator_counts_the_instances_of_a_profile() -> None:
 
 
 def test_entries_without_a_place_are_left_out() -> None:
-    runs = [Run("a", gpu, profile, start, 0.0, 1.0) for gpu, profile, start in [(1, "1g.6gb", 0), (0, "1g.6gb", 3)]]
-    runs += [
-        Run("b", 0, "1g.6gb", 4, 0.0, 1.0),
-        Run("c", 0, "1g.5gb", 0, 0.0, 1.0),
-        Run("d", -1, "1g.6gb", 0, 0.0, 1.0),
-    ]
-    kinds = (get_gpu("A30"), None)
-    assert [(placed.index, str(placed.placement), placed.location) for placed in placed_entries(kinds, runs)] == [
-        (1, "1g.6gb@3", (0, "1g.6gb", 3))
-    ]
+    places = [(1, "1g.6gb", 0), (0, "1g.6gb", 3), (0, "1g.6gb", 4), (0, "1g.5gb", 0), (-1, "1g.6gb", 0)]
+    (placed,) = placed_entries((get_gpu("A30"), None), [Run("a", *place, 0.0, 1.0) for place in places])
+    assert (placed.index, str(placed.placement), placed.location) == (1, "1g.6gb@3", places[1])
 
 
 @pytest.mark.parametrize(

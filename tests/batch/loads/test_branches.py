@@ -1,4 +1,4 @@
-"""Branches of a GPU: their choices and orders against all of first creations."""
+"""Branches of a GPU against all first creations, and the load tree: every place once, waits only where needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_gpu, batches
+from whole_problems import whole_problem
 
-from mig_opt import Batch, OperationCosts, Task, generate_batch, get_gpu
+from mig_opt import Batch, LiveInstance, OperationCosts, Placement, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, _Listing, branches_of
-from mig_opt.gpu.model import Placement
+from mig_opt.batch.loads.tree import LoadTree
 
-A30 = IntegerBatch(generate_batch(6, gpu="A30", seed=0))
+SIX = IntegerBatch(generate_batch(6, gpu="A30", seed=0))
 
 Path = tuple[tuple[str, ...], int]
 """The profiles used around a slice, and the first creations that it waits for."""
@@ -22,15 +26,9 @@ Path = tuple[tuple[str, ...], int]
 def queues(used: tuple[Placement, ...], order: tuple[Placement, ...]) -> dict[int, int]:
     """Return how many first creations each used slice waits for, from the rule of the members alone."""
     waits = {slice_: 0 for placement in used for slice_ in placement.footprint}
-    for one in used:
-        for other in used:
-            inside, around = set(one.footprint), set(other.footprint)
-            if inside & around:
-                continue
-            apart = [p for p in used if (inside < set(p.footprint)) != (around < set(p.footprint))]
-            outer = [p for p in used if inside < set(p.footprint) or around < set(p.footprint)]
-            if any(p in apart for p in outer):
-                continue
+    for one, other in itertools.product(used, repeat=2):
+        inside, around = set(one.footprint), set(other.footprint)
+        if not inside & around and all((inside < set(p.footprint)) == (around < set(p.footprint)) for p in used):
             first_one = min(order.index(p) for p in used if set(p.footprint) <= inside)
             first_other = min(order.index(p) for p in used if set(p.footprint) <= around)
             if first_other < first_one:
@@ -65,7 +63,7 @@ def listed(branches: Branches) -> set[tuple[Path, ...]]:
 
 @pytest.mark.deep
 def test_every_subset_and_order_on_an_a30() -> None:
-    placements = [place.placement for place in A30.places]
+    placements = [place.placement for place in SIX.places]
     expected = set()
     for count in range(len(placements) + 1):
         for used in itertools.combinations(placements, count):
@@ -76,7 +74,7 @@ def test_every_subset_and_order_on_an_a30() -> None:
                     for slice_ in range(4)
                 )
                 expected.add(tuple(sorted(paths)))
-    assert listed(branches_of(A30)) == expected
+    assert listed(branches_of(SIX)) == expected
 
 
 def test_the_branches_of_an_a100() -> None:
@@ -95,10 +93,7 @@ def test_the_branches_of_an_a100() -> None:
 
 def test_nobody_waits_where_creations_take_no_time_or_do_not_queue() -> None:
     batch = generate_batch(8, gpu="A30", seed=0)
-    for other in (
-        batch.replace(parallel_operations=True),
-        batch.replace(operations=OperationCosts.zero(batch.gpu)),
-    ):
+    for other in (batch.replace(parallel_operations=True), batch.replace(operations=OperationCosts.zero(batch.gpu))):
         branches = branches_of(IntegerBatch(other))
         assert branches.wait == 0
         assert all(tuple(sorted(order)) == order for order in branches.orders)
@@ -113,13 +108,13 @@ def test_a_use_takes_its_operations() -> None:
 
 
 def test_many_kinds_with_the_same_footprint_are_one() -> None:
-    listing = _Listing(A30.places[:1] + A30.places[1:2] + A30.places[3:5] * 2, queue=True)
+    listing = _Listing(SIX.places[:1] + SIX.places[1:2] + SIX.places[3:5] * 2, queue=True)
     listing.add([0, 1, 2, 3], [])
     (use,) = listing.branches[0].uses
     assert use.kinds == (0, 1, 2, 3)
     # At least one of them is used, and it may be the one that takes the least.
-    assert use.full == min(place.create + place.destroy for place in A30.places)
-    assert use.spared == min(place.create for place in A30.places)
+    assert use.full == min(place.create + place.destroy for place in SIX.places)
+    assert use.spared == min(place.create for place in SIX.places)
 
 
 def test_double_memory_profiles() -> None:
@@ -127,3 +122,75 @@ def test_double_memory_profiles() -> None:
     branches = branches_of(IntegerBatch(Batch(tasks, get_gpu("A100"))))
     names = {tuple(sorted(branches.places[kind].placement.profile.name for kind in use.kinds)) for use in branches.uses}
     assert {("1g.10gb",), ("2g.10gb",), ("1g.10gb", "2g.10gb")} <= names
+
+
+A30, A100 = get_gpu("A30"), get_gpu("A100")
+
+
+@given(batches(any_gpu, max_tasks=3, max_gpus=3))
+@settings(max_examples=100)
+def test_the_root_is_last_and_has_every_place_once(batch: Batch) -> None:
+    problem = whole_problem(batch)
+    tree = LoadTree(problem)
+    assert sorted(tree.places_below(len(tree.nodes) - 1)) == list(range(len(problem.places)))
+    for gpu, root in enumerate(tree.roots):
+        assert sorted(tree.places_below(root)) == [at for at, place in enumerate(problem.places) if place.gpu == gpu]
+    for index, node in enumerate(tree.nodes):
+        assert max(node.one, node.two) < index
+        if node.kind == "stack":
+            below = [problem.places[at] for at in tree.places_below(node.one)]
+            assert all(problem.places[node.place].conflicts(place) for place in below)
+        if node.kind == "split":
+            ones, twos = ([problem.places[at] for at in tree.places_below(side)] for side in (node.one, node.two))
+            assert not any(one.conflicts(two) for one in ones for two in twos)
+
+
+COSTS = OperationCosts({1: 0.1, 2: 0.4, 4: 0.9}, {1: 0.2, 2: 0.2, 4: 0.2})
+TASK = Task("a", {1: 4.0, 2: 2.0, 4: 1.0})
+
+
+def waits(batch: Batch) -> set[tuple[int, int]]:
+    return {(node.wait_one, node.wait_two) for node in LoadTree(whole_problem(batch)).nodes if node.kind == "split"}
+
+
+def test_one_of_two_neighbours_waits_for_the_cheapest_creation() -> None:
+    assert waits(Batch((TASK,), A30, operations=COSTS)) == {(1, 1)}
+    without_ones = Task("a", {2: 2.0, 4: 1.0})
+    assert waits(Batch((without_ones,), A30, operations=COSTS)) == {(4, 4)}
+
+
+@given(st.booleans(), st.booleans())
+def test_nobody_waits_for_what_need_not_be_created_or_not_in_turn(parallel: bool, live: bool) -> None:
+    initial = (LiveInstance(0, "1g.6gb", 0, 0.0),) if live else ()
+    found = waits(Batch((TASK,), A30, 1, COSTS, initial, parallel))
+    assert found == ({(0, 0)} if parallel or live else {(1, 1)})
+
+
+def live(*profiles: tuple[str, int], gpu: int = 0) -> tuple[LiveInstance, ...]:
+    return tuple(LiveInstance(gpu, profile, start, 1.0) for profile, start in profiles)
+
+
+def late(batch: Batch) -> set[tuple[int, int]]:
+    return {(node.late_one, node.late_two) for node in LoadTree(whole_problem(batch)).nodes if node.kind == "split"}
+
+
+DESTROY = OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.2, 2: 0.4, 4: 0.9})
+
+
+@pytest.mark.parametrize(
+    ("initial", "expected"),
+    [
+        (live(("1g.6gb", 0), ("1g.6gb", 1)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 1), ("1g.6gb", 2)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 0), ("1g.6gb", 1), ("2g.12gb", 2)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 0)), {(0, 0)}),
+        (live(("4g.24gb", 0)), {(0, 0)}),
+        ((*live(("1g.6gb", 0)), *live(("1g.6gb", 1), gpu=1)), {(0, 0)}),
+    ],
+)
+def test_of_two_branches_with_live_instances_one_is_cleared_last(
+    initial: tuple[LiveInstance, ...], expected: set[tuple[int, int]]
+) -> None:
+    gpus = 1 + max(entry.gpu for entry in initial)
+    assert late(Batch((TASK,), A30, gpus, DESTROY, initial)) == expected
+    assert late(Batch((TASK,), A30, gpus, DESTROY, initial, parallel_operations=True)) == {(0, 0)}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
-from whole_problems import first_places
+from whole_problems import first_places, told
 
 from mig_opt import Batch, GpuModel, LiveInstance, OperationCosts, Pool, Profile, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import best_lower_bound
@@ -82,14 +82,8 @@ def test_a_seed_decides_everything() -> None:
     problem = IntegerBatch(generate_batch(18, gpus=2, seed=3))
     start = first_places(problem)
 
-    def told(seed: int) -> list[list[tuple[int, list[int]]]]:
-        cycles = LoadSearch(problem, start, seed, 1).cycles(0)
-        result = list(itertools.islice(cycles, 5))
-        cycles.close()
-        return result
-
-    assert told(1) == told(1)
-    assert told(1) != told(2)
+    one, same, other = (told(LoadSearch(problem, start, seed, 1), 5) for seed in (1, 1, 2))
+    assert one == same != other
 
 
 def test_many_tasks_begin_close_to_the_bound() -> None:
@@ -148,20 +142,16 @@ def test_fresh_starts_have_no_task_where_it_cannot_run() -> None:
 def test_what_a_thread_raises_is_raised_and_what_it_found_is_told() -> None:
     problem = IntegerBatch(generate_batch(16, gpus=2, seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 2)
-    cycles = search.cycles(0)
-    told = [result for results in itertools.islice(cycles, 2) for result in results]
-    cycles.close()
-    told += search.collected()
+    found = told(search, 2) + search.collected()
     assert not search.collected()
-    assert search.length == min(length for length, _ in told)
+    assert search.length == min(length for length, _ in found)
 
     def draw(*_: object) -> Start:
         raise RuntimeError("no start")
 
     search.start_from(draw, at_once=True)
-    cycles = search.cycles(0)
     with pytest.raises(RuntimeError, match="no start"):
-        next(cycles)
+        next(search.cycles(0))
 
 
 def test_threads_go_on_after_a_pause() -> None:
@@ -171,11 +161,11 @@ def test_threads_go_on_after_a_pause() -> None:
     for calls in range(3):
         search.active = 3 - calls
         before, cycles = search.length, search.cycles(0)
-        told = [length for results in itertools.islice(cycles, 6) for length, _ in results]
+        lengths = [length for results in itertools.islice(cycles, 6) for length, _ in results]
         search.forbid(np.zeros((16, len(problem.places)), np.bool_))
         assert next(cycles)
         cycles.close()
-        assert search.length <= min([before, *told])
+        assert search.length <= min([before, *lengths])
         check(problem, search.places, search.length)
 
 
@@ -183,10 +173,7 @@ def test_threads_go_on_after_a_pause() -> None:
 def test_it_goes_on_from_what_others_have_found(workers: int) -> None:
     problem = IntegerBatch(generate_batch(20, seed=2))
     other = LoadSearch(problem, first_places(problem), 1, 1)
-    cycles = other.cycles(0)
-    for _ in itertools.islice(cycles, 5):
-        pass
-    cycles.close()
+    told(other, 5)
     search = LoadSearch(problem, first_places(problem), 0, workers)
     assert other.length < search.length
     forbidden = np.zeros((20, len(problem.places)), np.bool_)
@@ -197,10 +184,8 @@ def test_it_goes_on_from_what_others_have_found(workers: int) -> None:
     search = LoadSearch(problem, first_places(problem), 0, workers)
     search.go_on_from(other.places)
     assert search.best == other.best
-    cycles = search.cycles(0)
     # No thread is behind its start by more than what is accepted.
-    assert all(length < other.length * 1.003 for length, _ in next(cycles))
-    cycles.close()
+    assert all(length < other.length * 1.003 for length, _ in told(search, 1))
 
 
 def test_a_task_keeps_its_last_place() -> None:
@@ -217,25 +202,15 @@ def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
     batch = generate_batch(60, scaling="PoorScaling", gpus=4, seed=1)
     (longest,) = (task for task in batch.tasks if task.times[1] == 97.188)
     result = solve(batch, "search", time_limit=20.0, deterministic=True)
-    assert result.makespan is not None
-    assert result.schedule is not None
     assert result.makespan < longest.times[1] + batch.operations.create[1]
     (run,) = (run for run in result.schedule.runs if run.task == longest.name)
     assert not run.profile.startswith("1g")
 
 
 SIZES = (1, 2, 4, 8, 16, 32)
-WIDE = add_gpu(
-    GpuModel(
-        "wide",
-        "wide",
-        32.0,
-        32,
-        32,
-        tuple(Profile(f"{n}g.{n}gb", n, n, n, float(n), 32 // n, tuple(range(0, 32, n))) for n in SIZES),
-        OperationCosts(dict.fromkeys(SIZES, 0.1), {n: 0.5 * n for n in SIZES}),
-    )
-)
+PROFILES = tuple(Profile(f"{n}g.{n}gb", n, n, n, float(n), 32 // n, tuple(range(0, 32, n))) for n in SIZES)
+COSTS = OperationCosts(dict.fromkeys(SIZES, 0.1), {n: 0.5 * n for n in SIZES})
+WIDE = add_gpu(GpuModel("wide", "wide", 32.0, 32, 32, PROFILES, COSTS))
 """A GPU with more places than are timed: there the longest path counts."""
 
 
@@ -246,9 +221,7 @@ def test_a_gpu_with_more_places_than_are_timed() -> None:
     assert len(problem.places) > 2 * 62
     search = LoadSearch(problem, first_places(problem), 0, 1)
     before = search.length
-    for results in itertools.islice(search.cycles(0), 3):
-        for length, places in results:
-            assert length <= makespan(problem, places)
+    assert all(length <= makespan(problem, places) for length, places in told(search, 3))
     assert search.length <= before
 
 
@@ -256,14 +229,13 @@ def test_a_gpu_with_more_places_than_are_timed_beside_one_with_fewer() -> None:
     """It had been left as the last draw had it, so that the next one found no place for some tasks."""
     rng, small = Random(1), get_gpu("A30")
     scales = [(rng.uniform(5, 40), rng.uniform(0.6, 1.1)) for _ in range(20)]
-    times = [
-        {
-            "A30": {n: round(work / n**0.9, 2) for n in small.sizes},
-            "wide": {n: round(4 * work / n**how, 2) for n in SIZES},
-        }
-        for work, how in scales
-    ]
-    batch = Batch(tuple(Task(f"t{at}", own) for at, own in enumerate(times)), pools=(Pool(small, 1), Pool(WIDE, 1)))
+
+    def times(work: float, how: float) -> dict[str, dict[int, float]]:
+        on_wide = {n: round(4 * work / n**how, 2) for n in SIZES}
+        return {"A30": {n: round(work / n**0.9, 2) for n in small.sizes}, "wide": on_wide}
+
+    tasks = tuple(Task(f"t{at}", times(*scale)) for at, scale in enumerate(scales))
+    batch = Batch(tasks, pools=(Pool(small, 1), Pool(WIDE, 1)))
     problem = IntegerBatch(batch)
     search = LoadSearch(problem, first_places(problem), 0, 1)
     places, before = np.array(search.places), search.length

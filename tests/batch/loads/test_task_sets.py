@@ -1,51 +1,65 @@
-"""Sets of tasks in the branches of a layout, and the assignments that they make up, against all assignments."""
+"""Sets of tasks in the branches of a layout, its bounds, patterns and partitions, against all assignments."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
+import highspy
 import numpy as np
 import pytest
+from block_models import solved
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from whole_problems import whole_problem
 
-from mig_opt import generate_batch
+from mig_opt import Schedule, generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import Layout, LayoutTree, Member, layouts_in, number_of_layouts, whole_layout
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.loads.task_sets import TaskSets
+from mig_opt.batch.loads.tree import task_ticks
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
+from mig_opt.models.batch import layout_relaxation
+from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
+from mig_opt.models.batch.layout_search import LayoutModel
 
 
-def paths(problem: IntegerBatch, branches: Branches, layout: Layout, gpu: int) -> list[tuple[int, frozenset[int]]]:
+def paths(problem: IntegerBatch, branches: Branches, layout: Layout) -> list[tuple[int, frozenset[int]]]:
     """Return the ticks of operations and waits of each path, and its places, in any regions that nest alike."""
-    tree = LayoutTree(problem, branches, [()] * gpu + [layout])
-    found: list[tuple[int, frozenset[int]]] = []
+    tree = LayoutTree(problem, branches, [layout])
 
-    def go(at: int, places: frozenset[int]) -> None:
+    def below(at: int, places: frozenset[int]) -> list[tuple[int, frozenset[int]]]:
         node = tree.nodes[at]
         if node.kind == "leaf":
-            found.append((node.ticks, places))
-        elif node.kind == "stack":
-            go(node.one, places | {node.place})
-        else:
-            go(node.one, places)
-            go(node.two, places)
+            return [(node.ticks, places)]
+        if node.kind == "stack":
+            return below(node.one, places | {node.place})
+        return below(node.one, places) + below(node.two, places)
 
-    go(len(tree.nodes) - 1, frozenset())
-    return found
+    return below(len(tree.nodes) - 1, frozenset())
+
+
+def used(found: list[tuple[int, frozenset[int]]]) -> set[int]:
+    """Return the places of some paths."""
+    return set().union(*(places for _, places in found))
 
 
 def members(layout: Layout, around: tuple[Member, ...] = (), waits: int = 0) -> list[tuple[tuple[Member, ...], int]]:
     """Return the members around each leaf, and the number of creations that it waits for."""
     found = []
-    for number, member in enumerate(layout):
+    for late, member in enumerate(layout, waits):
         here = (*around, member)
-        if member.inside:
-            found += members(member.inside, here, waits + number)
-        else:
-            found.append((here, waits + number))
+        found += members(member.inside, here, late) if member.inside else [(here, late)]
     return found
+
+
+def all_layouts(branches: Branches) -> list[Layout]:
+    return [layout for order in branches.orders for layout in layouts_in(branches, order)]
 
 
 def tasks_of(problem: IntegerBatch, branches: Branches, at_most: int, seed: int, grain: int = 7) -> PricedTasks:
@@ -57,23 +71,17 @@ def tasks_of(problem: IntegerBatch, branches: Branches, at_most: int, seed: int,
 def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
     problem = whole_problem(generate_batch(4, gpu=gpu, seed=1))
     branches = branches_of(problem)
-    layouts = [layout for order in branches.orders for layout in layouts_in(branches, order)]
-    assert len(layouts) == number_of_layouts(branches)
-    assert len(set(layouts)) == len(layouts)
-    whole = whole_layout(branches)
+    layouts, whole = all_layouts(branches), whole_layout(branches)
+    assert len(layouts) == len(set(layouts)) == number_of_layouts(branches)
     assert whole in layouts
-    for layout in layouts[:: max(1, len(layouts) // 50)]:
-        if not layout:
-            continue
+    for layout in filter(None, layouts[:: max(1, len(layouts) // 50)]):
         expected = []
         for around, waits in members(layout):
             kinds = [kind for member in around for kind in member.use.kinds]
             operations = [(branches.places[kind].create, branches.places[kind].destroy) for kind in kinds]
-            ticks = sum(map(sum, operations)) - max(destroy for _, destroy in operations)
-            expected.append(
-                (ticks + waits * branches.wait, sorted(branches.places[kind].placement.profile.name for kind in kinds))
-            )
-        found = paths(problem, branches, layout, 0)
+            ticks = sum(map(sum, operations)) - max(destroy for _, destroy in operations) + waits * branches.wait
+            expected.append((ticks, sorted(branches.places[kind].placement.profile.name for kind in kinds)))
+        found = paths(problem, branches, layout)
         named = [(ticks, sorted(problem.places[at].placement.profile.name for at in places)) for ticks, places in found]
         assert sorted(named) == sorted(expected)
         # Placements of different paths are apart, those of one path are nested.
@@ -83,8 +91,7 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
         for _, places in found:
             for first, second in itertools.combinations(places, 2):
                 assert problem.places[first].conflicts(problem.places[second])
-        used = set().union(*(places for _, places in found))
-        assert len(used) <= len(set().union(*(places for _, places in paths(problem, branches, whole, 0))))
+        assert len(used(found)) <= len(used(paths(problem, branches, whole)))
 
 
 @pytest.mark.parametrize("gpu", ["A30", "A100"])
@@ -94,20 +101,13 @@ def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool,
     problem = whole_problem(generate_batch(4, gpu=gpu, seed=seed))
     branches = branches_of(problem)
     rng = np.random.default_rng(seed)
-    layouts = [layout for order in branches.orders for layout in layouts_in(branches, order) if layout][
-        :: 7 if gpu == "A100" else 1
-    ]
-    listed = 0
-    small = [
-        layout
-        for layout in layouts
-        if len(set().union(*(places for _, places in paths(problem, branches, layout, 0))))
-        <= (6 if may_be_empty else 3)
-    ]
+    layouts = list(filter(None, all_layouts(branches)))[:: 7 if gpu == "A100" else 1]
+    listed, most = 0, 6 if may_be_empty else 3
+    small = [layout for layout in layouts if len(used(paths(problem, branches, layout))) <= most]
     for at in rng.choice(len(small), 6):
         layout = small[at]
-        found = paths(problem, branches, layout, 0)
-        places = sorted(set().union(*(places for _, places in found)))
+        found = paths(problem, branches, layout)
+        places = sorted(used(found))
 
         def length(chosen: tuple[int, ...], found: list[tuple[int, frozenset[int]]] = found) -> int:
             return max(
@@ -136,15 +136,13 @@ def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool,
 def test_layouts_that_are_left_out_have_no_schedule() -> None:
     problem = whole_problem(generate_batch(5, gpu="A30", seed=2))
     branches = branches_of(problem)
-    layouts = [layout for order in branches.orders for layout in layouts_in(branches, order)]
     most = max(place.durations[task] for place in problem.places for task in place.durations)
     for at_most in (most // 2, most, 2 * most):
         tasks = tasks_of(problem, branches, at_most, 4)
         entries = open_layouts(branches, tasks, tasks.value, 10**6)
-        assert entries is not None
         assert [entry.lower for entry in entries] == sorted(entry.lower for entry in entries)
         lower = {entry.layout: entry.lower for entry in entries}
-        for chosen in layouts:
+        for chosen in all_layouts(branches):
             values = LayoutValues(LayoutTree(problem, branches, [chosen]), tasks)
             fits = np.nonzero(values.inside[-1] >= tasks.value)[0]
             assert (chosen in lower) == bool(len(fits))
@@ -166,3 +164,180 @@ def test_tasks_are_added_to_values_once() -> None:
     values = np.array([0, 0, 5, 5, 5, 5, 5], np.int32)
     tasks = PricedTasks(np.array([[2, 3, NEVER]], np.int32), np.array([4, 7, 9], np.int32), 20, 6, 1, 20)
     assert tasks.raised(0, values).tolist() == [0, 0, 5, 7, 9, 12, 12]
+
+
+def trees(problem: IntegerBatch, seed: int, count: int, most_places: int = 99) -> Iterator[LayoutTree]:
+    """Yield trees of some layouts, at random."""
+    branches = branches_of(problem)
+    layouts = [layout for order in branches.orders if order for layout in layouts_in(branches, order)]
+    rng = np.random.default_rng(seed)
+    found = (LayoutTree(problem, branches, [layouts[at]]) for at in rng.permutation(len(layouts)))
+    few = (tree for tree in found if sum(node.kind == "stack" for node in tree.nodes) <= most_places)
+    yield from itertools.islice(few, count)
+
+
+def shortest(problem: IntegerBatch, tree: LayoutTree) -> int:
+    """Return the length of the longest path in the best assignment, by looking at all."""
+    places = sorted({node.place for node in tree.nodes if node.kind == "stack"})
+    count = range(len(problem.batch.tasks))
+    options = [[place for place in places if task in problem.places[place].durations] for task in count]
+    paths = tree.paths()
+
+    def length(chosen: tuple[int, ...]) -> int:
+        loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
+        return max(ticks + sum(load for at, load in loads if at in path) for ticks, path in paths)
+
+    return min(map(length, itertools.product(*options)), default=2**40)
+
+
+def divided(problem: IntegerBatch, tree: LayoutTree) -> float:
+    """Return the length of the longest path if tasks may be divided, by a linear program."""
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    longest = model.addVariable(0, 1e9, 1.0)
+    places = sorted({node.place for node in tree.nodes if node.kind == "stack"})
+    parts = {
+        (task, place): model.addVariable(0, 1, 0.0)
+        for task in range(len(problem.batch.tasks))
+        for place in places
+        if task in problem.places[place].durations
+    }
+    for task in range(len(problem.batch.tasks)):
+        model.addConstr(sum(part for (other, _), part in parts.items() if other == task) == 1)
+    loads = {(task, at): problem.places[at].durations[task] * part for (task, at), part in parts.items()}
+    for ticks, path in tree.paths():
+        model.addConstr(longest >= ticks + sum(load for (_, place), load in loads.items() if place in path))
+    model.run()
+    return float(model.getInfo().objective_function_value)
+
+
+@pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
+def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str) -> None:
+    problem = whole_problem(generate_batch(5, gpu=gpu, seed=4))
+    branches = branches_of(problem)
+    rng = np.random.default_rng(5)
+    for tree in trees(problem, 1, 12, most_places=4):
+        best = shortest(problem, tree)
+        prices = rng.uniform(0.1, 1.0, len(problem.batch.tasks))
+        for at_most in (best - 1, best, best + best // 7):
+            tasks = priced_tasks(problem, branches, prices, at_most, int(rng.integers(1, 60)))
+            assert fractional_bound(tree, tasks.ticks, at_most) <= max(best, at_most + 1)
+            improved = subgradient_prices(tree, tasks, prices, 30)
+            assert improved.lower <= (best if best <= at_most else at_most + 1)
+            assert (improved.prices >= 0).all()
+            before = np.searchsorted(LayoutValues(tree, tasks).inside[-1], tasks.value) * tasks.grain
+            assert improved.lower >= min(before, at_most + 1)
+        ticks = priced_tasks(problem, branches, prices, 10**8, 1).ticks
+        assert fractional_bound(tree, ticks, 10**8) <= best
+        model = LayoutModel(problem, tree, 0, 2 * best)
+        outcome = solved(model.model)
+        assert (outcome.proven, outcome.objective) == (True, best)
+        assert len(model.places_of(outcome.values)) == len(problem.batch.tasks)
+        assert solved(LayoutModel(problem, tree, 0, best - 1).model).infeasible
+
+
+@pytest.mark.parametrize(("n", "seed"), [(8, 1), (30, 2), (60, 3)])
+def test_divided_tasks_are_as_good_as_a_linear_program(n: int, seed: int) -> None:
+    problem = whole_problem(generate_batch(n, seed=seed))
+    ticks = priced_tasks(problem, branches_of(problem), np.ones(n), 10**8, 1).ticks
+    losses = []
+    for tree in trees(problem, seed, 12):
+        exact = divided(problem, tree)
+        found = fractional_bound(tree, ticks, int(exact * 1.001))
+        assert found <= exact + 1 + 1e-6 * exact
+        losses.append(1 - found / exact)
+    assert np.median(losses) <= 0.001
+    assert max(losses) <= 0.05
+
+
+def test_prices_of_its_own_rule_a_layout_out_that_common_ones_leave() -> None:
+    problem = whole_problem(generate_batch(14, seed=1))
+    branches = branches_of(problem)
+    areas = np.array([min(task.times.values()) for task in problem.batch.tasks])
+    tasks = priced_tasks(problem, branches, areas, 74_000, 10)
+    ruled_out = left = 0
+    for tree in trees(problem, 3, 60):
+        values = LayoutValues(tree, tasks).inside[-1]
+        if values[-1] >= tasks.value:
+            left += 1
+            ruled_out += subgradient_prices(tree, tasks, areas, 40).lower > 74_000
+    assert ruled_out > left // 2 > 5
+
+
+def test_a_task_that_fits_nowhere_rules_out() -> None:
+    problem = whole_problem(generate_batch(5, seed=1))
+    branches = branches_of(problem)
+    tasks = priced_tasks(problem, branches, np.ones(5), 10, 1)
+    for tree in trees(problem, 1, 3):
+        assert fractional_bound(tree, tasks.ticks, 10) == 11
+        assert subgradient_prices(tree, tasks, np.ones(5), 5).lower == 11
+
+
+def some_tree(problem: IntegerBatch, seed: int) -> LayoutTree:
+    """Return the tree of a layout with four placements at most, at random."""
+    branches = branches_of(problem)
+    found = [layout for order in branches.orders if order for layout in layouts_in(branches, order)]
+    rng = np.random.default_rng(seed)
+    while True:
+        tree = LayoutTree(problem, branches, [found[rng.integers(len(found))]])
+        if sum(node.kind == "stack" for node in tree.nodes) <= 4:
+            return tree
+
+
+def assignments(problem: IntegerBatch, tree: LayoutTree) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the ticks of the longest path in each assignment, and the place of each task."""
+    places = [node.place for node in tree.nodes if node.kind == "stack"]
+    tasks = range(len(problem.batch.tasks))
+    options = [[place for place in places if task in problem.places[place].durations] for task in tasks]
+    for chosen in itertools.product(*options):
+        loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
+        yield max(ticks + sum(load for at, load in loads if at in path) for ticks, path in tree.paths()), chosen
+
+
+def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> None:
+    problem = whole_problem(generate_batch(n, gpu=gpu, seed=seed))
+    tree = some_tree(problem, seed)
+    control = Control[Schedule](RunOptions(workers=1))
+    known = list(assignments(problem, tree))
+    places = {node.place for node in tree.nodes if node.kind == "stack"}
+    ticks = task_ticks(problem, problem.places)
+    for all_used in (False, True):
+        relaxed = LayoutRelaxation(tree, ticks, all_used=all_used)
+        allowed = [entry for entry in known if not all_used or set(entry[1]) == places]
+        best = min((length for length, _ in allowed), default=2**40)
+        assert relaxed.lower <= best
+        at_most = int(min(best, 2**30) * spare)
+        assert relaxed.bound(control, at_most) <= max(min(best, at_most + 1), relaxed.lower)
+        left = relaxed.places_left(at_most)
+        for length, chosen in allowed:
+            if length <= at_most:
+                assert all(place in left[task] for task, place in enumerate(chosen))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_assignment_is_below_the_bounds_or_ruled_out(seed: int) -> None:
+    hold_against_all_assignments("A30", 4, seed, 1.05)
+
+
+@pytest.mark.deep
+@given(st.sampled_from(["A30", "A30", "A30", "A100"]), st.integers(1, 5), st.integers(0, 10**6), st.floats(0.9, 1.5))
+@settings(max_examples=40)
+def test_random_layouts(gpu: str, n: int, seed: int, spare: float) -> None:
+    hold_against_all_assignments(gpu, min(n, 3) if gpu == "A100" else n, seed, spare)
+
+
+def test_any_weights_give_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_relaxation, "path_weights", lambda *_: None)
+    hold_against_all_assignments("A30", 4, 1, 1.1)
+
+
+def test_divided_loads_of_whole_tasks_tell_more_than_divided_tasks() -> None:
+    problem = whole_problem(generate_batch(30, gpu="A30", seed=3))
+    control = Control[Schedule](RunOptions(workers=1))
+    ticks = task_ticks(problem, problem.places)
+    gains = []
+    for seed in range(6):
+        relaxed = LayoutRelaxation(some_tree(problem, seed), ticks, all_used=True)
+        gains.append(relaxed.bound(control, relaxed.lower + relaxed.lower // 100) - relaxed.lower)
+    assert min(gains) >= 0
+    assert np.max(gains) > 0

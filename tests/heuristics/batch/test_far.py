@@ -1,25 +1,28 @@
-"""FAR: the family by hand, and on random batches schedules that are valid and no worse for the shortcuts."""
+"""FAR and its refinement: the paper's figures by hand; valid, no worse for shortcuts and steps, as good as promised."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import pytest
 import tiny
-from hypothesis import given
+from controlled import controlled
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_gpu, batches, realistic_batches, tiny_batches
+from strategies import any_gpu, batches, realistic_batches, tiny_batches, whole_seconds
 
-from mig_opt import generate_batch, solve
-from mig_opt.batch.batch import Batch, Task
+from mig_opt import Batch, Operation, OperationCosts, Placement, Run, Schedule, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import lower_bounds
-from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts, Placement
-from mig_opt.heuristics.batch.far import far, far_unrefined
+from mig_opt.batch.timing import PlannedInstance
+from mig_opt.heuristics.batch.far import best_plans, best_published, far, far_printed, far_published, far_unrefined
+from mig_opt.heuristics.batch.far.concatenation import EndState, far_behind
+from mig_opt.heuristics.batch.far.refinement import Reading, Refinement
 from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning
 from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 
@@ -28,56 +31,31 @@ EPS = 2e-9
 
 
 def run_far(batch: Batch, *, refine: bool = True) -> Schedule:
-    control = Control[Schedule]()
-    (far if refine else far_unrefined)(batch, control)
-    assert control.plan is not None
-    return control.plan
+    return controlled(far if refine else far_unrefined, batch).plan
 
 
 def unskipped(batch: Batch) -> Schedule:
     """The schedule of phases 1 and 2 if every allocation is planned to its end."""
-    control, family, least = Control[Schedule](), AllocationFamily(batch), inf
-    while True:
+    control, least = Control[Schedule](), inf
+    for family in families(batch):
         plan = Repartitioning(batch).plan(family)
         if plan is not None and plan.makespan < least:
             least = plan.makespan
             control.report_plan(plan.schedule())
-        if not family.advance():
-            break
-    assert control.plan is not None
     return control.plan
 
 
-def allocation(family: AllocationFamily, batch: Batch) -> dict[str, str]:
-    return {batch.tasks[at].name: profile.name for profile, group in family.groups.items() for _, at in group}
-
-
-def allocations(batch: Batch) -> list[dict[str, str]]:
+def families(batch: Batch) -> Iterator[AllocationFamily]:
+    """The family, at each of its allocations."""
     family = AllocationFamily(batch)
-    found = [allocation(family, batch)]
+    yield family
     while family.advance():
-        found.append(allocation(family, batch))
-    return found
+        yield family
 
 
-# By hand
-
-
-def test_the_tiny_instance(tiny_batch: Batch) -> None:
-    schedule = run_far(tiny_batch, refine=False)
+def test_the_tiny_instance() -> None:
     # The 2g of left is created before the 1g of right, 0.12 s later than in the best schedule.
-    assert schedule.runs == (
-        Run("big", 0, "4g.24gb", 0, 0.13, 2.13),
-        Run("left", 0, "2g.12gb", 0, 2.35, 5.35),
-        Run("right", 0, "1g.6gb", 2, 2.46, 6.46),
-    )
-    assert schedule.makespan == tiny.FAR
-    assert [(o.kind, o.profile) for o in schedule.operations or ()] == [
-        ("create", "4g.24gb"),
-        ("destroy", "4g.24gb"),
-        ("create", "2g.12gb"),
-        ("create", "1g.6gb"),
-    ]
+    assert run_far(tiny.BATCH, refine=False) == tiny.FAR_UNREFINED
 
 
 @pytest.mark.parametrize(
@@ -93,8 +71,8 @@ def test_the_tiny_instance(tiny_batch: Batch) -> None:
     ],
 )
 def test_the_sizes_that_a_task_goes_through(times: dict[int, float], steps: list[str]) -> None:
-    batch = Batch((Task("a", times),), A30)
-    assert [found["a"][:2] for found in allocations(batch)] == steps
+    found = families(Batch((Task("a", times),), A30))
+    assert [profile.name[:2] for family in found for profile, group in family.groups.items() if group] == steps
 
 
 def test_the_instance_that_is_free_first_takes_the_longest_task() -> None:
@@ -122,9 +100,7 @@ def test_allocations_that_can_still_win_are_not_skipped() -> None:
     # 4.03, the longest task 4: both are close to 4.1, but below.
     tasks = (Task("wide", {2: 4.0}), Task("long", {1: 4.1, 2: 2.06}), Task("c", {1: 2.0}), Task("d", {1: 2.0}))
     batch = Batch(tasks, A30, operations=OperationCosts.zero(A30))
-    control = Control[Schedule]()
-    far_unrefined(batch, control)
-    assert [point.makespan for point in control.trajectory] == [4.1, 4.06]
+    assert [point.makespan for point in controlled(far_unrefined, batch).trajectory] == [4.1, 4.06]
 
 
 @pytest.mark.parametrize("n", [7, 100])
@@ -132,12 +108,7 @@ def test_allocations_that_can_still_win_are_not_skipped() -> None:
 def test_phases_1_and_2_are_done_whatever_the_limit(method: str, n: int) -> None:
     batch = generate_batch(n, seed=2)
     unlimited, limited = solve(batch, "far-unrefined"), solve(batch, method, time_limit=1e-9)
-    assert unlimited.makespan is not None
-    assert limited.makespan is not None
     assert limited.makespan <= unlimited.makespan
-
-
-# Any batches
 
 
 @given(st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
@@ -150,10 +121,7 @@ def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
 
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
-    control = Control[Schedule]()
-    brute_force(batch, control)
-    assert control.objective is not None
-    assert run_far(batch).makespan >= control.objective - EPS
+    assert run_far(batch).makespan >= controlled(brute_force, batch).objective - EPS
 
 
 @given(st.one_of(batches(max_tasks=14, max_gpus=3), realistic_batches(), realistic_batches(any_gpu, max_gpus=3)))
@@ -163,18 +131,15 @@ def test_skipping_changes_nothing(batch: Batch) -> None:
 
 @given(batches(any_gpu, max_tasks=10))
 def test_along_the_family_area_never_falls_and_the_longest_task_never_grows(batch: Batch) -> None:
-    family = AllocationFamily(batch)
-    points = [(family.area, family.longest)]
-    steps = 0
-    while family.advance():
+    points = []
+    for family in families(batch):
         points.append((family.area, family.longest))
-        steps += 1
         allocated = [(at, -minus, p) for p, group in family.groups.items() for minus, at in group]
         assert sorted(at for at, _, _ in allocated) == list(range(len(batch.tasks)))
         assert all(batch.tasks[at].time_on(profile) == seconds for at, seconds, profile in allocated)
         assert family.longest == max(seconds for _, seconds, _ in allocated)
         assert family.area == pytest.approx(sum(p.compute_slices * seconds for _, seconds, p in allocated))
-    assert steps <= (len(batch.gpu.profiles_of(batch.profile_set)) - 1) * len(batch.tasks)
+    assert len(points) - 1 <= (len(batch.gpu.profiles_of(batch.profile_set)) - 1) * len(batch.tasks)
     for (area, longest), (more, shorter) in pairwise(points):
         assert more >= area * (1 - 1e-9)
         assert shorter <= longest
@@ -183,17 +148,14 @@ def test_along_the_family_area_never_falls_and_the_longest_task_never_grows(batc
 @given(st.one_of(batches(max_tasks=12), realistic_batches(max_tasks=12)))
 def test_plans_know_their_makespan(batch: Batch) -> None:
     """The search decides by the makespan that comes out, but for destructions that are removed in the end."""
-    family, repartitioning = AllocationFamily(batch), Repartitioning(batch)
-    more = True
-    while more:
+    repartitioning = Repartitioning(batch)
+    for family in families(batch):
         plan = repartitioning.plan(family)
-        assert plan is not None
         schedule = plan.schedule()
         assert validate(batch, schedule).violations == ()
         assert plan.makespan >= schedule.makespan - EPS
         if batch.parallel_operations or not any(batch.operations.destroy.values()):
             assert plan.makespan == pytest.approx(schedule.makespan, abs=1e-8)
-        more = family.advance()
 
 
 @given(st.data(), st.one_of(batches(max_tasks=12), realistic_batches()))
@@ -202,7 +164,6 @@ def test_a_plan_is_given_up_only_if_it_reaches_the_limit(data: st.DataObject, ba
     for _ in range(data.draw(st.integers(0, 5))):
         family.advance()
     whole = repartitioning.plan(family)
-    assert whole is not None
     share = data.draw(st.sampled_from([0.3, 0.7, 0.95, 0.9999, 1.0, 1.0001, 1.05, 2.0]))
     plan = repartitioning.plan(family, stop_at=whole.makespan * share)
     assert (plan is not None) == (share > 1)
@@ -237,3 +198,208 @@ def test_no_operation_is_spent_for_nothing(batch: Batch) -> None:
     tree = batch.gpu.repartition_tree(batch.profile_set)
     inner = sum(tree.out_degree(node) > 0 for node in tree)
     assert sum(o.kind == "destroy" for o in operations) <= batch.gpus * inner + len(batch.initial)
+
+
+READINGS: list[tuple[Reading, bool]] = [(name, several) for several in (False, True) for name in ("margins", "slacks")]
+
+
+def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: int = 1, **more: float) -> Refinement:
+    """A refinement on A30s: for each placement (``2g@0``, or ``2g@0/1`` on GPU 1) the seconds of its tasks.
+
+    A task can run on the size where it is; ``more`` are the gigabytes that tasks need, as ``t3=8``.
+    """
+    names = {profile.name[:2]: profile.name for profile in A30.profiles_of("base")}
+    planned: list[Task] = []
+    instances = [PlannedInstance(gpu, placement) for gpu in range(gpus) for placement in A30.placements()]
+    for where, seconds in tasks.items():
+        place, _, gpu = where.partition("/")
+        placement = A30.placement(names[place[:2]], int(place[3:]))
+        there = next(one for one in instances if (one.gpu, one.placement) == (int(gpu or 0), placement))
+        for each in seconds:
+            name = f"t{len(planned)}"
+            planned.append(Task(name, {placement.profile.compute_slices: each}, more.get(name)))
+            there.tasks.append(planned[-1])
+    costs = OperationCosts.zero(A30) if zero else A30.operation_costs
+    return Refinement(Batch(tuple(planned), A30, gpus, operations=costs), instances)
+
+
+def refined(batch: Batch) -> tuple[Control, Refinement]:
+    """A control that knows the schedules of phases 1 and 2, and the refinement of the last one."""
+    control = Control[Schedule]()
+    return control, Refinement(batch, best_plans(batch, control)[0].instances())
+
+
+def run(found: Refinement, **limits: Any) -> Refinement:
+    """The same after its run."""
+    found.run(Control[Schedule](), **limits)
+    return found
+
+
+def test_a_task_is_moved() -> None:
+    # Figure 5: 1 s + 1 s before 4 s on one half, only 4 s on the other. The inner tasks fit nowhere, so it is the turn
+    # of the outer ones: 1 s is below the margin of 2 s.
+    found = refinement({"2g@0": (1.0, 1.0), "1g@0": (4.0,), "1g@1": (4.0,), "1g@2": (4.0,), "1g@3": (4.0,)})
+    assert found.makespan == 6.0
+    run(found)
+    assert (found.moves, found.swaps, found.makespan) == (1, 0, 5.0)
+
+
+def test_tasks_are_swapped() -> None:
+    # Figure 6: 5 + 5 against 3 + 3. No task is shorter than the margin of 4; 5 for 3 is half of it.
+    found = run(refinement({"2g@0": (5.0, 5.0), "2g@2": (3.0, 3.0)}))
+    assert (found.moves, found.swaps, found.makespan) == (0, 1, 8.0)
+
+
+def test_a_step_that_only_looks_good_is_not_taken() -> None:
+    # Moving 0.1 s to a new instance seems to end at 0.22 s, but that is created behind the first one: 0.24 + 0.1.
+    # Without it the first would end at 0.22, too.
+    found = refinement({"2g@0": (0.1, 0.1)}, zero=False)
+    assert found.makespan == pytest.approx(0.32)
+    run(found)
+    assert (found.moves, found.swaps, found.makespan) == (0, 0, pytest.approx(0.32))
+
+
+def test_tasks_go_to_other_gpus() -> None:
+    # 3 s go beside the 1 s; the 6 s stay alone and decide, so there is nothing more to gain.
+    assert run(refinement({"2g@0": (3.0, 3.0), "2g@2": (6.0,), "2g@0/1": (1.0,)}, gpus=2)).makespan == 6.0
+    found = run(refinement({"4g@0": (3.0, 3.0), "4g@0/1": (1.0,)}, gpus=2))
+    assert found.makespan == 4.0
+    assert sorted((run.gpu, run.begin, run.end) for run in found.schedule().runs) == [(0, 0, 3), (1, 0, 3), (1, 3, 4)]
+
+
+def test_memory_forbids_moves() -> None:
+    gpu = get_gpu("A100")
+    tasks = (Task("a", {1: 5.0}, 8), Task("b", {1: 5.0}, 8), Task("c", {1: 1.0}, 4))
+    batch = Batch(tasks, gpu, operations=OperationCosts.zero(gpu))
+    instances = [PlannedInstance(0, placement) for placement in gpu.placements("double-memory")]
+    at = {str(instance.placement): instance.tasks for instance in instances}
+    at["1g.10gb@0"] += tasks
+    schedule = run(Refinement(batch, instances)).schedule()
+    assert validate(batch, schedule).valid
+    # One of the two moves to another 1g.10gb, the small task anywhere.
+    assert schedule.makespan == 5.0
+    assert {run.profile for run in schedule.runs if run.task in "ab"} == {"1g.10gb"}
+
+
+def test_limits() -> None:
+    tasks = {"4g@0": (1.0,) * 8, "4g@0/1": (0.5,)}
+    assert run(refinement(tasks, gpus=2), max_steps=2).moves == 2
+    assert run(refinement(tasks, gpus=2), min_improvement=0.2).moves == 1  # from 8 to 7, by an eighth
+    found = refinement(tasks, gpus=2)
+    found.run(Control[Schedule](RunOptions(time_limit=1e-9)))
+    assert found.moves == 0
+
+
+def test_a_time_limit_leaves_time_for_the_refinement() -> None:
+    batch = generate_batch(30, scaling="PoorScaling", seed=4)
+    whole, first = (controlled(method, batch, deterministic=True) for method in (far, far_unrefined))
+    assert whole.objective < first.objective
+    # Time for the first allocation only, and a bit.
+    limit = first.clock / 100
+    both = [controlled(method, batch, deterministic=True, time_limit=limit) for method in (far, far_unrefined)]
+    assert both[0].objective <= both[1].objective
+
+
+@given(st.one_of(batches(any_gpu, max_tasks=14, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
+def test_far_is_never_worse_than_its_phase_2_and_at_least_as_good_as_every_step(batch: Batch) -> None:
+    control, found = refined(batch)
+    best = min(control.objective, run(found).makespan)
+    whole, printed, published = (controlled(method, batch) for method in (far, far_printed, far_published))
+    assert whole.objective <= best + 1e-8
+    assert whole.objective <= control.objective
+    assert printed.objective == pytest.approx(best, abs=1e-8)
+    assert published.objective >= whole.objective - 1e-8
+    for each in (whole, published):
+        assert validate(batch, each.plan).violations == ()
+
+
+@given(st.one_of(batches(max_tasks=14, max_gpus=3), realistic_batches()))
+def test_every_step_is_a_valid_schedule_and_no_longer_than_the_one_before(batch: Batch) -> None:
+    _, found = refined(batch)
+    last, idle = inf, 0
+    for steps in range(1, 200):
+        reading, several = READINGS[steps % len(READINGS)]
+        schedule = found.schedule()
+        assert validate(batch, schedule).violations == ()
+        assert schedule.makespan == pytest.approx(found.makespan, abs=1e-8)
+        assert found.makespan <= last
+        last = found.makespan
+        run(found, reading=reading, several=several, max_steps=steps)
+        idle = 0 if found.moves + found.swaps == steps else idle + 1
+        if idle == len(READINGS):
+            break
+    else:
+        pytest.fail("it does not end")
+
+
+# Section 5 of the paper: without operation costs, and if no task is slower on a larger instance.
+
+
+@st.composite
+def monotone(draw: st.DrawFn, *names: str) -> Batch:
+    gpu = get_gpu(draw(st.sampled_from(names)))
+    times = st.one_of(whole_seconds, st.integers(1, 300).map(lambda n: n / 100))
+    rows = draw(st.lists(st.lists(times, min_size=len(gpu.sizes), max_size=len(gpu.sizes)), min_size=1, max_size=8))
+    tasks = tuple(
+        Task(f"t{index}", dict(zip(gpu.sizes, sorted(row, reverse=True), strict=True)))
+        for index, row in enumerate(rows)
+    )
+    return Batch(tasks, gpu, operations=OperationCosts.zero(gpu))
+
+
+@pytest.mark.deep
+@given(st.one_of(monotone("A30"), monotone("A100", "H100")))
+@settings(max_examples=120)
+def test_an_a30_takes_at_most_seven_quarters_of_the_optimum_and_larger_gpus_twice_as_long(batch: Batch) -> None:
+    best, factor = solve(batch, "cp", workers=1), 7 / 4 if batch.gpu == A30 else 2
+    assert best.status == "optimal"
+    for method in ("far-unrefined", "far-printed", "far"):
+        assert best.makespan - EPS <= solve(batch, method).makespan <= factor * best.makespan + EPS
+
+
+# Behind another batch, as the authors' program
+
+
+def ones(*seconds: float) -> Batch:
+    """Tasks for one slice of an A30 each, operations without time."""
+    tasks = tuple(Task(f"t{at}", {1: each}) for at, each in enumerate(seconds))
+    return Batch(tasks, A30, operations=OperationCosts.zero(A30))
+
+
+def behind(batch: Batch, *busy: float) -> tuple[int, int, list[list[float]]]:
+    """Moves and swaps behind slices that are busy so long, and the seconds that each slice then runs, longest first."""
+    plan = best_published(batch, Control[Schedule]())
+    plan.refine_behind({(0, position): seconds for position, seconds in enumerate(busy)})
+    loads: dict[int, list[float]] = {position: [] for position in range(4)}
+    for instance in plan.instances():
+        loads[instance.placement.start] += [task.times[1] for task in instance.tasks]
+    return plan.moves, plan.swaps, list(loads.values())
+
+
+def test_behind_a_busy_slice_a_task_moves_to_the_slice_that_is_idle_longest() -> None:
+    # Slice 0 would end at 10 + 3; the others are idle for 13 - 3 seconds, and the first of them takes the task.
+    assert behind(ones(3.0, 3.0, 3.0, 3.0), 10.0) == (1, 0, [[], [3.0, 3.0], [3.0], [3.0]])
+
+
+def test_behind_a_busy_slice_tasks_are_swapped_if_none_fits() -> None:
+    # Slice 0 would end at 3 + 5, and slice 1 is idle for 8 - 1 - 3: too short for the 5 seconds, so they are swapped.
+    assert behind(ones(5.0, 3.0, 3.0, 3.0), 3.0, 1.0, 1.0, 1.0) == (0, 1, [[3.0], [5.0], [3.0], [3.0]])
+
+
+def test_steps_behind_a_batch_keep_the_plan_that_they_started_from() -> None:
+    plan = best_published(ones(3.0, 3.0, 3.0, 3.0), Control[Schedule]())
+    before = plan.instances()
+    other = plan.copy()
+    other.refine_behind({(0, 0): 10.0})
+    assert (plan.moves, other.moves) == (0, 1)
+    assert plan.instances() == before != other.instances()
+
+
+@given(batches(max_tasks=6), st.lists(st.integers(0, 9), min_size=8, max_size=8))
+@settings(max_examples=40)
+def test_schedules_that_fit_behind_others_are_valid(batch: Batch, busy: list[int]) -> None:
+    batch = batch.replace(initial=())
+    one = next(profile for profile in batch.gpu.profiles_of("base") if profile.compute_slices == 1)
+    live = {(0, one.name, start): float(busy[start % 8]) for start in one.starts}
+    for schedule in far_behind(batch, EndState(live), Control[Schedule]()):
+        assert validate(batch, schedule).valid

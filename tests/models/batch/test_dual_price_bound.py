@@ -1,4 +1,4 @@
-"""Bounds from prices: never above an optimum, and above the load program where whole tasks matter."""
+"""Bounds from prices and from the load program: never above an optimum, and higher where whole tasks matter."""
 
 from __future__ import annotations
 
@@ -6,45 +6,148 @@ from random import Random
 
 import numpy as np
 import pytest
-from block_models import search_from, ticks_of
+from block_models import most_ticks, search_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import A30, A100, SLOW_A30, mixed_batch
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, LiveInstance, OperationCosts, Pool, Status, Task, generate_batch, get_gpu, solve
+from mig_opt import (
+    Batch,
+    LiveInstance,
+    OperationCosts,
+    Pool,
+    Schedule,
+    Status,
+    Task,
+    generate_batch,
+    get_gpu,
+    handover,
+    solve,
+)
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.dual_bound import DualBound, GpuPricing
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
+from mig_opt.method.control import Control
+from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import portfolio
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
-from mig_opt.models.batch.load_program import raise_bound_by_loads
+from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
+from mig_opt.models.batch.portfolio import CpSearch
+from mig_opt.models.batch.subset_proof import SubsetTables
+from mig_opt.models.solvers.backend import solve_program
+from mig_opt.models.solvers.highs import Highs
 
 
-def bound(batch: Batch, method: str = "far") -> int:
-    """Return the bound with coarse grains and then finer ones."""
+def bound(problem: IntegerBatch, at_most: int) -> int:
+    program, backend = LoadProgram(problem, at_least=0, at_most=at_most), Highs()
+    bounds = [0]
+    found = solve_program(
+        program.linear.program,
+        backend,
+        Control[Schedule](RunOptions(workers=1)),
+        share=1.0,
+        on_bound=lambda units: bounds.append(program.bound(units, backend.tolerance)),
+    )
+    # There is a schedule within the limit, so there is a solution.
+    assert found.status is not Status.INFEASIBLE
+    return max(bounds)
+
+
+@pytest.mark.deep
+@given(tiny_batches)
+@settings(max_examples=50)
+def test_the_load_program_is_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
+    most = most_ticks(batch)
+    assert bound(IntegerBatch(batch), most) <= most
+
+
+@given(realistic_batches(max_tasks=6))
+@settings(max_examples=25)
+def test_never_above_the_schedule_of_far(batch: Batch) -> None:
+    most = most_ticks(batch, "far")
+    assert bound(IntegerBatch(batch), most) <= most
+
+
+def raised_by_loads(batch: Batch, method: str) -> tuple[int, int]:
+    """Return the bound in ticks before and after, if the schedule of a method is known."""
+    search = search_from(batch, method)
+    before = search.lower
+    raise_bound_by_loads(search, share=1.0)
+    return before, search.lower
+
+
+@pytest.mark.deep
+@given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
+@settings(max_examples=60, deadline=None)
+def test_marks_never_raise_the_bound_above_the_optimum(batch: Batch, method: str) -> None:
+    most = most_ticks(batch)
+    assert raised_by_loads(batch, method)[1] <= most
+
+
+def test_a_task_as_long_as_the_schedule_tells_much() -> None:
+    """If b, c and d run for 9.5 s on a slice each, a has 10 s on the fourth, or leaves too little to them.
+
+    On two slices a takes 9 s and 46.5 slice-seconds are 11.6 s of the GPU. So nothing ends before a on one slice, which
+    is created after 0.1 s.
+    """
+    others = tuple(Task(name, {1: 9.5}) for name in "bcd")
+    batch = Batch((Task("a", {1: 10.0, 2: 9.0}), *others), get_gpu("A30"))
+    problem = IntegerBatch(batch)
+    _, after = raised_by_loads(batch, "far")
+    create = batch.operations.create[1]
+    assert problem.ticks.seconds_below(after) == pytest.approx(10.0 + create)
+    assert bound(problem, most_ticks(batch)) < after
+
+
+@pytest.mark.deep
+def test_live_instances_count() -> None:
+    first, second = (generate_batch(24, gpu="A30", seed=seed) for seed in (0, 10))
+    batch, _ = handover(first, solve(first, "far").schedule, second)
+    problem = IntegerBatch(batch)
+    most = most_ticks(batch, "search", time_limit=2.0, deterministic=True)
+    # Without them it is a third too low.
+    assert 0.99 * most < bound(problem, most) <= most
+
+
+def test_whole_tasks_are_at_least_as_high() -> None:
+    for seed in range(4):
+        batch = generate_batch(9, seed=seed)
+        problem = IntegerBatch(batch)
+        most = most_ticks(batch, "far")
+        tables = SubsetTables(problem, most)
+        assert tables.fill(1, lambda: False)
+        # All destructions of these batches are of some tenths of a second; the program knows the last ones better.
+        longest = max(place.destroy for place in problem.places)
+        assert 0.7 * tables.least < bound(problem, most) <= tables.least + longest
+
+
+def raised(batch: Batch, method: str = "far") -> CpSearch:
+    """A search whose bound was raised with coarse grains and then finer ones."""
     search = search_from(batch, method)
     found = raise_bound_by_dual_prices(search, share=1.0)
     if found is not None:
         raise_bound_by_dual_prices(search, share=1.0, start=found)
-    return search.lower
+    return search
+
+
+def seconds(search: CpSearch) -> float:
+    return search.problem.ticks.seconds_below(search.lower)
 
 
 @given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
 @settings(max_examples=60, deadline=None)
 def test_never_above_the_optimum_of_brute_force(batch: Batch, method: str) -> None:
-    assert bound(batch, method) <= ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
+    assert raised(batch, method).lower <= most_ticks(batch)
 
 
 @pytest.mark.deep
 @given(realistic_batches(max_tasks=7))
 @settings(max_examples=15, deadline=None)
 def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
-    result = solve(batch, "cp", time_limit=20)
-    assert result.status is Status.OPTIMAL
-    assert bound(batch) <= ticks_of(IntegerBatch(batch), result.makespan)
+    assert raised(batch).lower <= most_ticks(batch, "cp", time_limit=20)
 
 
 @given(tiny_batches)
@@ -52,7 +155,7 @@ def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
 def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     """Whatever the prices are, and however coarse the grain."""
     problem = IntegerBatch(batch)
-    optimum = ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
+    optimum = most_ticks(batch)
     groups = [branches_of(problem, gpus) for gpus in problem.groups]
     for grain in (max(1, optimum // 500), max(1, optimum // 7)):
         prices = GpuPricing(problem, groups, optimum + 1, optimum // grain + 1)
@@ -71,17 +174,15 @@ def test_whole_tasks_do_not_fill_what_divided_ones_do() -> None:
     batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
     search = search_from(batch)
     raise_bound_by_loads(search, share=1.0)
-    assert search.problem.ticks.seconds_below(search.lower) < 8.0
-    raise_bound_by_dual_prices(search, share=1.0)
-    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(12.1)
+    assert seconds(search) < 8.0
+    assert seconds(raised(batch)) == pytest.approx(12.1)
 
 
 def test_creations_queue_up() -> None:
     """Each of four tasks has a slice of its own, and the last one waits for three creations."""
     batch = Batch(tuple(Task(name, {1: 6.0}) for name in "abcd"), get_gpu("A30"))
-    search = search_from(batch)
-    raise_bound_by_dual_prices(search, share=1.0)
-    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(6.0 + 4 * batch.operations.create[1])
+    search = raised(batch)
+    assert seconds(search) == pytest.approx(6.0 + 4 * batch.operations.create[1])
     assert search.lower == search.upper
 
 
@@ -97,8 +198,7 @@ def test_several_gpus_gain_by_whole_tasks() -> None:
 
 def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
     batch = Batch((Task("a", {1: 9.0, 2: 9.0, 4: 9.0}), Task("b", {1: 1.0})), get_gpu("A30"))
-    search = search_from(batch, "brute-force")
-    raise_bound_by_dual_prices(search, share=1.0)
+    search = raised(batch, "brute-force")
     assert search.lower == search.upper
 
 
@@ -108,14 +208,12 @@ def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
     search = search_from(batch)
     found = raise_bound_by_dual_prices(search, share=1.0)
-    assert found is not None
     assert found.patterns
-    longest = search.problem.ticks.seconds_below(search.lower)
     for _, tasks in found.patterns:
         assert len(set(tasks)) == len(tasks)
         part = batch.replace(tasks=tuple(batch.tasks[task] for task in tasks), gpus=1)
         # Times are rounded down to grains, and the bound of the part has divided tasks.
-        assert 0.95 * longest < best_lower_bound(part) < 1.004 * longest
+        assert 0.95 * seconds(search) < best_lower_bound(part) < 1.004 * seconds(search)
 
 
 @pytest.mark.deep
@@ -124,7 +222,6 @@ def test_finer_grains_raise_the_bound(gpus: int) -> None:
     batch = generate_batch(26 * gpus, scaling="PoorScaling", gpus=gpus, seed=2)
     search = search_from(batch, "search")
     found = raise_bound_by_dual_prices(search, share=1.0)
-    assert found is not None
     coarse = search.lower
     finer = raise_bound_by_dual_prices(search, share=1.0, start=found)
     assert coarse < search.lower <= search.upper
@@ -136,11 +233,10 @@ def test_what_coarse_grains_rule_out_remains() -> None:
     batch = generate_batch(8, seed=3)
     search = search_from(batch)
     found = raise_bound_by_dual_prices(search, share=1.0)
-    assert found is not None
     before = search.lower
     even = DualPrices(found.groups, np.ones(8), [], found.ruled_out, [], 0)
     raise_bound_by_dual_prices(search, share=1.0, start=even)
-    assert before <= search.lower <= ticks_of(IntegerBatch(batch), solve(batch, "cp").makespan)
+    assert before <= search.lower <= most_ticks(batch, "cp")
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -148,7 +244,7 @@ def test_what_coarse_grains_rule_out_remains() -> None:
 def test_never_above_the_optimum_on_several_kinds_of_gpus(seed: int, live: bool) -> None:
     rng = Random(seed)
     batch = mixed_batch(rng, rng.randint(2, 3), [Pool(A30, 1), Pool(SLOW_A30, 1)], live=live)
-    assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
+    assert raised(batch).lower <= most_ticks(batch)
 
 
 @pytest.mark.deep
@@ -156,16 +252,15 @@ def test_never_above_the_optimum_on_several_kinds_of_gpus(seed: int, live: bool)
 def test_never_above_a_schedule_of_many_tasks(live: bool) -> None:
     for seed in range(12):
         batch = mixed_batch(Random(seed), 24, [Pool(A30, 2), Pool(A100, 1)], live=live)
-        assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "search", time_limit=2).makespan)
+        assert raised(batch).lower <= most_ticks(batch, "search", time_limit=2)
 
 
 def test_kinds_gain_by_whole_tasks() -> None:
     """Four tasks have a slice each on one kind, one is alone on the other; divided ones would all be done sooner."""
     tasks = [Task(name, {"A30-24GB": {1: 6.0}, "slow-A30": {4: 7.0}}) for name in "abcdef"]
     batch = Batch(tuple(tasks), pools=(Pool(A30, 1), Pool(SLOW_A30, 1)))
-    search = search_from(batch)
-    raise_bound_by_dual_prices(search, share=1.0)
-    assert 12.0 < search.problem.ticks.seconds_below(search.lower) < 13.0
+    search = raised(batch)
+    assert 12.0 < seconds(search) < 13.0
     assert search.lower <= search.upper
 
 
@@ -174,27 +269,18 @@ def test_what_is_busy_beyond_the_end_lengthens_nothing(seed: int) -> None:
     rng = Random(seed)
     batch = generate_batch(14, gpu="A30", gpus=2, seed=seed)
     longest = solve(batch, "far").makespan
-    assert longest is not None
-    busy = [("2g.12gb", 0, 1.3), ("1g.6gb", 3, 1.1)]
-    live = [
-        LiveInstance(gpu, profile, start, longest * share * rng.uniform(1, 1.3))
-        for gpu, (profile, start, share) in enumerate(busy)
-    ]
-    batch = batch.replace(initial=tuple(live))
-    assert bound(batch) <= ticks_of(IntegerBatch(batch), solve(batch, "search", time_limit=2).makespan)
+    two, one = (longest * share * rng.uniform(1, 1.3) for share in (1.3, 1.1))
+    batch = batch.replace(initial=(LiveInstance(0, "2g.12gb", 0, two), LiveInstance(1, "1g.6gb", 3, one)))
+    assert raised(batch).lower <= most_ticks(batch, "search", time_limit=2)
 
 
 def test_what_is_live_runs_until_it_is_free() -> None:
     """It needs no creation, and has to be destroyed before something wider comes."""
     live = LiveInstance(0, "2g.12gb", 0, 5.0)
     batch = Batch((Task("a", {4: 6.0}), Task("b", {2: 3.0})), A30, initial=(live,))
-    search = search_from(batch, "brute-force")
     # What is busy counts as far as all schedules last, so bounds rise in turn.
-    found = raise_bound_by_dual_prices(search, share=1.0)
-    raise_bound_by_dual_prices(search, share=1.0, start=found)
-    costs = batch.operations
-    wide = costs.destroy[2] + costs.create[4] + 6.0
-    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(5.0 + wide)
+    search, costs = raised(batch, "brute-force"), batch.operations
+    assert seconds(search) == pytest.approx(5.0 + costs.destroy[2] + costs.create[4] + 6.0)
     assert search.lower == search.upper
 
 

@@ -1,4 +1,4 @@
-"""Proofs by layouts: the same optima as brute force and the proofs by subsets, whatever the dual prices are."""
+"""Layouts with bounds of their own, searches and proofs by them: the same optima, whatever the dual prices."""
 
 from __future__ import annotations
 
@@ -7,27 +7,172 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_models import search_from
+from block_models import most_ticks, search_from
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, GpuModel, OperationCosts, Profile, Schedule, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import equal_within_resolution
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.task_sets import TaskSets
-from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.batch import layout_proof
+from mig_opt.models.batch import layout_proof, layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import _LayoutProof, prove_by_layouts
+from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.validation import validate
+
+FEW, BATCH = (generate_batch(6, gpu="A30", seed=seed) for seed in (1, 3))
+
+
+def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:
+    """Start from FAR's schedule, with dual prices."""
+    search = search_from(batch, workers=workers)
+    return search, raise_bound_by_dual_prices(search, 1.0)
+
+
+def bounds(search: CpSearch, prices: DualPrices, at_most: int, grains: int = 4_000) -> list[int]:
+    """Return the bounds of the layouts after prices of their own were sought for them."""
+    bounded = BoundedLayouts(search, prices)
+    layouts = bounded.layouts()
+    assert bounded.rule_out(layouts, at_most, grains, 20)
+    return [layout.lower for layout in layouts]
+
+
+@pytest.mark.parametrize(("gpu", "n"), [("A30", 9), ("A100", 10)])
+def test_the_best_schedule_is_not_ruled_out(gpu: str, n: int) -> None:
+    batch = generate_batch(n, gpu=gpu, seed=3)
+    search, prices = begun(batch)
+    best = most_ticks(batch, "cp")
+    assert min(bounds(search, prices, search.upper - 1)) <= best < search.upper
+
+
+@pytest.mark.deep
+@given(st.integers(3, 9), st.integers(0, 10**6), st.integers(300, 20_000))
+@settings(max_examples=60)
+def test_the_best_schedule_of_random_batches(n: int, seed: int, grains: int) -> None:
+    batch = generate_batch(n, gpu="A30", seed=seed)
+    search, prices = begun(batch)
+    if prices is not None and search.open:
+        best = most_ticks(batch, "cp")
+        if best < search.upper:
+            assert min(bounds(search, prices, (best + search.upper) // 2, grains)) <= best
+
+
+def test_prices_of_their_own_rule_out_most() -> None:
+    batch = generate_batch(30, scaling="MixedScaling", seed=2)
+    search, prices = begun(batch)
+    at_most = int(search.lower * 1.0003)
+    before = sum(layout.lower <= at_most for layout in BoundedLayouts(search, prices).layouts())
+    assert sum(lower <= at_most for lower in bounds(search, prices, at_most, 20_000)) < before / 2
+
+
+def test_bounds_do_not_depend_on_which_thread_is_faster() -> None:
+    batch = generate_batch(12, seed=4)
+    search, prices = begun(batch, workers=3)
+    first, second = (bounds(search, prices, int(search.lower * 1.001), 2_000) for _ in range(2))
+    assert first == second
+
+
+def test_without_time_nothing_is_ruled_out() -> None:
+    search, prices = begun(generate_batch(12, seed=3))
+    layouts = BoundedLayouts(search, prices).layouts()
+    assert layouts
+    without_time = BoundedLayouts(search, prices)
+    without_time.end = 0.0
+    assert (without_time.layouts(), without_time.rule_out(layouts, search.upper - 1, 10_000, 20)) == (None, False)
+    assert all(layout.prices is None for layout in layouts)
+
+
+def searched(
+    batch: Batch, seconds: float = 1e4, *, priced: bool = False, take_turns: Callable[[], None] = lambda: None
+) -> Control[Schedule]:
+    """Search from FAR's schedule, with dual prices if wanted."""
+    search = search_from(batch, time_limit=seconds, deterministic=True)
+    prices = raise_bound_by_dual_prices(search, 0.3) if priced else None
+    search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, take_turns)
+    return search.control
+
+
+def no_better(batch: Batch, control: Control[Schedule]) -> None:
+    """Check that no bound is above an optimum, and no objective below."""
+    best = solve(batch, "cp", time_limit=20)
+    least = best.makespan if best.status is Status.OPTIMAL else best.lower_bound
+    assert control.lower_bound <= best.makespan * (1 + 1e-9)
+    assert control.objective >= least * (1 - 1e-9)
+    assert validate(batch, control.plan).valid
+
+
+@pytest.mark.parametrize("priced", [False, True])
+@pytest.mark.parametrize(("gpu", "n"), [("A30", 4), ("A30", 7), ("RTX-PRO-6000", 6)])
+def test_the_bound_is_below_the_optimum(gpu: str, n: int, priced: bool) -> None:
+    for seed in range(2):
+        batch = generate_batch(n, gpu=gpu, seed=seed)
+        no_better(batch, searched(batch, 4.0, priced=priced))
+
+
+@pytest.mark.deep
+@given(st.integers(2, 7), st.integers(0, 10**6), st.sampled_from(["A30", "A100"]), st.booleans(), st.booleans())
+@settings(max_examples=25)
+def test_random_batches(n: int, seed: int, gpu: str, parallel: bool, priced: bool) -> None:
+    batch = generate_batch(n, gpu=gpu, seed=seed).replace(parallel_operations=parallel)
+    no_better(batch, searched(batch, 4.0, priced=priced))
+
+
+def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = generate_batch(10, seed=3)
+    control = Control[Schedule](RunOptions(time_limit=40.0, deterministic=True))
+    for method in ("far", "cp"):
+        control.report_plan(solve(batch, method).schedule)
+    search = CpSearch(batch, control)
+    far = CpSearch(batch, Control[Schedule](RunOptions(time_limit=40.0, deterministic=True)))
+    prices = raise_bound_by_dual_prices(far, 0.3)
+    search.raise_lower(search.upper - 1)
+    priced, rule_out = [], BoundedLayouts.rule_out
+    monkeypatch.setattr(BoundedLayouts, "rule_out", lambda *given: priced.append(given) or rule_out(*given))
+    search_layouts(search, BoundedLayouts(search, prices), 1.0, lambda: control.spend(1.0))
+    assert len(priced) <= 4
+    assert control.remaining  # every layout was decided, and that did not take all the time
+
+
+def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "_IDLE_SECONDS", -1.0)
+    batch = generate_batch(20, gpu="A30", seed=2)
+    search = search_from(batch, time_limit=8.0, deterministic=True)
+    turns = []
+    search_layouts(search, None, 1.0, lambda: turns.append(1) or search.control.spend(0.5))
+    assert turns
+
+
+@pytest.mark.deep
+def test_fifty_tasks_come_close_to_the_bound() -> None:
+    batch = generate_batch(50, scaling="PoorScaling", seed=3)
+    control = searched(batch, 12.0)
+    assert control.lower_bound >= 337.74
+    assert control.objective - control.lower_bound <= 0.001 * control.objective
+
+
+def test_without_time_nothing_is_done() -> None:
+    assert searched(FEW, 1e-9).objective == solve(FEW, "far").makespan
+
+
+def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "_MAX_ORDERED_LAYOUTS", 3)
+    assert searched(FEW, 10.0).lower_bound <= CpSearch(FEW, Control[Schedule]()).lower + 1e-9
+
+
+def test_with_many_layouts_the_local_search_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
+    turns = list[int]()
+    found = searched(FEW, 10.0, take_turns=lambda: turns.append(len(turns)))
+    assert turns
+    assert found.lower_bound == solve(FEW, "cp").makespan
 
 
 def by_layouts(batch: Batch, seed: int = 0, search: CpSearch | None = None) -> Control[Schedule]:
@@ -42,15 +187,9 @@ def by_layouts(batch: Batch, seed: int = 0, search: CpSearch | None = None) -> C
 
 
 def agree(batch: Batch, control: Control[Schedule], makespan: float | None) -> None:
-    assert makespan is not None
-    assert control.objective is not None
     assert control.lower_bound <= makespan * (1 + 1e-12) + 2e-9
     assert equal_within_resolution(control.objective, makespan + 2e-9)
-    assert control.plan is not None
     assert validate(batch, control.plan).valid
-
-
-BATCH = generate_batch(6, gpu="A30", seed=3)
 
 
 @given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.integers(0, 100))
@@ -66,9 +205,8 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
     operations = OperationCosts(dict.fromkeys(sizes, 0.1), dict.fromkeys(sizes, 0.1))
     gpu = GpuModel("toy", "toy", 40.0, 4, 4, profiles, operations)
     batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0 + at}) for at in range(3)), gpu)
-    control = Control[Schedule](RunOptions(workers=1))
-    control.report_plan(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
-    agree(batch, by_layouts(batch, search=CpSearch(batch, control)), solve(batch, "brute-force").makespan)
+    search = search_from(batch, nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
+    agree(batch, by_layouts(batch, search=search), solve(batch, "brute-force").makespan)
 
 
 @pytest.mark.deep
@@ -76,17 +214,9 @@ def test_many_kinds_of_placements_of_the_same_slices() -> None:
 @settings(max_examples=40)
 def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int) -> None:
     batch = batch.replace(initial=(), gpus=1)
-    best = solve(batch, "cp", time_limit=20)
-    assume(best.status is Status.OPTIMAL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout_proof, "_MAX_TASKS_COARSE", 0)
-        found = by_layouts(batch, seed)
-    assert best.makespan is not None
-    assert found.objective is not None
-    assert found.lower_bound <= best.makespan * (1 + 1e-12) + 2e-9
-    assert found.objective >= best.makespan - 2e-9
-    assert found.plan is not None
-    assert validate(batch, found.plan).valid
+        no_better(batch, by_layouts(batch, seed))
 
 
 @pytest.mark.deep
@@ -99,7 +229,6 @@ def test_proofs_by_subsets_find_the_same_optimum(batch: Batch, seed: int) -> Non
     found = by_layouts(batch, seed)
     assume(found.lower_bound > 0)  # else there are too many combinations of layouts, and nothing is tried
     agree(batch, found, control.objective)
-    assert control.objective is not None
     assert control.lower_bound <= control.objective * (1 + 1e-9)
 
 
@@ -122,19 +251,15 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
         batch = batch.replace(parallel_operations=True)
     if variant == "free":
         batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
-    one, two = Control[Schedule](RunOptions(workers=1)), Control[Schedule](RunOptions(workers=1))
-    for control in (one, two):
-        schedule = solve(batch, "search", time_limit=0.2).schedule
-        assert schedule is not None
-        control.report_plan(schedule)
-    prove_by_subsets(CpSearch(batch, one))
-    search = CpSearch(batch, two)
-    found = raise_bound_by_dual_prices(search, share=1.0)
+    schedule = solve(batch, "search", time_limit=0.2).schedule
+    one, two = (search_from(batch, schedule) for _ in range(2))
+    prove_by_subsets(one)
+    found = raise_bound_by_dual_prices(two, share=1.0)
     if found is not None:
-        prove_by_layouts(search, BoundedLayouts(search, found))
-    agree(batch, two, one.objective)
-    assert one.objective == pytest.approx(one.lower_bound)
-    assert two.objective == pytest.approx(two.lower_bound)
+        prove_by_layouts(two, BoundedLayouts(two, found))
+    agree(batch, two.control, one.control.objective)
+    for control in (one.control, two.control):
+        assert control.objective == pytest.approx(control.lower_bound)
 
 
 @pytest.mark.parametrize("n", [5, 6, 7, 8])
@@ -149,9 +274,7 @@ def test_assignments_that_are_left_when_the_time_is_up_are_not_decided(n: int, m
     monkeypatch.setattr(_LayoutProof, "_all_assignments", late)
     monkeypatch.setattr(layout_proof, "_FIRST_CANDIDATES", 1)
     batch = generate_batch(n, gpu="A30", seed=n)
-    best = solve(batch, "cp").makespan
-    assert best is not None
-    assert by_layouts(batch, n).lower_bound <= best * (1 + 1e-12)
+    no_better(batch, by_layouts(batch, n))
 
 
 def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +296,4 @@ def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) 
 def test_with_too_many_assignments_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_proof, "_FIRST_CANDIDATES", 0)
     monkeypatch.setattr(layout_proof, "_MAX_CANDIDATES", 0)
-    best = solve(BATCH, "cp").makespan
-    control = by_layouts(BATCH)
-    assert best is not None
-    assert control.lower_bound <= best * (1 + 1e-9)
+    no_better(BATCH, by_layouts(BATCH))

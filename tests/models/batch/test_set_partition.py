@@ -37,8 +37,14 @@ def proven(batch: Batch, prices: list[float] | None = None, *, priced_only: bool
             pass
     else:
         SetPartition(search, found, cp).prove()
-    assert not validate(batch, search.control.plan).violations  # type: ignore[arg-type]
+    assert not validate(batch, search.control.plan).violations
     return search
+
+
+def agree(search: CpSearch, optimum: float) -> None:
+    """Check that no bound is above an optimum, and no plan below; makespans have nine decimals."""
+    assert search.control.lower_bound <= optimum * (1 + 1e-9) + 1e-9
+    assert optimum <= search.control.plan.makespan * (1 + 1e-9) + 1e-9
 
 
 @given(tiny_batches, st.lists(st.floats(0.1, 1.0), min_size=8, max_size=8), st.booleans())
@@ -46,11 +52,7 @@ def proven(batch: Batch, prices: list[float] | None = None, *, priced_only: bool
 def test_never_above_the_optimum_of_brute_force(batch: Batch, prices: list[float], priced_only: bool) -> None:
     search = proven(batch, prices, priced_only=priced_only)
     if search is not None:
-        optimum = solve(batch, "brute-force").makespan
-        assert optimum is not None
-        # Makespans have nine decimals.
-        assert search.control.lower_bound <= optimum * (1 + 1e-9) + 1e-9
-        assert optimum <= search.control.plan.makespan * (1 + 1e-9) + 1e-9  # type: ignore[union-attr]
+        agree(search, solve(batch, "brute-force").makespan)
 
 
 @given(
@@ -63,8 +65,7 @@ def test_never_above_the_optimum_of_the_whole_method(batch: Batch, prices: list[
     search = proven(batch, prices, priced_only=priced_only)
     best = solve(batch, "cp", time_limit=10)
     if search is not None and best.status is Status.OPTIMAL:
-        assert search.control.lower_bound <= best.makespan * (1 + 1e-9) + 1e-9  # type: ignore[operator]
-        assert best.makespan <= search.control.plan.makespan * (1 + 1e-9) + 1e-9  # type: ignore[operator, union-attr]
+        agree(search, best.makespan)
 
 
 def test_sets_prove_more_than_patterns() -> None:
@@ -72,8 +73,6 @@ def test_sets_prove_more_than_patterns() -> None:
     batch = generate_batch(12, gpu="A30", gpus=3, scaling="MixedScaling", seed=1)
     search, optimum = search_from(batch), solve(batch, "cp").makespan
     found = raise_bound_by_dual_prices(search, 1.0)
-    assert found is not None
-    assert optimum is not None
     before, bound = search.control.lower_bound, SetBound(search, found, 1, expired=lambda: False)
     while bound.round():
         pass
@@ -87,15 +86,14 @@ def test_sets_prove_more_than_patterns() -> None:
 def test_it_agrees_with_milp(batch: Batch) -> None:
     search, other = proven(batch), solve(batch, "milp", time_limit=5)
     if search is not None:
-        assert search.control.lower_bound <= other.makespan * (1 + 1e-6)  # type: ignore[operator]
-        assert other.lower_bound <= search.control.plan.makespan * (1 + 1e-6)  # type: ignore[union-attr]
+        assert search.control.lower_bound <= other.makespan * (1 + 1e-6)
+        assert other.lower_bound <= search.control.plan.makespan * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("gpus", [2, 3])
 def test_it_proves_what_a_search_has_found(gpus: int) -> None:
     batch = generate_batch(5 * gpus, gpu="A30", gpus=gpus, seed=1)
     search = proven(batch)
-    assert search is not None
     assert search.control.lower_bound == pytest.approx(solve(batch, "cp").makespan)
 
 
@@ -112,26 +110,19 @@ def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
     if (tasks.ticks >= 2**30 - 1).all(axis=0).any():
         return
     found = GpuSetListing(problem, branches, 2**16).sets(tasks, 1, 2**24, 1, lambda: False)
-    assert found is not None
     assert (1 << len(batch.tasks)) - 1 in found.sets.tolist()
     assert (
         found.values == [sum(int(tasks.prices[at]) for at in range(8) if one >> at & 1) for one in found.sets]
     ).all()
 
 
-def test_dual_prices_of_a_partition() -> None:
+def test_dual_prices_of_a_partition_and_in_a_region() -> None:
     """Three pairs of three tasks ask for one and a half GPUs each."""
     program = SetProgram(3, 2)
     program.add(np.array([0b011, 0b101, 0b110]), 1)
     prices, asked = program.prices(np.full(3, 1 / 3))
-    assert asked == pytest.approx(1.5)
-    assert prices == pytest.approx(np.full(3, 0.5))
-
-
-def test_dual_prices_in_a_region() -> None:
-    """They leave the start by some share at most, apart from a common factor."""
-    program = SetProgram(3, 2)
-    program.add(np.array([0b011, 0b101, 0b110]), 1)
+    assert [*prices, asked] == pytest.approx([0.5, 0.5, 0.5, 1.5])
+    # In a region they leave the start by some share at most, apart from a common factor.
     start = np.array([0.2, 0.3, 0.5])
     prices, asked = program.prices(start, 0.1)
     ratios = prices / start
@@ -154,20 +145,12 @@ def test_several_gpus_are_proven_within_seconds(workers: int) -> None:
     assert result.status is Status.OPTIMAL
 
 
-def test_a_gpu_that_stays_busy_is_left_out() -> None:
+def test_a_gpu_that_stays_busy_or_can_run_nothing_is_left_out() -> None:
     free = generate_batch(8, gpu="A30", gpus=2, seed=2)
     busy = free.replace(gpus=3, initial=(LiveInstance(1, "4g.24gb", 0, free=1e4),))
-    search = proven(busy)
-    assert search is not None
-    assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
-    assert {run.gpu for run in search.control.plan.runs} == {0, 2}  # type: ignore[union-attr]
-
-
-def test_gpus_of_another_kind_that_can_run_nothing_are_left_out() -> None:
-    free = generate_batch(8, gpu="A30", gpus=2, seed=2)
-    pools = (Pool(get_gpu("A100"), 1), Pool(get_gpu("A30"), 2))
     tasks = tuple(task.with_times({"A30-24GB": task.times}) for task in free.tasks)
-    search = proven(free.replace(tasks=tasks, pools=pools))
-    assert search is not None
-    assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
-    assert {run.gpu for run in search.control.plan.runs} == {1, 2}  # type: ignore[union-attr]
+    mixed = free.replace(tasks=tasks, pools=(Pool(get_gpu("A100"), 1), Pool(get_gpu("A30"), 2)))
+    for batch, gpus in ((busy, {0, 2}), (mixed, {1, 2})):
+        search = proven(batch)
+        assert search.control.lower_bound == pytest.approx(solve(free, "cp").makespan)
+        assert {run.gpu for run in search.control.plan.runs} == gpus

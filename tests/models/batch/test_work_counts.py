@@ -50,13 +50,11 @@ def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: py
 
     monkeypatch.setattr(dual_price_bound._ColumnGeneration, "round", counted)
     found = raise_bound_by_dual_prices(search, share=1.0)
-    assert found is not None
     at_most, steps = 143_200, 0
     tasks = priced_tasks(
         search.problem, found.branches, found.prices, at_most, grain_of(found.branches, at_most, 10_000)
     )
     layouts = open_layouts(found.branches, tasks, tasks.value, 10_000)
-    assert layouts is not None
     left = cells = 0
     for entry in layouts:
         tree = LayoutTree(search.problem, found.branches, [entry.layout])

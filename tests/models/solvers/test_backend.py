@@ -1,4 +1,4 @@
-"""Every way in which a run of a solver of mixed-integer programs can end, for each of them."""
+"""Every way in which a run of a solver of mixed-integer programs can end, for each of them, and runs of CP-SAT."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pulp
 import pytest
 from listening import presses_ctrl_c, solver_threads
+from ortools.sat.python import cp_model
 
-from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import SolverError
+from mig_opt import Schedule, SolverError, Status
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.method.result import Status
-from mig_opt.models.solvers.backend import Backend, ProgramOutcome, ProgramRun, SolverOutcome, Values, solve_program
+from mig_opt.models.solvers.backend import (
+    Backend,
+    ProgramOutcome,
+    ProgramRun,
+    Request,
+    SolverOutcome,
+    Values,
+    solve_program,
+)
 from mig_opt.models.solvers.cbc import Cbc, _below
+from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram
 
@@ -78,14 +85,9 @@ def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None
     return solve_program(linear.program, backend, Control[Schedule](RunOptions(time_limit=seconds)), **more)
 
 
-# How a run can end
-
-
 def test_optimal(backend: Backend) -> None:
-    outcome = solved(knapsack(), backend)
-    assert outcome.status is Status.OPTIMAL
-    assert outcome.objective == pytest.approx(7)
-    assert outcome.bound == pytest.approx(7)
+    outcome, seven = solved(knapsack(), backend), pytest.approx(7)
+    assert (outcome.status, outcome.objective, outcome.bound) == (Status.OPTIMAL, seven, seven)
     assert outcome.values == pytest.approx({"one": 1, "two": 1, "three": 0, "cost": 7})
 
 
@@ -95,7 +97,6 @@ def test_optimal_after_a_search(backend: Backend) -> None:
     objectives: list[float] = []
     outcome = solved(linear, backend, on_bound=bounds.append, on_solution=lambda v: objectives.append(v["end"]))
     assert outcome.status is Status.OPTIMAL
-    assert outcome.objective is not None
     assert outcome.objective < start["end"]
     assert bounds == sorted(set(bounds))
     assert bounds[-1] == pytest.approx(outcome.objective)
@@ -104,24 +105,16 @@ def test_optimal_after_a_search(backend: Backend) -> None:
     assert all(bound <= objectives[-1] + 1e-6 for bound in bounds)
 
 
-def test_no_solution_of_the_relaxation(backend: Backend) -> None:
-    linear = knapsack()
-    linear.at_most("little", [(linear.variables[0], 1), (linear.variables[1], 1)], 0.5)
-    assert solved(linear, backend) == SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
-
-
-def test_no_solution_in_integers(backend: Backend) -> None:
-    linear = LinearProgram("odd")
-    choices = [linear.choice(f"x{at}") for at in range(12)]
-    linear.equal("odd", [(choice, 2 * at + 4) for at, choice in enumerate(choices)], 77)
-    linear.minimise(choices[0])
-    assert solved(linear, backend) == SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
-
-
-def test_a_row_without_variables_that_does_not_hold(backend: Backend) -> None:
-    linear = knapsack()
-    linear.equal("nothing", [], 1)
-    assert solved(linear, backend).status is Status.INFEASIBLE
+def test_no_solution(backend: Backend) -> None:
+    """Neither of the relaxation, nor in integers, nor where a row without variables does not hold."""
+    relaxed, odd, empty = knapsack(), LinearProgram("odd"), knapsack()
+    relaxed.at_most("little", [(relaxed.variables[0], 1), (relaxed.variables[1], 1)], 0.5)
+    choices = [odd.choice(f"x{at}") for at in range(12)]
+    odd.equal("odd", [(choice, 2 * at + 4) for at, choice in enumerate(choices)], 77)
+    odd.minimise(choices[0])
+    empty.equal("nothing", [], 1)
+    for linear in (relaxed, odd, empty):
+        assert solved(linear, backend) == SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
 
 
 def test_the_time_is_up_without_a_solution(backend: Backend) -> None:
@@ -150,7 +143,6 @@ def test_interrupted_with_a_solution(backend: Backend) -> None:
     stop = threading.Event()
     outcome = backend.run(job(linear, stop, start=start, on_bound=lambda bound: bound > 0 and stop.set()))
     assert outcome.status is Status.INTERRUPTED
-    assert outcome.objective is not None
     assert outcome.objective <= start["end"] + 1e-6
     assert outcome.values is not None
     assert 0 < outcome.bound < outcome.objective
@@ -160,8 +152,7 @@ def test_interrupted_without_a_solution(backend: Backend) -> None:
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
     outcome = backend.run(job(market_split(), stop))
-    assert outcome.status is Status.INTERRUPTED
-    assert outcome.values is None
+    assert (outcome.status, outcome.values) == (Status.INTERRUPTED, None)
 
 
 def test_an_objective_without_limit_is_an_error(backend: Backend) -> None:
@@ -173,9 +164,6 @@ def test_an_objective_without_limit_is_an_error(backend: Backend) -> None:
     linear.minimise(other)
     with pytest.raises(SolverError, match=backend.name):
         solved(linear, backend)
-
-
-# Ctrl-C, callbacks, what stays behind
 
 
 def test_ctrl_c_reports_the_best_and_goes_on(backend: Backend) -> None:
@@ -195,12 +183,8 @@ def test_ctrl_c_reports_the_best_and_goes_on(backend: Backend) -> None:
 
 
 def test_ctrl_c_before_it_begins(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pressed(self: Any, job: ProgramRun) -> ProgramOutcome:
-        presses_ctrl_c()
-        return run(self, job)
-
     run = type(backend).run
-    monkeypatch.setattr(type(backend), "run", pressed)
+    monkeypatch.setattr(type(backend), "run", lambda self, job: presses_ctrl_c() or run(self, job))
     with pytest.raises(KeyboardInterrupt):
         solved(market_split(), backend)
 
@@ -232,29 +216,28 @@ def test_nothing_stays_behind(backend: Backend, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.rglob("*")) == [here, temporary]
 
 
-def test_a_solver_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: Any) -> None:
-    deaf = tmp_path / "cbc"
-    deaf.write_text(
-        "#!/bin/sh\ntrap '' INT\necho 'Continuous objective value is 12.5 - 0.00 seconds'\nexec sleep 100\n"
-    )
-    deaf.chmod(0o755)
-    monkeypatch.setattr("mig_opt.models.solvers.cbc._program", lambda: deaf)
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in the place of CBC's, still to be written."""
+    path = tmp_path / "cbc"
+    path.touch(0o755)
+    monkeypatch.setattr("mig_opt.models.solvers.cbc._program", lambda: path)
+    return path
+
+
+def test_a_solver_that_does_not_listen_is_killed(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "echo 'Continuous objective value is 12.5 - 0.00 seconds'"
+    program.write_text(f"#!/bin/sh\ntrap '' INT\n{said}\nexec sleep 100\n")
     monkeypatch.setattr("mig_opt.models.solvers.cbc._GRACE_SECONDS", 0.1)
     outcome = solved(knapsack(), Cbc(), 0.1)
     assert (outcome.status, outcome.values) == (Status.NO_SOLUTION, None)
     assert outcome.bound == pytest.approx(12.4)
 
 
-def test_a_solver_that_fails_is_an_error(tmp_path: Path, monkeypatch: Any) -> None:
-    broken = tmp_path / "cbc"
-    broken.write_text("#!/bin/sh\necho out of memory\nexit 3\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr("mig_opt.models.solvers.cbc._program", lambda: broken)
+def test_a_solver_that_fails_is_an_error(program: Path) -> None:
+    program.write_text("#!/bin/sh\necho out of memory\nexit 3\n")
     with pytest.raises(SolverError, match="out of memory"):
         solved(knapsack(), Cbc())
-
-
-# What the solver is told
 
 
 def test_there_is_no_gap_within_which_the_solver_stops(backend: Backend) -> None:
@@ -275,13 +258,8 @@ def test_the_leeway_of_a_program() -> None:
 
 
 def test_printed_numbers_are_rounded_down() -> None:
-    assert [_below(text) for text in ("724.026", "12", "1.5e+06", "-0.25", "83.20000000")] == [
-        724.025,
-        11,
-        1.4e6,
-        -0.26,
-        83.19999999,
-    ]
+    below = {"724.026": 724.025, "12": 11, "1.5e+06": 1.4e6, "-0.25": -0.26, "83.20000000": 83.19999999}
+    assert {text: _below(text) for text in below} == below
 
 
 def test_the_program_is_left_as_it_was(backend: Backend) -> None:
@@ -289,4 +267,25 @@ def test_the_program_is_left_as_it_was(backend: Backend) -> None:
     with linear.fixed({linear.variables[0]: 0}):
         assert solved(linear, backend).status is Status.INFEASIBLE
     assert solved(linear, backend).objective == pytest.approx(7)
-    assert isinstance(linear.program, pulp.LpProblem)
+
+
+def even_split(numbers: list[int]) -> cp_model.CpModel:
+    """Model of numbers on two sides, whose larger sum is to be small."""
+    model = cp_model.CpModel()
+    largest = model.new_int_var(0, sum(numbers), "largest")
+    left = [model.new_bool_var(f"{number} is left") for number in numbers]
+    model.add(sum(number * here for number, here in zip(numbers, left, strict=True)) <= largest)
+    model.add(sum(number * (1 - here) for number, here in zip(numbers, left, strict=True)) <= largest)
+    model.minimize(largest)
+    return model
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize(
+    "request_", [Request(), Request(for_proof=True), Request(tight=True)], ids=["plain", "proof", "tight"]
+)
+def test_the_optimum_is_the_same_however_it_searches(request_: Request, workers: int) -> None:
+    control = Control[None](RunOptions(workers=workers))
+    outcome = run(even_split([41, 37, 30, 22, 17, 11, 5]), control, request_)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == outcome.bound == 82

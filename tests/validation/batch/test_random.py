@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from small_schedule import codes
+from small_schedule import codes, exclude
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt import Batch, LiveInstance, Task, get_gpu
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import Placement
 from mig_opt.validation import validate
-
-
-def exclude(one: Placement, two: Placement) -> bool:
-    return one.conflicts(two) or (one.profile == two.profile and one.profile.max_count == 1)
 
 
 @st.composite
@@ -88,9 +83,10 @@ def test_the_order_of_entries_does_not_matter(case: tuple[Batch, Schedule], rand
 Mutation = Callable[[Batch, Schedule, st.DataObject], Schedule]
 
 
-def pick(data: st.DataObject, what: list[int]) -> int:
-    assume(what)
-    return data.draw(st.sampled_from(what))
+def pick(data: st.DataObject, what: Iterable[int]) -> int:
+    numbers = list(what)
+    assume(numbers)
+    return data.draw(st.sampled_from(numbers))
 
 
 def change_run(schedule: Schedule, index: int, **changes: object) -> Schedule:
@@ -101,29 +97,23 @@ def shift_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule
     """Begin a task that waits for its instance when the creation of that instance begins."""
     created = {(o.gpu, o.profile, o.start, o.end): o.begin for o in schedule.operations or () if o.kind == "create"}
     first = {i: k for i, r in enumerate(schedule.runs) if (k := (r.gpu, r.profile, r.start, r.begin)) in created}
-    index = pick(data, list(first))
+    index = pick(data, first)
     run, begin = schedule.runs[index], created[first[index]]
     return change_run(schedule, index, begin=begin, end=begin + run.end - run.begin)
 
 
-def drop_creation(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+def drop(kind: OperationKind, batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
     operations = list(schedule.operations or ())
-    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == "create"])]
-    return schedule.replace(operations=operations)
-
-
-def drop_destruction(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    operations = list(schedule.operations or ())
-    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == "destroy"])]
+    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == kind])]
     return schedule.replace(operations=operations)
 
 
 def swap_placement(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
     used = {(o.gpu, o.profile, o.start) for o in (*(schedule.operations or ()), *batch.initial)}
-    index = pick(data, list(range(len(schedule.runs))))
+    index = pick(data, range(len(schedule.runs)))
     gpu = schedule.runs[index].gpu
     free = [p for p in batch.gpu.placements("all") if (gpu, p.profile.name, p.start) not in used]
-    placement = free[pick(data, list(range(len(free))))]
+    placement = free[pick(data, range(len(free)))]
     return change_run(schedule, index, profile=placement.profile.name, start=placement.start)
 
 
@@ -138,51 +128,47 @@ def overlap_operations(batch: Batch, schedule: Schedule, data: st.DataObject) ->
 
 
 def stretch_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    index = pick(data, list(range(len(schedule.runs))))
+    index = pick(data, range(len(schedule.runs)))
     return change_run(schedule, index, end=schedule.runs[index].end + 0.001)
 
 
 def stretch_operation(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
     operations = list(schedule.operations or ())
-    index = pick(data, list(range(len(operations))))
+    index = pick(data, range(len(operations)))
     operations[index] = replace(operations[index], begin=operations[index].begin + 0.001)
     return schedule.replace(operations=operations)
 
 
 def drop_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
     runs = list(schedule.runs)
-    del runs[pick(data, list(range(len(runs))))]
+    del runs[pick(data, range(len(runs)))]
     return schedule.replace(runs=runs)
 
 
 def repeat_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    return schedule.replace(runs=(*schedule.runs, schedule.runs[pick(data, list(range(len(schedule.runs))))]))
+    return schedule.replace(runs=(*schedule.runs, schedule.runs[pick(data, range(len(schedule.runs)))]))
 
 
-def rename_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    return change_run(schedule, pick(data, list(range(len(schedule.runs)))), task="nobody")
+def change(batch: Batch, schedule: Schedule, data: st.DataObject, **changes: object) -> Schedule:
+    return change_run(schedule, pick(data, range(len(schedule.runs))), **changes)
 
 
-def move_gpu(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    return change_run(schedule, pick(data, list(range(len(schedule.runs)))), gpu=batch.gpus)
+MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
+    "shift run": (shift_run, {"run-outside-instance"}),
+    "drop creation": (partial(drop, "create"), {"run-without-instance", "run-outside-instance"}),
+    "drop destruction": (partial(drop, "destroy"), {"instances-overlap", "too-many-instances", "create-twice"}),
+    "swap placement": (swap_placement, {"run-without-instance"}),
+    "overlap operations": (overlap_operations, {"operations-overlap"}),
+    "stretch run": (stretch_run, {"wrong-duration"}),
+    "stretch operation": (stretch_operation, {"operation-duration"}),
+    "drop run": (drop_run, {"missing-task"}),
+    "repeat run": (repeat_run, {"repeated-task"}),
+    "rename run": (partial(change, task="nobody"), {"unknown-task"}),
+    "move run": (partial(change, gpu=2), {"unknown-gpu"}),
+}
 
 
-MUTATIONS: list[tuple[Mutation, set[str]]] = [
-    (shift_run, {"run-outside-instance"}),
-    (drop_creation, {"run-without-instance", "run-outside-instance"}),
-    (drop_destruction, {"instances-overlap", "too-many-instances", "create-twice"}),
-    (swap_placement, {"run-without-instance"}),
-    (overlap_operations, {"operations-overlap"}),
-    (stretch_run, {"wrong-duration"}),
-    (stretch_operation, {"operation-duration"}),
-    (drop_run, {"missing-task"}),
-    (repeat_run, {"repeated-task"}),
-    (rename_run, {"unknown-task"}),
-    (move_gpu, {"unknown-gpu"}),
-]
-
-
-@pytest.mark.parametrize(("mutate", "caught"), MUTATIONS, ids=[mutate.__name__ for mutate, _ in MUTATIONS])
+@pytest.mark.parametrize(("mutate", "caught"), MUTATIONS.values(), ids=MUTATIONS)
 @given(data=st.data())
 @settings(max_examples=40)
 def test_mutations_are_caught_under_their_own_code(mutate: Mutation, caught: set[str], data: st.DataObject) -> None:

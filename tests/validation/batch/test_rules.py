@@ -27,27 +27,26 @@ def and_operation(*more: tuple[OperationKind, str, int, float, float]) -> Schedu
     return replace(TINY, operations=(*OPERATIONS, *added))
 
 
+def and_run(task: str, profile: str, start: int, begin: float, end: float) -> Schedule:
+    return replace(TINY, runs=(*RUNS, Run(task, 0, profile, start, begin, end)))
+
+
 def without(index: int) -> Schedule:
     return replace(TINY, operations=OPERATIONS[:index] + OPERATIONS[index + 1 :])
 
 
 def test_the_tiny_schedule_is_valid() -> None:
     result = validate(BATCH, TINY)
-    assert result.valid
-    assert result.violations == ()
-    assert result.makespan == 6.46
-    assert result.schedule is TINY
+    assert (result.valid, result.violations, result.makespan, result.schedule) == (True, (), 6.46, TINY)
     assert str(result) == "valid, makespan 6.46 s"
 
 
+NEVER_MADE = ("destroy-without-create", "operations[4]")
 # Each entry: the schedule, and everything that is to be reported - nothing else may follow from one mistake.
 BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
     "unknown task": (with_run(0, task="bog"), [("unknown-task", "runs[0].task"), ("missing-task", "tasks[0]")]),
     "missing task": (replace(TINY, runs=RUNS[:2]), [("missing-task", "tasks[2]")]),
-    "repeated task": (
-        replace(TINY, runs=(*RUNS, Run("left", 0, "2g.12gb", 0, 5.35, 8.35))),
-        [("repeated-task", "runs[3].task")],
-    ),
+    "repeated task": (and_run("left", "2g.12gb", 0, 5.35, 8.35), [("repeated-task", "runs[3].task")]),
     "run on unknown gpu": (with_run(1, gpu=1), [("unknown-gpu", "runs[1].gpu")]),
     "run on negative gpu": (with_run(1, gpu=-1), [("unknown-gpu", "runs[1].gpu")]),
     "operation on unknown gpu": (with_operation(2, gpu=7), [("unknown-gpu", "operations[2].gpu")]),
@@ -69,8 +68,7 @@ BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
     "wrong duration": (with_run(1, end=5.34), [("wrong-duration", "runs[1]")]),
     "too late to tell the duration": (
         Schedule(tuple(replace(run, begin=1e17, end=1e17) for run in RUNS), ()),
-        [("too-late", f"runs[{index}]") for index in range(3)]
-        + [("run-without-instance", f"runs[{index}]") for index in range(3)],
+        [(code, f"runs[{index}]") for code in ("too-late", "run-without-instance") for index in range(3)],
     ),
     "negative begin": (with_run(0, begin=-1.0, end=1.0), [("bad-time", "runs[0].begin")]),
     "end before begin": (with_run(0, end=0.1), [("bad-time", "runs[0].end")]),
@@ -82,13 +80,10 @@ BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
     "run after instance": (with_run(0, begin=2.0, end=4.0), [("run-outside-instance", "runs[0]")]),
     "run in destroyed instance": (with_run(0, begin=7.0, end=9.0), [("run-outside-instance", "runs[0]")]),
     "runs overlap": (
-        replace(TINY, runs=(*RUNS[:2], Run("right", 0, "1g.6gb", 2, 2.46, 6.46), Run("x", 0, "1g.6gb", 2, 6.0, 9.0))),
+        and_run("x", "1g.6gb", 2, 6.0, 9.0),
         [("unknown-task", "runs[3].task"), ("runs-overlap", "runs[3]")],
     ),
-    "never destroyed": (
-        without(1),
-        [("instances-overlap", "operations[1]"), ("instances-overlap", "operations[2]")],
-    ),
+    "never destroyed": (without(1), [("instances-overlap", f"operations[{index}]") for index in (1, 2)]),
     "footprints overlap": (and_operation(("create", "1g.6gb", 1, 3.0, 3.11)), [("instances-overlap", "operations[4]")]),
     "created during destruction": (
         with_operation(2, begin=2.2, end=2.32),
@@ -112,14 +107,8 @@ BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
         [("operations-overlap", "operations[4]")],
     ),
     "no creation": (without(3), [("run-without-instance", "runs[2]")]),
-    "nothing to destroy": (
-        and_operation(("destroy", "1g.6gb", 3, 3.0, 3.1)),
-        [("destroy-without-create", "operations[4]")],
-    ),
-    "destroyed twice": (
-        and_operation(("destroy", "4g.24gb", 0, 5.0, 5.1)),
-        [("destroy-without-create", "operations[4]")],
-    ),
+    "nothing to destroy": (and_operation(("destroy", "1g.6gb", 3, 3.0, 3.1)), [NEVER_MADE]),
+    "destroyed twice": (and_operation(("destroy", "4g.24gb", 0, 5.0, 5.1)), [NEVER_MADE]),
     "created twice": (and_operation(("create", "2g.12gb", 0, 3.0, 3.12)), [("create-twice", "operations[4]")]),
     "destroyed before it is created": (
         and_operation(("create", "1g.6gb", 3, 3.0, 3.11), ("destroy", "1g.6gb", 3, 3.05, 3.15)),
@@ -192,9 +181,6 @@ def test_tolerance() -> None:
     assert codes(validate(BATCH, Schedule(early.runs))) == {"no-operation-sequence"}
     assert validate(BATCH, Schedule(early.runs), tolerance=1e-3).valid
     assert validate(BATCH, replace(TINY, stated_makespan=6.4600009)).valid
-
-
-# Initial state
 
 
 def initial_batch(free: float) -> Batch:
