@@ -19,7 +19,6 @@ COLOURS = (
 """After Okabe and Ito, without the yellow that is hard to see on white: told apart by colour-blind readers, too."""
 MARKERS = "osD^vPX*"
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
-
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",
     "svg.fonttype": "none",  # texts as texts, a third of the file that outlines of letters make

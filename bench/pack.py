@@ -15,6 +15,7 @@ from mig_opt.studies.rows import pack, packed
 from mig_opt.texts import plural
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Pack files of rows, and say how many rows each has."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -23,7 +24,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for file in files:
         print(f"{plural(pack(file), 'row')} in {packed(file)}")
     return 0
-
-
-if __name__ == "__main__":
-    start(main)

@@ -1,6 +1,7 @@
 """Parts that all benchmarks share: arguments, progress, what was measured before, and the page of results.
 
-A benchmark is a module with a ``main``, which reads its arguments, measures, and writes a :class:`Page`::
+A benchmark is a module that ends with its ``main``, decorated with :func:`start`, which reads its arguments, measures,
+and writes a :class:`Page`::
 
     options = parser_of(__doc__, "speed.md", "a few jobs").parse_args(arguments)
     page = Page("speed", "Speed of the simulator", "mig-opt", folder=options.results)
@@ -34,6 +35,7 @@ from mig_opt.studies.runs import StudyRun
 
 RESULTS = Path(__file__).parent / "results"
 T = TypeVar("T")
+Main = TypeVar("Main", bound=Callable[..., int | None])
 
 
 def parser_of(description: str | None, results: str, cut: str = "") -> argparse.ArgumentParser:
@@ -66,8 +68,13 @@ def some_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     return split
 
 
-def start(main: Callable[[], int | None]) -> None:
-    """Run a study that goes on where it was stopped, and exit with what it returns."""
+def start(main: Main) -> Main:
+    """Run a study, the last function of its module, if ``python -m`` was given this module; exit with what it returns.
+
+    A decorator. A study goes on where it was stopped.
+    """
+    if main.__module__ != "__main__":
+        return main
     try:
         sys.exit(main())
     except KeyboardInterrupt:

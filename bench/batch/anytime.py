@@ -21,7 +21,6 @@ from mig_opt.method.result import TrajectoryPoint, relative_gap
 
 SIZES = {f"{gpus}x{gpus * tasks}": (gpus, gpus * tasks) for gpus in (2, 4, 8) for tasks in (8, 15, 25)}
 FURTHER = {"4x30": (4, 30), "4x40": (4, 40)}  # sizes of which it matters how many are proven
-
 LIMITS = (1.0, 2.0, 5.0, 20.0, 60.0)
 WORKERS = 2
 GOALS: dict[str, dict[float, tuple[float, float]]] = {
@@ -29,7 +28,6 @@ GOALS: dict[str, dict[float, tuple[float, float]]] = {
     "8x200": {2.0: (1.0, 1.5), 5.0: (0.5, 0.8), 20.0: (0.3, 0.5), 60.0: (0.25, 0.3)},
 }
 """Gaps in percent after some seconds: the median, and the worst."""
-
 _SLACK, _NOISE = 1.1, 0.05
 """A run with a limit is as good as a longer one at that time, up to this factor and these hundredths."""
 
@@ -93,24 +91,6 @@ def picture(found: dict[str, list[Run]], path: Path) -> None:
     save_figure(figure, path)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is missing, and write the page."""
-    known = SIZES | FURTHER
-    parser = parser_of(__doc__, "anytime.jsonl, anytime.md and anytime.svg", "one size, one seed, brief limits")
-    parser.add_argument("--only", type=some_of(known), default=tuple(known), help="sizes, as 4x60")
-    parser.add_argument("--seeds", type=int, default=10, help="batches of each size and scaling")
-    parser.add_argument("--limits", type=some_of([f"{limit:g}" for limit in LIMITS]), help="seconds, as 2,60")
-    options = parser.parse_args(arguments)
-    if options.cut:
-        options.only, options.seeds, options.limits = ("2x16",), 1, ("1",)
-    limits = sorted(map(float, options.limits), reverse=True) if options.limits else list(LIMITS[::-1])
-    kept = Kept(options.results / "anytime.jsonl")
-    for limit, name, seed, scaling in itertools.product(limits, options.only, range(options.seeds), SCALINGS):
-        key = f"{name} {scaling} {seed} {limit:g} s"
-        kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
-    report(kept, options.results)
-
-
 def report(kept: Kept, folder: Path) -> None:
     """Write the page of all that is known."""
     runs = {tuple(key.split()[:4]): Run(*fields) for key, fields in kept.known.items()}
@@ -119,11 +99,9 @@ def report(kept: Kept, folder: Path) -> None:
         return [run for key, run in runs.items() if key[0] == name and float(key[3]) == limit]
 
     page = Page("anytime", "Several GPUs: the gap over time", "mig-opt", "ortools", "highspy", folder=folder)
-    page.add(
-        f"""Median and worst gap in % of `cp` with {WORKERS} workers after some seconds of one run of
-        {LIMITS[-1]:g} s, for batches of all three scalings; in the table below, of runs that had no more time.""",
-        "![gap over time](anytime.svg)",
-    )
+    page.add(f"""Median and worst gap in % of `cp` with {WORKERS} workers after some seconds of one run of
+        {LIMITS[-1]:g} s, for batches of all three scalings; in the table below, of runs that had no more time.""")
+    page.add("![gap over time](anytime.svg)")
     head = ["GPUs x tasks", "runs", *(f"{limit:g} s" for limit in LIMITS), "mean over the time", "proven"]
     longest = {name: of(name, LIMITS[-1]) for name in SIZES | FURTHER}
     rows = [
@@ -177,5 +155,20 @@ def contradictions(runs: dict[tuple[str, ...], Run]) -> list[str]:
     return [f"{' '.join(key)}: {bound} > {makespan}" for key, (makespan, bound) in best.items() if bound > makespan]
 
 
-if __name__ == "__main__":
-    start(main)
+@start
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is missing, and write the page."""
+    known = SIZES | FURTHER
+    parser = parser_of(__doc__, "anytime.jsonl, anytime.md and anytime.svg", "one size, one seed, brief limits")
+    parser.add_argument("--only", type=some_of(known), default=tuple(known), help="sizes, as 4x60")
+    parser.add_argument("--seeds", type=int, default=10, help="batches of each size and scaling")
+    parser.add_argument("--limits", type=some_of([f"{limit:g}" for limit in LIMITS]), help="seconds, as 2,60")
+    options = parser.parse_args(arguments)
+    if options.cut:
+        options.only, options.seeds, options.limits = ("2x16",), 1, ("1",)
+    limits = sorted(map(float, options.limits), reverse=True) if options.limits else list(LIMITS[::-1])
+    kept = Kept(options.results / "anytime.jsonl")
+    for limit, name, seed, scaling in itertools.product(limits, options.only, range(options.seeds), SCALINGS):
+        key = f"{name} {scaling} {seed} {limit:g} s"
+        kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
+    report(kept, options.results)

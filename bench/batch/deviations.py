@@ -28,12 +28,10 @@ from mig_opt.studies.summary import grouped
 
 SIGMAS = (0.1, 0.2, 0.5)
 """Standard deviations of the logarithm of the true time over the planned one; the mean of their ratio is one."""
-
 SHARES = (0.05, 0.1, 0.2, 0.5)
 DEFAULT = 0.2
 SEEDS = range(30)
 PLANNING, OPTIMUM = 0.1, 3.0  # seconds of counted work for a new plan, and of the clock for the optimum
-
 BATCHES: Mapping[str, Callable[[], Batch]] = {
     "rodinia-a30": lambda: load("rodinia-a30"),
     "PoorScaling, 12 tasks, A100": partial(generate_batch, 12, scaling="PoorScaling", seed=1),
@@ -236,6 +234,7 @@ def row(name: str, own: Sequence[Case]) -> list[str]:
     return [name, str(len(own)), *(above(values, optima) for values in (*rules, new)), str(better), str(worse)]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study."""
     options = parser_of(__doc__, "deviations.md", "two short cases").parse_args(arguments)
@@ -271,7 +270,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.table(["share", *(text for sigma in SIGMAS for text in (f"sigma {sigma:g}", "plans"))], rows)
     page.save()
     return 0
-
-
-if __name__ == "__main__":
-    start(main)

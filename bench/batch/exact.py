@@ -12,21 +12,11 @@ from datetime import timedelta
 from typing import Any
 
 from bench.batch.exact_plan import GIB, SECTIONS, Group, exact_methods, overrun, plan
-from bench.batch.runs import (
-    PACKAGES,
-    PYJOBSHOP,
-    Records,
-    Row,
-    Run,
-    contradictions,
-    fingerprint,
-    pairs_of_optima,
-    perform,
-)
+from bench.batch.runs import PACKAGES, PYJOBSHOP, Row, Run, contradictions, fingerprint, perform
 from bench.report import Page, foreign_rows, markdown, resumable, some_of, start, tell
 from mig_opt.instances.batch import SCALINGS
 from mig_opt.studies.execution import run_missing
-from mig_opt.studies.rows import Outcome, pack
+from mig_opt.studies.rows import Outcome, Records, pack
 
 Find = Callable[[Run], Row | None]
 
@@ -129,8 +119,10 @@ def _proven(row: Row) -> bool:
 
 
 def _compared(rows: Sequence[Row]) -> list[str]:
-    different = len(contradictions(rows))
-    return [str(pairs_of_optima(rows)), f"**{different}**" if different else "0"]
+    """Return how many pairs of runs proved an optimum of the same batch, and how many contradict each other."""
+    proven, different = Counter(row.run.batch_key for row in rows if _proven(row)), len(contradictions(rows))
+    pairs = sum(math.comb(count, 2) for count in proven.values())
+    return [str(pairs), f"**{different}**" if different else "0"]
 
 
 def _median(values: Sequence[float]) -> float:
@@ -151,50 +143,6 @@ def _seconds(seconds: float) -> str:
 
 def _percent(gap: float) -> str:
     return f"{gap:.3%}" if math.isfinite(gap) else ""
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what is missing of the wanted sections, and write the tables; return 1 if results contradict each other."""
-    options = parser().parse_args(arguments)
-    wanted = plan(options, options.only)
-    path = options.results / "exact.jsonl"
-    records = Records(path, keep=options.keep)
-    current = fingerprint()
-
-    def find(run: Run) -> Row | None:
-        return records.find(run, current)
-
-    if not wanted.get(PYJOBSHOP, True):
-        print("PyJobShop is not installed (pip install -e '.[bench]'), or the cut leaves nothing to compare with it.")
-    if not options.table:
-        runs = [run for groups in wanted.values() for group in groups for run in group.runs]
-        missing = [run for run in runs if find(run) is None]
-        most = timedelta(seconds=round(sum(run.time_limit or 0 for run in missing)))
-        tell(f"{len(missing)} of {len(runs)} runs to do, {most} at most")
-        numbers = itertools.count(1)
-
-        def told(row: Row) -> None:
-            tell(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}")
-
-        prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
-        run_missing(missing, perform, records, told=told, **prints)
-    # The tables show all that is known of this cut, not just what was asked for now.
-    every = plan(options, ()).items()
-    sections = {name: groups for name, groups in every if any(_rows(group, find) for group in groups)}
-    rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
-    wrong = contradictions(rows)
-    page = Page("exact", "Exactness", *PACKAGES, folder=options.results)
-    if rows:
-        first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
-        page.add(f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.")
-    page.lines += foreign_rows(sum(row.fingerprint != current for row in rows))
-    page.wrong(wrong)
-    for name, groups in sections.items():
-        page.section(SECTIONS[name][0])
-        page.lines += [*table(name, groups, find), ""]
-    page.save()
-    pack(path)
-    return 1 if wrong else 0
 
 
 def _rows(group: Group, find: Callable[[Run], Row | None]) -> list[Row]:
@@ -237,5 +185,46 @@ def _gap(text: str) -> str:
     return text
 
 
-if __name__ == "__main__":
-    start(main)
+@start
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is missing of the wanted sections, and write the tables; return 1 if results contradict each other."""
+    options = parser().parse_args(arguments)
+    wanted = plan(options, options.only)
+    path = options.results / "exact.jsonl"
+    records = Records(path, Run.read, keep=options.keep)
+    current = fingerprint()
+
+    def find(run: Run) -> Row | None:
+        return records.find(run, current)
+
+    if not wanted.get(PYJOBSHOP, True):
+        print("PyJobShop is not installed (pip install -e '.[bench]'), or the cut leaves nothing to compare with it.")
+    if not options.table:
+        runs = [run for groups in wanted.values() for group in groups for run in group.runs]
+        missing = [run for run in runs if find(run) is None]
+        most = timedelta(seconds=round(sum(run.time_limit or 0 for run in missing)))
+        tell(f"{len(missing)} of {len(runs)} runs to do, {most} at most")
+        numbers = itertools.count(1)
+
+        def told(row: Row) -> None:
+            tell(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}")
+
+        prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
+        run_missing(missing, perform, records, told=told, **prints)
+    # The tables show all that is known of this cut, not just what was asked for now.
+    every = plan(options, ()).items()
+    sections = {name: groups for name, groups in every if any(_rows(group, find) for group in groups)}
+    rows = [row for groups in sections.values() for group in groups for row in _rows(group, find)]
+    wrong = contradictions(rows)
+    page = Page("exact", "Exactness", *PACKAGES, folder=options.results)
+    if rows:
+        first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
+        page.add(f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.")
+    page.lines += foreign_rows(sum(row.fingerprint != current for row in rows))
+    page.wrong(wrong)
+    for name, groups in sections.items():
+        page.section(SECTIONS[name][0])
+        page.lines += [*table(name, groups, find), ""]
+    page.save()
+    pack(path)
+    return 1 if wrong else 0

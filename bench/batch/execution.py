@@ -60,6 +60,7 @@ def row(name: str, runs: Sequence[Execution]) -> list[str]:
     return [name, *cells]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if an execution is not complete, or not valid."""
     options = parser_of(__doc__, "execution.md", "one short run").parse_args(arguments)
@@ -86,7 +87,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     page.save()
     return 0 if all(valid) else 1
-
-
-if __name__ == "__main__":
-    start(main)

@@ -39,7 +39,6 @@ from mig_opt.validation import validate
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
 """File of the repository with the scheduler that draws its figures; it is the one with moves and swaps."""
-
 _PROGRAM: dict[str, Any] = {"variant": "published-program"}
 KINDS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
     "A100, paper": (10, {}),
@@ -253,11 +252,10 @@ def write(page: Page, figures: Mapping[str, Any]) -> None:
     """Write the page."""
     found, joins, own = (figures[part] for part in PARTS)
     commit = f" at {figures['commit']}" if figures["commit"] else ""
-    page.add(
-        f"The program: github.com/artecs-group/RL_MIG_scheduler{commit}, {PROGRAM.as_posix()}.",
-        """Makespan by that of the program: mean (worst, best). The program's schedules count with their own times where
-        the validator accepts them, or with its assignment timed with our driver's order, whichever ends earlier.""",
-    )
+    page.add(f"The program: github.com/artecs-group/RL_MIG_scheduler{commit}, {PROGRAM.as_posix()}.")
+    page.add("""Makespan by that of the program: mean (worst, best). The program's schedules count with their own times
+        where the validator accepts them, or with its assignment timed with our driver's order, whichever ends
+        earlier.""")
     head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
     cell = "{mean:.4f} ({worst:.4f}, {best:.4f})".format
     kinds = found["kinds"].items()
@@ -268,22 +266,18 @@ def write(page: Page, figures: Mapping[str, Any]) -> None:
         {found["valid"]} of {found["batches"]} batches, and earlier than those timed here on {found["earlier"]}.
         `far-published` has the makespan of its assignment on {found["same"]}."""
     )
-    page.section(
-        "Two batches, joined",
-        f"""Ends of {joins["same"]["pairs"]} pairs of batches of its generator, by those with the program's moves and
-        swaps, which are judged as above.""",
-    )
+    page.section("Two batches, joined")
+    page.add(f"""Ends of {joins["same"]["pairs"]} pairs of batches of its generator, by those with the program's moves
+        and swaps, which are judged as above.""")
     rows = (
         [name, *(f"{joins[key][which]:.4f}" for which in ("mean", "worst", "best")), joins[key]["above"]]
         for key, name in JOINS.items()
     )
     page.table(["the first batch", "mean", "worst", "best", f"above {TOLERANCE:g}"], rows)
-    page.section(
-        "The program's own studies",
-        f"""What the program computes for the paper's Tables 7, 8 and 9 (each batch joined with itself; for the last
-        column the ends of all pairs of neighbours, by each bound once), {own["batches"]} batches of its generator for a
-        row.""",
-    )
+    page.section("The program's own studies")
+    page.add(f"""What the program computes for the paper's Tables 7, 8 and 9 (each batch joined with itself; for the
+        last column the ends of all pairs of neighbours, by each bound once), {own["batches"]} batches of its generator
+        for a row.""")
     page.table(list(own["rows"][0]), (list(row.values()) for row in own["rows"]), range(2))
 
 
@@ -302,6 +296,7 @@ def measured(part: str, program: ModuleType, *, cut: bool) -> dict[str, Any]:
     return compared(found)
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison."""
     parser = parser_of(__doc__, "far_authors.md and far_authors.json", "one batch of each kind and 10 tasks")
@@ -321,7 +316,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page = Page("far_authors", "FAR beside its authors' program", "mig-opt", folder=options.results)
     write(page, figures)
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

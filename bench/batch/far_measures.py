@@ -21,9 +21,7 @@ from mig_opt.method.control import Control
 from mig_opt.method.registry import get_method
 
 Figures = dict[str, float]  # figures of a cell by name
-
 ONES = "1+1+1+1+1+1+1"  # the partition of an A100 that the paper calls (1, ..., 1)
-
 _program = partial(generate_batch, variant="published-program", shuffle=True)
 GENERATORS: Mapping[str, Callable[..., Batch]] = {
     "program": _program,

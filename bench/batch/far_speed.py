@@ -83,6 +83,7 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> It
         yield [gpu, scaling, f"{n}", f"{proven} of {seeds}", *means, *shown]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "far_speed.md")
@@ -102,22 +103,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page.section(f"Two batches of {options.tasks} tasks")
     head = ["scaling", "times", "join", "goal", "`concatenate`, with the validator"]
     page.table(head, two_batches(options.tasks, options.repeats), range(5))
-    page.section(
-        f"A stream of {options.batches} batches of 30 tasks",
-        "Each FAR schedule passes the validator, and the schedule of the whole stream as well; that is in the seconds.",
+    page.section(f"A stream of {options.batches} batches of 30 tasks")
+    page.add(
+        "Each FAR schedule passes the validator, and the schedule of the whole stream as well; that is in the seconds."
     )
     page.table(["scaling", "seconds", "goal", "against `trivial`"], stream(options.batches), range(4))
-    page.section(
-        "Against the exact solution of the next batch",
-        f"""Two batches, the first one planned by FAR. The gap is that of the end of both to the end with the second one
-        solved exactly ({options.limit:g} s at most) from the state at the handover, when the last operation of the
-        first one has ended. A join may use instances that become free before, so it can end earlier: the last column
-        counts how often.""",
-    )
+    page.section("Against the exact solution of the next batch")
+    page.add(f"""Two batches, the first one planned by FAR. The gap is that of the end of both to the end with the
+        second one solved exactly ({options.limit:g} s at most) from the state at the handover, when the last operation
+        of the first one has ended. A join may use instances that become free before, so it can end earlier: the last
+        column counts how often.""")
     head = ["GPU", "scaling", "n", "proven", *HEADS, "moved: worst", "exact ends later"]
     page.table(head, exact_next(sizes, options.seeds, options.limit), range(len(head)))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -28,9 +28,7 @@ from mig_opt.instances.batch import SCALINGS
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 30.0  # seconds of the method, at most
-
 OVERRUN = 0.3  # seconds by which a limit may be missed
-
 SHORT_LIMITS = (0.001, 0.05, 0.2, 1.0)
 METHODS = ("cp", "milp", "brute-force", "search", "far")
 
@@ -177,6 +175,7 @@ def others(shell: Shell, runs: int) -> Iterator[list[str]]:
         yield [name, f"{first:.2f} s", f"{statistics.median(later):.2f} s", f"{max(later):.2f} s", goal]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "first_run.md", "two batches of each row, to see that it works").parse_args(arguments)
@@ -200,21 +199,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         loaded = solve(thousand, "far").runtime_s
         page.add(f"In a process where all is loaded, FAR takes {loaded:.2f} s for these 1000 tasks.")
         limits = ", ".join(f"{limit:g}" for limit in SHORT_LIMITS)
-        page.section(
-            "Short limits on a busy machine",
-            f"""Batches of 7, 40 and 100 tasks with limits of {limits} s. A limit counts from when the method is loaded;
-            it is missed if it is passed by more than {OVERRUN:g} s.""",
-        )
+        page.section("Short limits on a busy machine")
+        page.add(f"""Batches of 7, 40 and 100 tasks with limits of {limits} s. A limit counts from when the method is
+            loaded; it is missed if it is passed by more than {OVERRUN:g} s.""")
         head = ["method", "runs", "longest overrun", "limits missed", "worse than FAR's phases 1 and 2"]
         page.table(head, short_limits(shell, most))
-        page.section(
-            "Installation",
-            f"""`pip install '.[plot]'` from nothing: {installing:.0f} s with the packages from the index or pip's
+        page.section("Installation")
+        page.add(f"""`pip install '.[plot]'` from nothing: {installing:.0f} s with the packages from the index or pip's
             cache, {shell.megabytes:.0f} MB without pip (goal: under 600 MB). README's main job then takes
-            {main_job:.1f} s.""",
-        )
+            {main_job:.1f} s.""")
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

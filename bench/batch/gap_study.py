@@ -84,7 +84,7 @@ def section(part: str, found: StudyRows) -> list[str]:
         ("mean gap in %, and the worst", _gap_cell),
         (
             "runs that found the best known makespan",
-            lambda runs: f"{sum(run.above_best == 0 for run in runs)} of {len(runs)}",
+            lambda own: f"{sum(r.above_best == 0 for r in own)} of {len(own)}",
         ),
         ("mean seconds", lambda runs: f"{statistics.fmean(run.outcome.seconds for run in runs):.3f}"),
     ):
@@ -115,7 +115,6 @@ def _gap_cell(runs: Sequence[Judged]) -> str:
 
 _LINEAR = 0.1  # percent up to which axes of gaps are linear; logarithmic beyond
 _TICKS = (0.0, 0.1, 1.0, 10.0, 100.0)
-
 Gaps = Mapping[str, Sequence[float]]  # gaps in percent, by method
 
 
@@ -175,6 +174,7 @@ def _percent_axis(axis: Axes, most: float) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
     parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
@@ -201,7 +201,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.wrong(wrong)
     page.save()
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    start(main)

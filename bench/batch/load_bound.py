@@ -54,6 +54,7 @@ def measured(sizes: Sequence[tuple[int, int]], seeds: int) -> Iterator[list[str]
             yield [f"{n}", f"{gpus}", f"{len(every)} of {seeds * len(SCALINGS)}", name, *means, f"{max(every):.2%}"]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
     parser = parser_of(__doc__, "the result")
@@ -68,7 +69,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = measured([size for size in SIZES if size[0] <= options.most], options.seeds)
     page.table(["tasks", "GPUs", "proven", "bound", "mean", *SCALINGS, "worst"], rows, range(9))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -87,6 +87,7 @@ def services() -> Iterator[tuple[str, str, float | None, float, str, str]]:
         yield prices, gpus, result.cost, result.lower_bound, ", ".join(result.proven), f"{result.runtime_s:.2f}"
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the page."""
     parser = parser_of(__doc__, "pools.jsonl and pools.md", "one batch of each, 1 s")
@@ -117,7 +118,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page.section("Services by cost", "`mlperf-offline`, until all goals are proven.")
     page.table(["prices", "GPUs", "cost", "bound", "proven", "s"], services(), (0, 1, 4))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

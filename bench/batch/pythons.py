@@ -34,6 +34,7 @@ def measured(*, cut: bool) -> tuple[list[str], list[str]]:
     return row, [f"{name}: {problem}" for name, found in problems.items() for problem in found]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return 1 if something is wrong."""
     options = parser_of(__doc__, "pythons.md", "every twentieth entry, in a second").parse_args(arguments)
@@ -43,15 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         entries are right if digests, plans, values, bounds and certificates are, as in `mig-opt instances verify`.""")
     row, wrong = measured(cut=options.cut)
     rows = {key: cells for key, cells in page.earlier_rows(2).items() if key[0][:1].isdigit()} | {tuple(row[:2]): row}
-    page.table(HEAD, (rows[key] for key in sorted(rows, key=_in_order)), range(4))
+    order = sorted(rows, key=lambda key: [[int(part) for part in own.split(".") if part.isdigit()] for own in key])
+    page.table(HEAD, (rows[key] for key in order), range(4))
     failed = page.wrong(wrong)
     page.save()
     return int(failed)
-
-
-def _in_order(versions: tuple[str, ...]) -> list[list[int]]:
-    return [[int(part) for part in version.split(".") if part.isdigit()] for version in versions]
-
-
-if __name__ == "__main__":
-    start(main)

@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, hand
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances.batch import ScalingName
 from mig_opt.instances.bundled import load
-from mig_opt.method.result import Status
 from mig_opt.studies import environment, rows
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
 from mig_opt.studies.rows import Outcome, failures, shielded
@@ -34,7 +32,6 @@ OTHER_PROBLEMS = (
     *("concatenation", "files", "list_decoder", "requests", "study"),
 )
 """Parts of the package that have no part in the runs of this study."""
-
 _SEEDS_BEFORE = 1000  # from the seed of a batch to that of the batch before it
 
 
@@ -170,13 +167,6 @@ class _CtrlC(Callbacks):
 Row = rows.Row[Run]
 
 
-class Records(rows.Records[Run]):
-    """The rows in a file; ``keep`` lets those of other sources or versions count."""
-
-    def __init__(self, path: Path, *, keep: bool = False) -> None:
-        super().__init__(path, Run.read, keep=keep)
-
-
 def fingerprint() -> str:
     """Return a hash of the sources that have a part in the runs, and of all versions."""
     return environment.fingerprint(PACKAGES, [Path(__file__).with_name("pyjobshop_model.py")], OTHER_PROBLEMS)
@@ -186,9 +176,3 @@ def contradictions(found: Iterable[Row]) -> list[str]:
     """Return what cannot be true: bounds above schedules of the same batch; and invalid schedules and failed runs."""
     found = list(found)
     return [*failures(found), *rows.contradictions(found)]
-
-
-def pairs_of_optima(found: Iterable[Row]) -> int:
-    """Return how many pairs of runs proved an optimum of the same batch."""
-    proven = Counter(row.run.batch_key for row in found if row.outcome.status == Status.OPTIMAL)
-    return sum(count * (count - 1) // 2 for count in proven.values())

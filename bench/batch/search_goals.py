@@ -22,7 +22,6 @@ from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Stud
 from mig_opt.studies.summary import Figures, Judged
 
 SEEDS = 30  # batches of each number of tasks, scaling and range of times
-
 _WORKERS = (2,)
 _CUT = {"small": 10, "100": 100, "real": 8}  # the parts of a cut, and how many tasks their batches have
 
@@ -54,7 +53,6 @@ class Part:
 
 REAL = {"rodinia-a30": 0.0, "miso-a100-32": 0.005, "miso-a100-100": 0.005}
 """The bundled instances with measured times, and the goal of each."""
-
 PARTS: Mapping[str, Part] = {
     "small": Part("10 to 35 tasks", (10, 15, 20, 25, 30, 35), limit=0.2, gap=0.005, reference_limit=3),
     "100": Part("100 tasks", (100,), limit=1, gap=0.002, reference_limit=5),
@@ -124,8 +122,6 @@ _FIGURES = (
     *("FAR: mean gap", "worse than FAR", ""),
 )
 """Columns behind those that name the batches; the last one is the verdict."""
-
-
 _gap, _above_best = attrgetter("gap"), attrgetter("above_best")
 
 
@@ -195,6 +191,13 @@ def _percent(share: float) -> str:
     return f"{share:.3%}".replace("%", " %")
 
 
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= SEEDS:
+        raise argparse.ArgumentTypeError(f"must be from 1 to {SEEDS}")
+    return int(text)
+
+
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing and write the tables; return 1 if a run failed or results contradict each other."""
     cut, names = "one batch for a cell of 10 and of 100 tasks, brief limits", ",".join(PARTS)
@@ -223,13 +226,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.wrong(wrong)
     page.save()
     return 1 if wrong else 0
-
-
-def _count(text: str) -> int:
-    if not 1 <= int(text) <= SEEDS:
-        raise argparse.ArgumentTypeError(f"must be from 1 to {SEEDS}")
-    return int(text)
-
-
-if __name__ == "__main__":
-    start(main)

@@ -34,7 +34,6 @@ MIXES: Mapping[str, tuple[float, ...]] = {
     "both ends": (0.30, 0.15, 0.05, 0.05, 0.15, 0.30),
 }
 """Weights of the profiles in each mix."""
-
 LOAD, MEAN_S = 1.1, 100.0
 DAYS = (116, 120, 124, 131, 133, 141)
 DAY_GPUS = 4
@@ -46,9 +45,7 @@ MORE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("static", {"partition": "3+2+1+1"}),
 )
 """Options of schedulers that are tried beside the usual ones."""
-
 SIMPLE = ("first-fit", "best-fit", "load-balancing")
-
 _STORED = "admission.json.xz"
 
 
@@ -184,6 +181,7 @@ def claims(found: Sequence[Ratios]) -> Iterator[list[str]]:
         yield ["arXiv 2502.01909: migrated VMs", "1 %", f"openb days, `{label}`, migrations per job", moved]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
     parser = parser_of(__doc__, "the results", "few traces and jobs")
@@ -201,25 +199,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     title = "Acceptance on fleets without a queue"
     page = Page("admission", title, "mig-opt", "ortools", "highspy", folder=options.results)
     weights = (f"{name} {'/'.join(f'{weight:g}' for weight in own)}" for name, own in MIXES.items())
-    page.add(
-        f"""A100-40GB, operations take no time. Mixes: a Poisson process, exponential seconds with a mean of 100, memory
-        slices asked for {LOAD} times those that there are; weights of {", ".join(PROFILES)}: {"; ".join(weights)}.
-        5 traces of 100 jobs on 4 GPUs, one of 1500 on 40. openb: six days, 150 to 199 jobs each, most of them for a
-        whole GPU.""",
-        f"""The upper bound holds for every scheduler; the one without migration and the best admission are of
-        `admission_optimum` with {OPTIMUM_S:g} s, and meet where they are proven.""",
-    )
+    page.add(f"""A100-40GB, operations take no time. Mixes: a Poisson process, exponential seconds with a mean of 100,
+        memory slices asked for {LOAD} times those that there are; weights of {", ".join(PROFILES)}:
+        {"; ".join(weights)}. 5 traces of 100 jobs on 4 GPUs, one of 1500 on 40. openb: six days, 150 to 199 jobs each,
+        most of them for a whole GPU.""")
+    page.add(f"""The upper bound holds for every scheduler; the one without migration and the best admission are of
+        `admission_optimum` with {OPTIMUM_S:g} s, and meet where they are proven.""")
     for heading in TABLES:
         table(page, found, heading)
-    page.section(
-        "Beside what is printed",
-        """Both algorithms are known here from their abstracts only, and neither abstract names whom the gain is over.
-        The first paper draws its traces from several distributions; the second uses a trace of an Alibaba cluster,
-        whose mapping to profiles and whose fleet the abstract does not print.""",
-    )
+    page.section("Beside what is printed")
+    page.add("""Both algorithms are known here from their abstracts only, and neither abstract names whom the gain is
+        over. The first paper draws its traces from several distributions; the second uses a trace of an Alibaba
+        cluster, whose mapping to profiles and whose fleet the abstract does not print.""")
     page.table(["what", "printed in the abstract", "measured", ""], claims(found), texts=(0, 2))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

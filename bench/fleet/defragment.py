@@ -105,6 +105,7 @@ def proofs(cases: Sequence[Case]) -> list[str]:
     return [*cells, f"{len(possible)}/{len(cases)}", f"{mean(map(count, possible)):.1f}" if possible else "-"]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if the exact plan ever has more migrations than the greedy one."""
     options = parser_of(__doc__, "defragment.md", "few GPUs, one fleet for each size and load").parse_args(arguments)
@@ -121,17 +122,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_ones = sum(3 - settled([case.same, case.least, case.room]) for case in fifty)
     title = "The fewest migrations, and the greedy rules of the fragmentation-aware paper"
     page = Page("defragment", title, "mig-opt", "highspy", "PuLP", folder=options.results)
-    page.add(
-        f"""Random A100 fleets ({seeds} for each size and load): instances of 1g.5gb, 2g.10gb, 3g.20gb and 4g.20gb at
-        random places until that share of the compute slices is in use. *Greedy* are the rules of section IV-D as
+    page.add(f"""Random A100 fleets ({seeds} for each size and load): instances of 1g.5gb, 2g.10gb, 3g.20gb and 4g.20gb
+        at random places until that share of the compute slices is in use. *Greedy* are the rules of section IV-D as
         `fragmentation-aware` applies them, as if a job had just departed from each GPU in turn (threshold 0.4). They
         also balance loads, which no figure here rewards. *Same* is the exact answer to: the fewest migrations that
         leave as little fragmentation as the greedy rules do. *Least* is the least fragmentation that can be reached,
-        with the fewest migrations. *Room* is for one {WHOLE} for each 20 GPUs, at least one. Figures are means.""",
-        f"""Of {len(cases)} fleets the exact plan has more migrations than the greedy one in {more}, fewer in {fewer}.
-        Of the {3 * len(fifty)} runs with 50 GPUs {open_ones} are not proven, the slowest takes {slowest:.1f} s (goal:
-        all proven in under 10 s).""",
-    )
+        with the fewest migrations. *Room* is for one {WHOLE} for each 20 GPUs, at least one. Figures are means.""")
+    page.add(f"""Of {len(cases)} fleets the exact plan has more migrations than the greedy one in {more}, fewer in
+        {fewer}. Of the {3 * len(fifty)} runs with 50 GPUs {open_ones} are not proven, the slowest takes {slowest:.1f} s
+        (goal: all proven in under 10 s).""")
     head = ["fragmentation before", "after greedy", "migrations: greedy", "same", "least", "its migrations"]
     rows = ([n, f"{load:.0%}", *figures(own)] for (n, load), own in done.items())
     page.table(["GPUs", "load", *head], rows, range(8))
@@ -142,7 +141,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page.table(["GPUs", "load", *head], rows, range(10))
     page.save()
     return 1 if more else 0
-
-
-if __name__ == "__main__":
-    start(main)

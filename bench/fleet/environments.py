@@ -60,6 +60,7 @@ def measured(*, cut: bool) -> Iterator[list[str]]:
             yield [f"`{name}`", f"`{shown}`", way, f"{steps:,}", f"{ended:,}", f"{steps / processor:,.0f}"]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "environments.md", "a hundredth of the steps, in a second").parse_args(arguments)
@@ -69,7 +70,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["environment", "with", "how many", "steps", "episodes", "steps a second"]
     page.table(head, measured(cut=options.cut), range(3))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -13,29 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from matplotlib.figure import Figure
 
 from bench.figures import panels, save_figure
-from bench.fleet.fragmentation_worlds import (
-    ALL,
-    CONTENTION,
-    OFF,
-    QUEUED,
-    STEPS,
-    STILL,
-    WORKLOADS,
-    Bench,
-    Way,
-    World,
-    concurrency,
-    execution,
-    instance_counts,
-    instances,
-    make_trace,
-    migration,
-    moves,
-    shortened,
-    spread,
-    total,
-    wait,
-)
+from bench.fleet import fragmentation_worlds as worlds
+from bench.fleet.fragmentation_worlds import ALL, OFF, QUEUED, STILL, WORKLOADS, Bench, Way, World, execution, wait
 from bench.report import Page, parser_of, start
 from mig_opt import simulate
 from mig_opt.simulation import Metrics
@@ -43,16 +22,14 @@ from mig_opt.simulation import Metrics
 
 def waits(page: Page, bench: Bench) -> None:
     """Add the table for the paper's Figure 7."""
-    page.section(
-        "Waits (Figure 7; printed: dynamic at least 30 % less than the best static configuration)",
-        """Mean seconds of a wait, mean and standard deviation over the seeds; less: by how much the mean over all seeds
-        is less than that of static. Static is the better of two placements of the same instances. With one queue the
-        first job in it holds up all others; with a queue per size only those of its size.""",
-    )
+    page.section("Waits (Figure 7; printed: dynamic at least 30 % less than the best static configuration)")
+    page.add("""Mean seconds of a wait, mean and standard deviation over the seeds; less: by how much the mean over all
+        seeds is less than that of static. Static is the better of two placements of the same instances. With one queue
+        the first job in it holds up all others; with a queue per size only those of its size.""")
     rows = []
     for workload in WORKLOADS:
         static, passing = (bench.static(workload, queues=queues) for queues in (False, True))
-        cells = [spread(bench.values(workload, way, wait)) for way in (static, passing, ALL, QUEUED)]
+        cells = [worlds.spread(bench.values(workload, way, wait)) for way in (static, passing, ALL, QUEUED)]
         pairs = (ALL, static), (ALL, passing), (QUEUED, passing)
         rows.append([workload, *cells, *(f"{bench.saved(workload, *pair, wait):.0f} %" for pair in pairs)])
     heads = ["workload", "static, one queue", "static, per size", "dynamic, one queue", "dynamic, per size"]
@@ -71,18 +48,18 @@ def executions(page: Page, bench: Bench) -> None:
             f"{100 * statistics.fmean(bench.values(workload, way, lambda m: m.fragmentation)):.1f} %"
             for way in (STILL, ALL)
         )
-        cells = [spread(bench.values(workload, way, execution), 1) for way in (STILL, ALL)]
+        cells = [worlds.spread(bench.values(workload, way, execution), 1) for way in (STILL, ALL)]
         cells += [f"{bench.saved(workload, *pair, execution):.1f} %" for pair in ((ALL, STILL), (packed, kept))]
-        cells += [f"{statistics.fmean(bench.values(workload, ALL, moves)):.2f}", " to ".join(fragmentation)]
+        cells += [f"{statistics.fmean(bench.values(workload, ALL, worlds.moves)):.2f}", " to ".join(fragmentation)]
         rows.append([workload, "6 %" if workload.endswith("25") else "10 %", *cells])
     heads = ["workload", "printed", "without s", "with s", "less", "less without balancing", "migrations per job"]
     page.table([*heads, "fragmentation without to with"], rows)
     page.add("By how many percent execution is less with migration, depending on who is held up by PCIe and how much:")
     rows = []
-    for contention in CONTENTION:
+    for contention in worlds.CONTENTION:
         own = dataclasses.replace(bench, world=dataclasses.replace(bench.world, contention=contention))
         for name, way in (("balancing", ALL), ("no balancing", packed)):
-            rows.append([f"{contention}, {name}", *(f"{saved:.1f}" for saved in shortened(own, way))])
+            rows.append([f"{contention}, {name}", *(f"{saved:.1f}" for saved in worlds.shortened(own, way))])
     page.table(["held up by PCIe", *WORKLOADS], rows)
 
 
@@ -95,19 +72,18 @@ def ratios(bench: Bench, workload: str, way: Way, *, queues: bool, of: Callable[
 
 def steps(page: Page, bench: Bench) -> None:
     """Add the tables for the paper's Figure 10."""
-    page.section(
-        "Ablation (Figure 10; printed: wait + execution 13 to 35 % less than the baseline)",
-        """Mean of wait + execution, the paper's *makespan*, as a share of the baseline's, which is first fit on static
-        partitions: mean and standard deviation over the seeds. Last line: the end of the last job, with all three.""",
-    )
+    page.section("Ablation (Figure 10; printed: wait + execution 13 to 35 % less than the baseline)")
+    page.add("""Mean of wait + execution, the paper's *makespan*, as a share of the baseline's, which is first fit on
+        static partitions: mean and standard deviation over the seeds. Last line: the end of the last job, with all
+        three.""")
     for queues, heading in ((False, "One queue, first come first served"), (True, "A queue for each size")):
         page.lines += [f"### {heading}, also for the baseline", ""]
         rows = [
-            [name, *(spread(ratios(bench, workload, way, queues=queues, of=total), 2) for workload in WORKLOADS)]
-            for name, way in STEPS
+            [name, *(worlds.spread(ratios(bench, load, way, queues=queues, of=worlds.total), 2) for load in WORKLOADS)]
+            for name, way in worlds.STEPS
         ]
         ends = (ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan) for workload in WORKLOADS)
-        rows.append(["all three, last end", *(spread(shares, 2) for shares in ends)])
+        rows.append(["all three, last end", *(worlds.spread(shares, 2) for shares in ends)])
         page.table(["techniques", *WORKLOADS], rows)
 
 
@@ -116,7 +92,7 @@ def variations(cut: bool) -> Iterator[tuple[str, World]]:
     base = World()
     yield "as above", base
     changes: list[tuple[str, str, Sequence[object]]] = [
-        ("held up by PCIe", "contention", list(CONTENTION)),
+        ("held up by PCIe", "contention", list(worlds.CONTENTION)),
         ("gaps x", "gap", (0.5, 0.75, 1.5, 2.0)),
         ("threshold", "threshold", (0.0, 0.2, 0.6, 0.8, 1.0)),
         ("operations x", "costs", (0.0, 10.0, 50.0)),
@@ -134,11 +110,9 @@ def variations(cut: bool) -> Iterator[tuple[str, World]]:
 
 def sensitivity(page: Page, bench: Bench, *, cut: bool) -> None:
     """Add the table of other assumptions."""
-    page.section(
-        "Other assumptions",
-        """The least and the most of the four workloads, each of the mean over all seeds. Negative: more. Static
-        instances are in the first of the two placements.""",
-    )
+    page.section("Other assumptions")
+    page.add("""The least and the most of the four workloads, each of the mean over all seeds. Negative: more. Static
+        instances are in the first of the two placements.""")
     rows = []
     for name, world in variations(cut):
         own = dataclasses.replace(bench, world=dataclasses.replace(world, jobs=25) if cut else world)
@@ -147,10 +121,10 @@ def sensitivity(page: Page, bench: Bench, *, cut: bool) -> None:
             _range((own.saved(workload, way, rival, of) for workload in WORKLOADS), digits)
             for way, rival, of, digits in (
                 *((ALL, OFF, wait, 0), (QUEUED, base, wait, 0), (ALL, STILL, execution, 1)),
-                *((ALL, OFF, total, 0), (QUEUED, base, total, 0)),
+                *((ALL, OFF, worlds.total, 0), (QUEUED, base, worlds.total, 0)),
             )
         ]
-        per_job = _range((statistics.fmean(own.values(workload, ALL, moves)) for workload in WORKLOADS), 2)
+        per_job = _range((statistics.fmean(own.values(workload, ALL, worlds.moves)) for workload in WORKLOADS), 2)
         rows.append([name, *cells, per_job])
     heads = ["assumption", "wait, one queue %", "wait, per size %", "execution by migration %"]
     page.table([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
@@ -213,6 +187,7 @@ def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]]) -> F
     return figure
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_fragmentation.md and two .svg", "one seed, 25 jobs, fewer assumptions")
@@ -227,19 +202,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     waits(page, bench)
     executions(page, bench)
     steps(page, bench)
-    concurrency(page, bench.seeds)
-    instances(page, bench.seeds, bench.world.jobs)
-    migration(page, min(bench.seeds, 10), bench.world.jobs)
+    worlds.concurrency(page, bench.seeds)
+    worlds.instances(page, bench.seeds, bench.world.jobs)
+    worlds.migration(page, min(bench.seeds, 10), bench.world.jobs)
     sensitivity(page, bench, cut=options.cut)
     page.save()
     shares: dict[str, dict[str, list[list[float]]]] = {"one queue": {}, "a queue for each size": {}}
-    for own, (name, way) in itertools.product(shares, STEPS[:3]):
-        given = {"queues": own != "one queue", "of": total}
+    for own, (name, way) in itertools.product(shares, worlds.STEPS[:3]):
+        given = {"queues": own != "one queue", "of": worlds.total}
         shares[own][name] = [ratios(bench, workload, way, **given) for workload in WORKLOADS]
     save_figure(ablation(WORKLOADS, shares), options.results / "online_fragmentation.svg")
-    shown = simulate(make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
-    save_figure(instance_figure(instance_counts(shown)), options.results / "online_fragmentation_instances.svg")
-
-
-if __name__ == "__main__":
-    start(main)
+    shown = simulate(worlds.make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
+    save_figure(instance_figure(worlds.instance_counts(shown)), options.results / "online_fragmentation_instances.svg")

@@ -35,8 +35,6 @@ CONTENTION = {
     "all jobs, whole link": {"opt": (30.08, 1.07), "bloom": (30.08, 1.07)},
 }
 """Models that PCIe holds up, with their demand and sensitivity."""
-
-
 wait, execution, total = (attrgetter(f"{name}.mean") for name in ("wait", "execution", "completion"))
 """Means of a run; the last one, of wait + execution, is what the paper calls makespan."""
 
@@ -197,11 +195,11 @@ def slowdowns(count: int, seeds: int) -> dict[str, dict[str, list[float]]]:
 def concurrency(page: Page, seeds: int) -> None:
     """Add the tables for Figure 5."""
     page.section(
-        "Concurrent tasks (Figure 5; printed: conditional load balancing has the least time per token, no figures)",
-        """Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by
-        PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU: of all tasks with
-        the standard deviation, and of each model. The paper's two rivals are not among them.""",
+        "Concurrent tasks (Figure 5; printed: conditional load balancing has the least time per token, no figures)"
     )
+    page.add("""Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by
+        PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU: of all tasks with
+        the standard deviation, and of each model. The paper's two rivals are not among them.""")
     rows = []
     for count in TASKS:
         found = slowdowns(count, seeds)
@@ -248,11 +246,9 @@ def surplus_shares(log: Log) -> dict[str, float]:
 
 def instances(page: Page, seeds: int, jobs: int) -> None:
     """Add the table for Figure 6."""
-    page.section(
-        "Desired and actual instances (Figure 6; printed without figures: surplus ones stay)",
-        """normal-25. Surplus: share of the time in which there are more instances of a profile than jobs that want or
-        have one. Destroyed: instances of each profile that made room for others, per job.""",
-    )
+    page.section("Desired and actual instances (Figure 6; printed without figures: surplus ones stay)")
+    page.add("""normal-25. Surplus: share of the time in which there are more instances of a profile than jobs that want
+        or have one. Destroyed: instances of each profile that made room for others, per job.""")
     surplus: dict[str, list[float]] = {}
     destroyed: Counter[str] = Counter()
     for seed in range(seeds):
@@ -288,12 +284,10 @@ CONTENDED = ("opt", "all jobs", "all jobs, whole link")
 
 def migration(page: Page, seeds: int, jobs: int) -> None:
     """Add the table of lengths, contention, balancing and the two readings of the load criterion."""
-    page.section(
-        "What migration needs to shorten execution",
-        """By how many percent the mean execution is less with migration, by who is held up by PCIe and by the median
-        length. *Load before*: a job migrates if the load of the lazy GPU is then less than that of the other one was
-        before (`source_load`), else than it is afterwards. Arrivals stay, so shorter jobs mean emptier GPUs.""",
-    )
+    page.section("What migration needs to shorten execution")
+    page.add("""By how many percent the mean execution is less with migration, by who is held up by PCIe and by the
+        median length. *Load before*: a job migrates if the load of the lazy GPU is then less than that of the other one
+        was before (`source_load`), else than it is afterwards. Arrivals stay, so shorter jobs mean emptier GPUs.""")
     rows = []
     for contention, median in itertools.product(CONTENDED, MEDIANS):
         bench = Bench(seeds, World(jobs=jobs, contention=contention, median=median))

@@ -45,6 +45,7 @@ def measured() -> Iterator[list[object]]:
         yield [*cells, found.most_free - after, found.objective, len(found.rounds), found.status, f"{taken:.1f}"]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the table."""
     options = parser_of(__doc__, "freeing.md").parse_args(arguments)
@@ -55,7 +56,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["load", "free", "most migrations", "seed", "before", "after", "below bound", "migrations", "rounds"]
     page.table([*head, "status", "s"], measured(), range(11))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

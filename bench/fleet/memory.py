@@ -23,7 +23,6 @@ PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory
 GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
 LANGUAGE = ("flan-t5-train", "flan-t5", "qwen2", "llama3")
 SEEDS = 20
-
 Options = tuple[tuple[str, Any], ...]
 SCHEMES: dict[str, tuple[str, Options]] = {
     "A": ("memory-aware-a", ()),
@@ -328,6 +327,7 @@ _REACHABILITY = """Configurations that can be reached when a 5 GB instance (1g.5
 what counts as a configuration. The definition (valid full configurations) is the first row."""
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "online_memory.md", "one seed and few rows: does it run?").parse_args(arguments)
@@ -340,7 +340,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         head = next(rows)
         page.table(head, rows, range(len(head)))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

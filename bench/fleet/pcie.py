@@ -96,13 +96,9 @@ RIVALS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 VARIED: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("as above: 93 jobs, load 0.9, 25 to 75 s, half of the PCIe-bound are Bloom7b1", {}),
-    ("load 0.3", {"load": 0.3}),
-    ("load 0.6", {"load": 0.6}),
-    ("load 1.2", {"load": 1.2}),
+    *((f"load {load:g}", {"load": load}) for load in (0.3, 0.6, 1.2)),
     ("all jobs at once (load 1000)", {"load": 1000.0}),
-    ("30 jobs", {"jobs": 30}),
-    ("300 jobs", {"jobs": 300}),
-    ("1000 jobs", {"jobs": 1000}),
+    *((f"{jobs} jobs", {"jobs": jobs}) for jobs in (30, 300, 1000)),
     ("no Bloom7b1", {"bloom7b1_share": 0.0}),
     ("a quarter Bloom7b1", {"bloom7b1_share": 0.25}),
     ("all Bloom7b1", {"bloom7b1_share": 1.0}),
@@ -344,30 +340,26 @@ def _named(value: float | None, unit: str) -> str:
 
 def study(page: Page, plan: Plan, results: Path) -> None:
     """Do everything."""
-    page.add(
-        f"""{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.
-        *% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the
-        same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.""",
-        "![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)",
-    )
+    page.add(f"""{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000
+        jobs. *% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on
+        the same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.""")
+    page.add("![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)")
     page.section("4 GPUs (the paper's Figures 6 and 7)")
     small = by_share(page, "pcie-4", plan, PRINTED_4)
     page.section("60 GPUs, 1400 jobs (Figure 8; printed: up to 17 % at 60 %)")
     large = by_share(page, "pcie-60", plan, PRINTED_60)
-    page.section(
-        "More instances on each of 4 GPUs (Figure 9; printed: up to 20 %)",
-        "*More arrivals*: jobs and arrivals grow with the instances. *Same arrivals*: the jobs of 7 instances for all.",
+    page.section("More instances on each of 4 GPUs (Figure 9; printed: up to 20 %)")
+    page.add(
+        "*More arrivals*: jobs and arrivals grow with the instances. *Same arrivals*: the jobs of 7 instances for all."
     )
     more = by_instances(page, plan)
     page.section("Thresholds, which are not printed: mean % lower")
     thresholds = by_thresholds(page, plan)
     page.section("Other assumptions, 60 % PCIe-bound jobs on 4 GPUs")
     by_assumption(page, plan)
-    page.section(
-        "Larger instances for starving jobs (principle 4), 60 % PCIe-bound",
-        """A job that has waited for 60 s without an instance of its profile takes the smallest larger one that is idle,
-        if it can run there. Jobs that ask for one size alone, as above, never do.""",
-    )
+    page.section("Larger instances for starving jobs (principle 4), 60 % PCIe-bound")
+    page.add("""A job that has waited for 60 s without an instance of its profile takes the smallest larger one that is
+        idle, if it can run there. Jobs that ask for one size alone, as above, never do.""")
     by_larger(page, plan)
     page.section("Sensitivity by regression (Figure 4)")
     by_estimate(page, plan)
@@ -376,6 +368,7 @@ def study(page: Page, plan: Plan, results: Path) -> None:
     save_figure(reductions(SHARES, small, large, more, thresholds), results / "online_pcie.svg")
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     options = parser_of(__doc__, "online_pcie.md", "two seeds, a tenth of the jobs").parse_args(arguments)
@@ -384,7 +377,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _, seconds = timed(functools.partial(study, page, plan, options.results))
     page.add(f"The study took {seconds:.0f} s of the processor.")
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -160,6 +160,7 @@ SECTIONS: Mapping[str, tuple[str, str, Sequence[str], Callable[[bool], Rows]]] =
 """Heading, remark, columns and rows of each part of the page, in its order."""
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_planner.md", "a few small traces only")
@@ -176,7 +177,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             page.keep(heading)
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -82,7 +82,6 @@ _CUT_TRACE = {"jobs": (6,)}
 _CUT_STREAM = {"batches": (2,), "tasks": (4,)}
 _DAY_S = 86_400.0
 _DAYS = (116, 120, 124, 131, 133, 141)
-
 _NOTES = {
     "language models": "The fragmentation-aware scheduler's workloads: `normal-*` and `long-*`, 60 jobs on 4 GPUs.",
     "PCIe-bound jobs": "The PCIe-aware scheduler's: `pcie-4` with 20, 60 and 100 % PCIe-bound jobs, and `pcie-60` on 20"
@@ -206,7 +205,6 @@ def write_days(pods: Path, folder: Path = FOLDER) -> None:
 
 _BEST, _OTHER = "#0072B2", "#888888"
 """After Okabe and Ito; winners are filled as well, so that nobody has to tell the colours apart."""
-
 _WIDEST = 3.0
 """Multiple of the median distance from the bound beyond which, and beyond all bars of others, there is no point."""
 
@@ -275,6 +273,7 @@ def _end(found: Mapping[str, tuple[float, float] | None]) -> float:
     return max(end, 1 + 1e-4)
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and the figure; return 1 if a run failed or contradicts a bound."""
     parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
@@ -303,7 +302,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         save_figure(side_by_side(results), options.results / "online_policies.svg")
     page.save()
     return int(wrong)
-
-
-if __name__ == "__main__":
-    start(main)

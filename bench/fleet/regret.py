@@ -28,7 +28,6 @@ MEASURES = ("makespan", "mean flow time")
 WITHIN = 1.04  # multiple of the best simple scheduler's figure that the planner is to keep within
 EARLIER = ", earlier"
 """End of the names of figures of the planner when it kept no places for urgent jobs, and moved none for them."""
-
 SHAPES: Mapping[str, Mapping[str, Any]] = {
     "smallest sizes": {"free": False},
     "any sizes": {},
@@ -42,8 +41,6 @@ _ONE_SEED = ("pcie-60", "migm-hm1", "migm-nw", "migm-llama3")
 """Families of which another seed is the same, or takes minutes."""
 _ERRORS_FROM = 1000
 """Difference of the seed of the errors from that of the trace: equal seeds would draw errors that go with the times."""
-
-
 NO_STARVATION, SMALLEST = "pcie-aware, nobody starves", "pcie-aware, smallest sizes only"
 
 
@@ -212,6 +209,7 @@ def picture(rows: Rows) -> Figure:
     return figure
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write tables and picture."""
     parser = parser_of(__doc__, "online_regret.md and .svg", "two seeds of one shape, few jobs")
@@ -237,30 +235,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for part, schedulers in columns.items():
         page.section(f"{part} run times", *([remarks[part]] if part in remarks else []))
         page.table(["traces", "planner", "number", *more], summary(rows, schedulers), texts=(0, 1, 5, 8))
-    page.section(
-        "Within 4 %",
-        """Unknown run times: on how many traces each measure, and both, are at most 4 % above those of the best simple
-        scheduler, which is another one for each; earlier figures are those of the planner before it kept places for
-        urgent jobs and moved what runs there. Last: if somebody who knows all ends chose one simple scheduler for each
-        trace, that with the least larger multiple of the two.""",
-    )
+    page.section("Within 4 %")
+    page.add("""Unknown run times: on how many traces each measure, and both, are at most 4 % above those of the best
+        simple scheduler, which is another one for each; earlier figures are those of the planner before it kept places
+        for urgent jobs and moved what runs there. Last: if somebody who knows all ends chose one simple scheduler for
+        each trace, that with the least larger multiple of the two.""")
     heads = ["run times", "traces", "makespan", "flow time", "both", *more_heads]
     page.table(heads, within(rows))
     for part, schedulers in columns.items():
         page.section(f"Every trace, {part.lower()} run times", "Makespan / mean flow time.")
         heads = ["trace", "best makespan", "best flow", *schedulers]
         page.table(heads, every_trace(rows, schedulers), texts=(0, 1, 2))
-    page.section(
-        "Why pcie-aware sometimes ends first",
-        """Makespans as multiples of that of `first-fit`: `pcie-aware` as it is; with `wait_threshold=None`, so that no
-        job starves; and where jobs ask for their smallest size, so that none that starves runs on a larger one.""",
-    )
+    page.section("Why pcie-aware sometimes ends first")
+    page.add("""Makespans as multiples of that of `first-fit`: `pcie-aware` as it is; with `wait_threshold=None`, so
+        that no job starves; and where jobs ask for their smallest size, so that none that starves runs on a larger
+        one.""")
     heads = [f"{own}{words}" for own in ("as it is", "nobody starves", "smallest") for words in ("", ", ahead")]
     page.table(["jobs", *heads], starvation(rows))
     save_figure(picture(rows), options.results / "online_regret.svg")
     kept.pack()
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

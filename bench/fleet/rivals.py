@@ -28,7 +28,6 @@ BETTER: Mapping[str, Mapping[str, Any]] = {
 """Simple schedulers that do not look at run times, in their better form: with backfilling without a limit."""
 SIMPLE = {"memory-aware-a": {}, "memory-aware-b": {}, "pcie-aware": {}, **BETTER}
 """The simple schedulers, with their options."""
-
 SEEDS = range(1, 11)
 FAMILY_SEEDS = (0, 1)
 PROFILES = {"1g.10gb": (14, 35), "2g.20gb": (28, 25), "3g.40gb": (42, 25), "7g.80gb": (100, 5)}
@@ -135,6 +134,7 @@ def published_table(page: Page, rows: Mapping[str, Mapping[str, Any]], published
     page.table(["scheduler", "sizes", "makespan s", "mean wait s", "p95 wait s"], table, texts=(0, 1))
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
@@ -165,7 +165,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             page.keep(heading)
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

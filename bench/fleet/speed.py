@@ -64,6 +64,7 @@ def measured(cases: Iterable[tuple[int, int, str]], cut: int) -> Iterator[list[s
         ]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "online_speed.md")
@@ -91,7 +92,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page.section(heading)
         page.table(heads, measured(cases, options.cut), texts=(2,))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

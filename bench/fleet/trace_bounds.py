@@ -34,7 +34,6 @@ WHOLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("far-stream", {}),
 )
 """Families with the parameters of the study of schedulers."""
-
 SMALL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("pcie-4", {"gpus": 1, "jobs": 6, "load": 1.5}),
     ("pcie-4", {"gpus": 1, "jobs": 6, "load": 1.5, "pcie_share": 1.0}),
@@ -48,7 +47,6 @@ SMALL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("far-stream", {"batches": 1, "tasks": 4}),
 )
 """Small traces."""
-
 LIMIT_S = 20.0
 _NEVER = "whole-gpu"  # a baseline that is far behind everywhere
 
@@ -182,6 +180,7 @@ def figures(own: Sequence[Trace], limit: float | None) -> tuple[list[str], list[
     return both[0], both[1]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
     options = parser_of(__doc__, "trace_bounds.md", "few small traces").parse_args(arguments)
@@ -200,7 +199,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
             heads = ["trace", "areas", "bound", "one size", *optimum, "best scheduler", *over]
             page.table(heads, ([name, *both[at]] for name, both in found))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

@@ -21,7 +21,6 @@ from mig_opt.studies import study_rows
 from mig_opt.studies.summary import grouped
 
 _FARTHEST = 6.0  # multiples beyond which a point stands at the edge
-
 Figures = Mapping[str, Mapping[str, float]]  # by regime or group, then by scheduler
 
 
@@ -93,6 +92,7 @@ def rows_of(names: Sequence[str], measures: Sequence[tuple[str, str, Figures]]) 
         yield [f"`{name}`", *("" if mean is None else f"{mean:.2f}" for mean in means)]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the picture, and write the table."""
     parser = parser_of(__doc__, "the picture and the table")
@@ -113,7 +113,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [admission.md](admission.md); empty where jobs were left waiting for ever, or where a scheduler has no part.""")
     page.table(["scheduler", *(f"{title}, {unit}" for title, unit, _ in measures)], rows_of(names, measures))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

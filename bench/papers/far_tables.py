@@ -21,7 +21,6 @@ from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 
 PRINTED: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("printed.toml").read_text(encoding="utf-8"))
 AUTHORS = RESULTS / "far_authors.json"
-
 _BATCHES = 1000  # of each cell, as in the paper
 _BY_PROGRAM = (
     f"Batches of the authors' generator in random order, {_BATCHES} for a cell as in the paper, planned by "

@@ -9,22 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 from bench.fleet import fragmentation_worlds as tables
-from bench.fleet.fragmentation_worlds import (
-    ALL,
-    OFF,
-    QUEUED,
-    STEPS,
-    STILL,
-    WORKLOADS,
-    Bench,
-    Way,
-    World,
-    execution,
-    make_trace,
-    moves,
-    total,
-    wait,
-)
+from bench.fleet.fragmentation_worlds import ALL, OFF, QUEUED, STEPS, STILL, WORKLOADS, Bench, Way, World
 from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held, listed, same
 from mig_opt import generate_trace, get_gpu, simulate
 from mig_opt.gpu.geometry import geometry_of
@@ -150,7 +135,7 @@ def figure6(cut: bool) -> Group:
     shares: list[float] = []
     early = destroyed = 0
     for seed in range(2 if cut else 20):
-        trace = make_trace("normal-25", seed, _bench(cut).world)
+        trace = tables.make_trace("normal-25", seed, _bench(cut).world)
         log = simulate(trace, "fragmentation-aware").log
         shares += tables.surplus_shares(log).values()
         operations = list(log.operations())
@@ -181,9 +166,9 @@ def figure7(cut: bool) -> Group:
     claims, tried = [], []
     for workload in WORKLOADS:
         static = {queues: bench.static(workload, queues=queues) for queues in (False, True)}
-        one = bench.saved(workload, ALL, static[False], wait)
-        both = bench.saved(workload, QUEUED, static[True], wait)
-        mixed = bench.saved(workload, ALL, static[True], wait)
+        one = bench.saved(workload, ALL, static[False], tables.wait)
+        both = bench.saved(workload, QUEUED, static[True], tables.wait)
+        mixed = bench.saved(workload, ALL, static[True], tables.wait)
         claims.append(held(f"{workload}, % less", "at least 30", f"{one:.0f}", one >= 30, direction=one > 0))
         text = f"a queue for each size in both {both:.0f} %, in static partitions only {mixed:.0f} %"
         tried.append(Reading(workload, text))
@@ -219,14 +204,14 @@ def figure9(cut: bool) -> Group:
     bench = _bench(cut)
     claims = []
     for workload, printed in _PRINTED_EXECUTION.items():
-        saved, what = bench.saved(workload, ALL, STILL, execution), f"{workload}, % less"
+        saved, what = bench.saved(workload, ALL, STILL, tables.execution), f"{workload}, % less"
         claims.append(held(what, f"more than {printed}", f"{saved:.1f}", saved > printed, direction=saved >= 2))
     tried, every = [], {}
     for contention, median in _SEARCHED:
         own = _bench(cut, dataclasses.replace(World(), contention=contention, median=median), 10)
         for name, way in tables.WAYS.items():
             values = every[contention, median, name] = tables.shortened(own, way)
-            per_job = statistics.fmean(value for load in WORKLOADS for value in own.values(load, way, moves))
+            per_job = statistics.fmean(value for load in WORKLOADS for value in own.values(load, way, tables.moves))
             label = f"held up: {contention}; median {median:g} s; {name}"
             searched = (contention, median) != _SEARCHED[0]
             tried.append(Reading(label, f"{listed(values, 1)} %, {per_job:.2f} migrations per job", searched))
@@ -261,7 +246,7 @@ def figure10(cut: bool) -> Group:
     """Figure 10, abstract: Wait + execution (the paper's makespan) against first fit on static partitions."""
     bench = _bench(cut)
 
-    def saved(way: Way, queues: bool, figure: Callable[[Metrics], float] = total) -> list[float]:
+    def saved(way: Way, queues: bool, figure: Callable[[Metrics], float] = tables.total) -> list[float]:
         own, base = (dataclasses.replace(each, queues=queues) for each in (way, OFF))
         return [bench.saved(workload, own, base, figure) for workload in WORKLOADS]
 

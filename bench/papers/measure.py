@@ -30,6 +30,7 @@ def measured(group: Group) -> Measured:
     return Measured(group, f"{describe('mig-opt')}, sources {fingerprint()}")
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure groups of papers."""
     parser = parser_of(__doc__, "a file for each paper", "measure as little as possible, in seconds")
@@ -56,7 +57,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for number, key in enumerate(wanted, 1):
             print(f"{name}: {number} of {len(wanted)}, {key}", file=sys.stderr, flush=True)
             store.put(key, measured(paper.measure(key, cut=options.cut)), order)
-
-
-if __name__ == "__main__":
-    start(main)

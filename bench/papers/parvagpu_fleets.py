@@ -289,12 +289,13 @@ def figure7(cut: bool) -> Group:
     """Figure 7, equation 4: External fragmentation."""
     numbers = list(scenarios(cut))
 
-    def fragments(method: str, processes: int, of: Callable[[Deployment], float] = _external) -> list[float]:
-        return [of(planned(method, number, PROGRAM, processes)) for number in numbers]
+    def fragments(method: str, processes: int, *, last: bool = True) -> list[float]:
+        found = (planned(method, number, PROGRAM, processes) for number in numbers)
+        return [100 * (own if last else _but_the_last(own)).external_fragmentation for own in found]
 
     ours, before = fragments("parvagpu", 5), fragments("parvagpu-unoptimized", 5)
     igniter = fragments("igniter", 1)[:4]
-    tails = [fragments(method, 5, _but_the_last) for method in ("parvagpu", "parvagpu-unoptimized")]
+    tails = [fragments(method, 5, last=False) for method in ("parvagpu", "parvagpu-unoptimized")]
     mean = statistics.mean
     fast, halves = fragments("mig-serving-fast", 1), fragments("gpulet", 1)
     note = "none by definition where the second share is the rest of the GPU"
@@ -322,15 +323,10 @@ def figure7(cut: bool) -> Group:
     )
 
 
-def _external(deployment: Deployment) -> float:
-    return 100 * deployment.external_fragmentation
-
-
-def _but_the_last(deployment: Deployment) -> float:
-    """Return external fragmentation without the GPU that was filled last."""
+def _but_the_last(deployment: Deployment) -> Deployment:
+    """Return a deployment without the GPU that was filled last."""
     last = max(segment.gpu for segment in deployment.segments)
-    rest = deployment.replace(segments=(segment for segment in deployment.segments if segment.gpu != last))
-    return 100 * rest.external_fragmentation
+    return deployment.replace(segments=(segment for segment in deployment.segments if segment.gpu != last))
 
 
 GROUPS = (program, figure5, figure6, figure7)

@@ -23,7 +23,6 @@ from mig_opt import Demand
 
 Weight = Callable[[float], float]
 """From the share of a service that is not served yet to the weight of what an instance adds."""
-
 WEIGHTS: Mapping[str, Weight] = {
     "what is not served yet": lambda left: left,
     "its square": lambda left: left * left,

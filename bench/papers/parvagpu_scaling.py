@@ -7,21 +7,9 @@ import statistics
 import time
 from collections.abc import Sequence
 
+from bench.papers import parvagpu_fleets as fleets
 from bench.papers.claims import Claim, Group, Reading, Verdict, held, listed
-from bench.papers.parvagpu_fleets import (
-    PROGRAM,
-    RIVALS,
-    RIVALS_DIFFER,
-    SETTING,
-    TOLERANCE,
-    percent,
-    planned,
-    saving,
-    scenario,
-    scenarios,
-    small_batches,
-    used_gpus,
-)
+from bench.papers.parvagpu_fleets import PROGRAM, percent, saving, scenario, scenarios, used_gpus
 from bench.serving.scenarios import copies
 from mig_opt import Demand, Deployment, simulate_requests
 from mig_opt.method.control import Control
@@ -102,16 +90,16 @@ def figure10(cut: bool) -> Group:
         wanted = copies(base, number)
         for name, (method, processes) in everyone.items():
             found[name].append(used_gpus(wanted.replace(max_processes=processes), method))
-        batches.append(used_gpus(small_batches(wanted.replace(max_processes=1)), "gpulet"))
+        batches.append(used_gpus(fleets.small_batches(wanted.replace(max_processes=1)), "gpulet"))
     printed = {"gpulet": 45.2, "MIG-serving": 30.0, "ParvaGPU-single": 7.4}
     ours = found["ParvaGPU"]
     small = f"{listed(batches)} GPUs, {saving(ours, batches):.1f} %"
     return Group(
         tuple(percent(f"fewer than {name}, mean", value, saving(ours, found[name])) for name, value in printed.items()),
-        assumed=f"{SETTING}Means agree within {TOLERANCE:g} percentage points. "
+        assumed=f"{fleets.SETTING}Means agree within {fleets.TOLERANCE:g} percentage points. "
         + "; ".join(f"{name} {listed(found[name])}" for name in ("ParvaGPU", *methods))
         + f"; the proven fewest {listed(found['exact'])}.",
-        reason=RIVALS_DIFFER,
+        reason=fleets.RIVALS_DIFFER,
         readings=(
             Reading("gpulet with batches of 32 at most, as in its program", small),
             Reading("MIG-serving with the stronger score (`mig-serving`)", f"{saving(ours, found['stronger']):.1f} %"),
@@ -148,7 +136,7 @@ def figure8(cut: bool) -> Group:
     """Figure 8: Violations of SLOs."""
     numbers = list(scenarios(cut))
     seconds = 2.0 if cut else SECONDS
-    methods = {"ParvaGPU": _OURS, **{name: (method, 1) for name, method in RIVALS.items()}}
+    methods = {"ParvaGPU": _OURS, **{name: (method, 1) for name, method in fleets.RIVALS.items()}}
     claims = []
     for name, method in methods.items():
         last = IGNITER_LAST if name == "iGniter" else 6
@@ -159,6 +147,7 @@ def figure8(cut: bool) -> Group:
             what, text = f"batches of {name} that take longer than the SLO", f"{listed(slow, 1)} %"
             claims.append(held(what, "0 %", text, not any(slow), f"S1 to S{last}"))
     claims.append(Claim("the same of gpulet in S2", "3.5 %", at_two, Verdict.CANNOT, "needs its interference"))
+    answered = "batches of ParvaGPU with a request that is answered late"
     even, late = (
         f"{listed([_share('late_batches', _OURS, at, kind, seconds) for at in numbers], 1)} %"
         for kind in ("even", "poisson")
@@ -172,9 +161,7 @@ def figure8(cut: bool) -> Group:
         "predicts: that is measured on GPUs. For all others the rule keeps the latency of a batch below "
         "half of the SLO.",
         readings=(
-            Reading(
-                "batches of ParvaGPU with a request that is answered late, its wait included, Poisson arrivals", late
-            ),
+            Reading(f"{answered}, its wait included, Poisson arrivals", late),
             Reading("the same with requests at even distances", even),
         ),
     )
@@ -183,7 +170,7 @@ def figure8(cut: bool) -> Group:
 def _share(what: str, method: tuple[str, int], number: int, arrivals: str, seconds: float) -> float:
     """Return the percentage of batches that are too slow by themselves, or have a late request."""
     name, processes = method
-    wanted, found = scenario(number, PROGRAM, processes), planned(name, number, PROGRAM, processes)
+    wanted, found = scenario(number, PROGRAM, processes), fleets.planned(name, number, PROGRAM, processes)
     services = simulate_requests(wanted, found, arrivals=arrivals, seconds=seconds).services
     return 100 * sum(float(getattr(one, what)) for one in services) / sum(one.batches for one in services)
 

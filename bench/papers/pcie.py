@@ -96,20 +96,16 @@ def _both(family: str, share: float, cut: bool) -> tuple[Sample, list[DelayFigur
     return sample, sample.runs(AWARE)
 
 
-def _saved(family: str, share: float, cut: bool) -> float:
-    sample, aware = _both(family, share, cut)
-    return statistics.fmean(study.lower(aware, sample.base))
-
-
 def _gains(family: str, printed: int, cut: bool) -> Group:
-    saved = {share: _saved(family, share, cut) for share in study.SHARES}
+    both = {share: _both(family, share, cut) for share in study.SHARES}
+    saved = {share: statistics.fmean(study.lower(aware, own.base)) for share, (own, aware) in both.items()}
     first = [saved[share] for share in (0.2, 0.4, 0.6)]
     claims = [
         held("20 % PCIe-bound", "slightly better", f"{saved[0.2]:.1f}", 0 < saved[0.2] < 8),
         Claim("60 % PCIe-bound", *compare(printed, saved[0.6], within=3, digits=1, direction=saved[0.6] > 0)),
         held("more gain with more PCIe-bound jobs", "up to 60 %", listed(first, 1), first == sorted(first)),
     ]
-    sample, _ = _both(family, 0.6, cut)
+    sample, _ = both[0.6]
     tried = [Reading(f"{share:.0%} PCIe-bound", f"{saved[share]:.1f} %") for share in (0.8, 1.0)]
     for name in ("delay", "wait"):
         without: dict[str, Any] = {f"{name}_threshold": None}

@@ -21,9 +21,7 @@ GPUS = 8  # needed at the peak
 LIMIT = 45.0  # seconds for the plan with lookahead
 RUNS = (
     (GPUS + 1, "exact, lookahead", "exact", LIMIT),
-    (GPUS + 1, "exact, step by step", "exact", None),
-    (GPUS + 1, "search, step by step", "search", None),
-    (GPUS + 1, "parvagpu, step by step", "parvagpu", None),
+    *((GPUS + 1, f"{method}, step by step", method, None) for method in ("exact", "search", "parvagpu")),
     (GPUS, "exact, lookahead", "exact", LIMIT),
     (GPUS, "exact, step by step", "exact", None),
 )
@@ -66,6 +64,7 @@ def row(count: int, label: str, method: str, limit: float | None, options: argpa
     return [str(count), label, *cells, f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", runtime]
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
@@ -73,12 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     title = "A day of 6 steps with 4 services" if options.cut else f"A day of 48 steps with {len(SERVICES)} services"
     page = Page("serving_day", title, "mig-opt", "highspy", "ortools", "numpy", folder=options.results)
-    page.add(
-        f"""A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole day
-        in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.""",
-        """The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second is
-        that of the cost, changes included. Every plan has passed the validator.""",
-    )
+    page.add(f"""A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole
+        day in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.""")
+    page.add("""The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second
+        is that of the cost, changes included. Every plan has passed the validator.""")
     earlier = page.earlier_rows(2) if options.only else {}
     rows = (
         row(count, label, method, limit, options)
@@ -89,7 +86,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["there", "method", "GPU-hours", "bound", "in use", "changes", "created", "interrupted", "cost", "bound"]
     page.table([*head, "gap", "time"], filter(None, rows), range(12))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

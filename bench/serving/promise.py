@@ -115,6 +115,7 @@ def write(rows: Mapping[tuple[str, ...], Sequence[str]], folder: Path) -> None:
     page.save()
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
@@ -142,7 +143,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found.append(DEPLOYMENT.read(kept))
     wrong = beaten(rows)
     assert not wrong, "\n".join(["a rival needs fewer GPUs than exact, or a promise is broken:", *wrong])
-
-
-if __name__ == "__main__":
-    start(main)

@@ -40,6 +40,7 @@ def measured(demand: Demand, deployment: Deployment, *, cut: bool) -> Iterator[l
         assert cut or speed >= GOAL, "slower than the goal"
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "request_speed.md", "a hundredth of the requests, in a second")
@@ -53,7 +54,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["arrivals", "router", "requests", "processor", "requests a second", "memory"]
     page.table(head, measured(demand, deployment, cut=options.cut), range(6))
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

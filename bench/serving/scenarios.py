@@ -185,6 +185,7 @@ def fleets(
     return figure
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving.md and its figure", "two scenarios and small fleets, in seconds")
@@ -196,12 +197,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page = Page("serving", title, "mig-opt", "highspy", "pulp", "numpy", folder=options.results)
     by_rule = {}
     for rule, (title, _, _) in RULES.items():
-        page.section(
-            f"GPUs, {title}",
-            """A star: the lower bound, which every method is given, proves the count. Slices: of all scenarios.
+        page.section(f"GPUs, {title}")
+        page.add("""A star: the lower bound, which every method is given, proves the count. Slices: of all scenarios.
             Fragmentation and internal slack: mean. Time: that of the slowest scenario, the least of five runs, with the
-            validator.""",
-        )
+            validator.""")
         by_rule[rule] = counts(page, rule, names, printed)
     page.section("Copies of S5 (the published program's rule)")
     scaled = scaling(page, multiples)
@@ -214,7 +213,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page.save()
     shown = [name[-2:].upper() for name in names]
     save_figure(fleets(shown, by_rule["program3"], multiples, scaled), options.results / "serving.svg")
-
-
-if __name__ == "__main__":
-    start(main)

@@ -238,6 +238,7 @@ def page_again(page: Page, found: Sequence[Row], overhead: float) -> None:
     page.table([*HEAD, "by chance", f"by chance in {SECONDS:g} s"], rows, ())
 
 
+@start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_triton.md and .svg, or serving_triton_again.md", "one server")
@@ -276,7 +277,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         save_figure(picture(found), options.results / "serving_triton.svg")
         page.lines += ["![measured over simulated](serving_triton.svg)", ""]
     page.save()
-
-
-if __name__ == "__main__":
-    start(main)

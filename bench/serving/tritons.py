@@ -26,7 +26,6 @@ from mig_opt import Arrivals, Demand, Deployment
 from mig_opt.operations.rollout.servers import server_name
 
 WANTED = "MIG_OPT_TRITON"  # variable with the folder of the wheel
-
 MODEL = '''\
 import json, pathlib, time
 import triton_python_backend_utils as pb

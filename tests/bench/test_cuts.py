@@ -48,7 +48,7 @@ def test_every_benchmark_has_a_cut() -> None:
     modules = {
         f"{path.parent.name}.{path.stem}"
         for path in BENCH.glob("*/*.py")
-        if re.search(r"^    start\(main\)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if re.search(r"^@start$", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert commands == modules == {*CUTS, *ALONE}
 

@@ -52,5 +52,7 @@ def test_a_study_that_is_stopped_says_how_it_goes_on() -> None:
     def stopped() -> None:
         raise KeyboardInterrupt
 
+    assert report.start(stopped) is stopped
+    stopped.__module__ = "__main__"
     with pytest.raises(SystemExit, match="the same command goes on"):
         report.start(stopped)

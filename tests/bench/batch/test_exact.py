@@ -9,6 +9,7 @@ import itertools
 import json
 import lzma
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,10 @@ def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, mo
 def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     prints = iter(["one", "two"])
     monkeypatch.setattr(exact, "fingerprint", lambda: next(prints))
+    main = partial(study, "--only", "small", "--sizes", "6")
+    main.__module__ = "__main__"
     with pytest.raises(SystemExit, match="sources have changed"):
-        report.start(lambda: study("--only", "small", "--sizes", "6"))
+        report.start(main)
 
 
 def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
