@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import Command
-from state_forms import FILES, LGI, TEXTS, complaints, state_from_text
+from state_forms import FILES, LGI, TEXTS, cluster, complaints, state_from_text
 
 from mig_opt import Device, FleetState, catalogue
 from mig_opt.operations.observe.kinds import profile_named
@@ -41,63 +41,40 @@ def test_one_fleet_in_every_form_is_the_same_state(file: Path) -> None:
     assert state.manager == ("" if found.format == "nvidia-smi" else found.format)
 
 
-def _xml_gpu(index: int) -> str:
-    if index not in (1, 3):
-        return "<gpu><mig_mode><current_mig>Disabled</current_mig></mig_mode></gpu>"
-    size = "<shared><multiprocessor_count>42</multiprocessor_count></shared>"
-    return (
-        f"<gpu><product_name>NVIDIA A100-SXM4-40GB</product_name><uuid>GPU-{index}</uuid>"
-        "<mig_mode><current_mig>Enabled</current_mig></mig_mode><mig_devices><mig_device><index>0</index>"
-        f"<gpu_instance_id>1</gpu_instance_id><device_attributes>{size}</device_attributes>"
-        "<fb_memory_usage><total>20096 MiB</total></fb_memory_usage></mig_device></mig_devices></gpu>"
-    )
+def _pair(text: str, between: str = "\n") -> str:
+    """Return a text for GPU 1 and for GPU 3, whose number has a sign in it."""
+    return between.join(text.replace("#", number) for number in "13")
 
 
-def _dra_device(index: int) -> dict[str, Any]:
-    attributes = {"type": "mig", "parentUUID": f"GPU-{index}", "productName": "NVIDIA A100-SXM4-40GB"}
-    texts = {key: {"string": text} for key, text in attributes.items()}
-    return {"name": f"gpu-{index}-mig-3g20gb-9-0", "attributes": texts}
+def _hami(kind: str, annotation: str, entry: str) -> dict[str, Any]:
+    metadata = {"name": "n1", "annotations": {f"hami.io/{annotation}": f"[{_pair(entry, ',')}]"}}
+    return {"kind": kind, "metadata": metadata, "spec": {"nodeName": "n1"}}
 
 
-_SLICE = {"driver": "gpu.nvidia.com", "nodeName": "n1", "pool": {"name": "n1"}, "devices": [*map(_dra_device, (1, 3))]}
-_REGISTER = [{"id": f"GPU-{index}", "index": index, "type": "NVIDIA A100-SXM4-40GB", "mode": "mig"} for index in (1, 3)]
-_ALLOCATIONS = [
-    {"gpuUUID": f"GPU-{index}", "profile": "3g.20gb", "placement": {"start": 0, "size": 4}} for index in (1, 3)
-]
-APART: dict[str, tuple[str, str, bool]] = {
-    "list": (
-        "\n".join(
-            f"GPU {index}: NVIDIA A100-SXM4-40GB (UUID: GPU-{index})\n  MIG 3g.20gb Device 0: (UUID: MIG-{index})"
-            for index in (1, 3)
-        ),
-        *("", True),
-    ),
-    "lgi": ("\n".join([LGI, *(f"|   {index}  MIG 3g.20gb  9  1  0:4  |" for index in (1, 3))]), "", False),
-    "xml": (f"<nvidia_smi_log>{''.join(map(_xml_gpu, range(4)))}</nvidia_smi_log>", "", True),
-    "dra": (json.dumps({"kind": "ResourceSlice", "spec": _SLICE}), "n1", True),
+_A100 = "NVIDIA A100-SXM4-40GB"
+_XML = f"""<gpu><mig_mode><current_mig>Disabled</current_mig></mig_mode></gpu>
+    <gpu><product_name>{_A100}</product_name><uuid>GPU-#</uuid><mig_mode><current_mig>Enabled</current_mig></mig_mode>
+    <mig_devices><mig_device><index>0</index><gpu_instance_id>1</gpu_instance_id><device_attributes><shared>
+    <multiprocessor_count>42</multiprocessor_count></shared></device_attributes>
+    <fb_memory_usage><total>20096 MiB</total></fb_memory_usage></mig_device></mig_devices></gpu>"""
+_DRA = (
+    '{"name": "gpu-#-mig-3g20gb-9-0", "attributes": {"type": {"string": "mig"}, "parentUUID": {"string": "GPU-#"}, '
+    f'"productName": {{"string": "{_A100}"}}}}}}'
+)
+_SLICE = '{"driver": "gpu.nvidia.com", "nodeName": "n1", "pool": {"name": "n1"}, "devices": '
+_GRES = "NodeName=n1 Name=gpu Type=a100_3g.20gb MultipleFiles=/dev/nvidia#,/dev/nvidia-caps/nvidia-cap#2"
+_GPU = f'{{"id": "GPU-#", "index": #, "type": "{_A100}", "mode": "mig"}}'
+_ALLOCATION = '{"gpuUUID": "GPU-#", "profile": "3g.20gb", "placement": {"start": 0, "size": 4}}'
+APART = {
+    "list": (_pair(f"GPU #: {_A100} (UUID: GPU-#)\n  MIG 3g.20gb Device 0: (UUID: MIG-#)"), "", True),
+    "lgi": (f"{LGI}\n{_pair('|   #  MIG 3g.20gb  9  1  0:4  |')}", "", False),
+    "xml": (f"<nvidia_smi_log>{_pair(_XML)}</nvidia_smi_log>", "", True),
+    "dra": (f'{{"kind": "ResourceSlice", "spec": {_SLICE}[{_pair(_DRA, ",")}]}}}}', "n1", True),
     "hami": (
-        json.dumps(
-            {
-                "kind": "List",
-                "items": [
-                    {"kind": kind, "metadata": {"name": "n1", "annotations": {f"hami.io/{key}": json.dumps(value)}}}
-                    | ({"spec": {"nodeName": "n1"}} if kind == "Pod" else {})
-                    for kind, key, value in (
-                        ("Node", "node-nvidia-register", _REGISTER),
-                        ("Pod", "vgpu-mig-allocations", _ALLOCATIONS),
-                    )
-                ],
-            }
-        ),
+        cluster(_hami("Node", "node-nvidia-register", _GPU), _hami("Pod", "vgpu-mig-allocations", _ALLOCATION)),
         *("n1", True),
     ),
-    "slurm": (
-        "\n".join(
-            f"NodeName=n1 Name=gpu Type=a100_3g.20gb MultipleFiles=/dev/nvidia{index},/dev/nvidia-caps/nvidia-cap{cap}"
-            for index, cap in ((1, 12), (3, 48))
-        ),
-        *("n1", False),
-    ),
+    "slurm": (_pair(_GRES), "n1", False),
 }
 """Texts of GPUs 1 and 3 with an instance each; the node, and whether the UUIDs of the GPUs are told."""
 
