@@ -12,7 +12,7 @@ from scripts import Machine
 
 from mig_opt import InputError, Segment, get_gpu
 from mig_opt.operations.rollout.changes import change_script
-from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep, StepKind
 
 HOOKS = """
 start_segment() {
@@ -27,23 +27,19 @@ stop_segment() {
 """
 
 
-def change(gpus: tuple[str, ...], kept: tuple[Segment, ...], steps: tuple[ChangeStep, ...]) -> ChangePlan:
+def change(gpus: tuple[str, ...], kept: tuple[Segment, ...], *steps: ChangeStep) -> ChangePlan:
     return ChangePlan(gpus, kept, steps, (), 0.0)
 
 
 segment = partial(scripts.segment, processes=2)
 
 
-def create(new: Segment, begin: float) -> ChangeStep:
-    return ChangeStep("create", new.gpu, new.profile, new.start, begin, begin, begins=new)
-
-
-def destroy(old: Segment, begin: float) -> ChangeStep:
-    return ChangeStep("destroy", old.gpu, old.profile, old.start, begin, begin, ends=old)
-
-
-def switch(old: Segment, new: Segment, begin: float) -> ChangeStep:
-    return ChangeStep("switch", old.gpu, old.profile, old.start, begin, begin, old, new)
+def step(ends: Segment | None, begins: Segment | None) -> ChangeStep:
+    """A creation where nothing ends, a destruction where nothing begins, else a switch."""
+    kind: StepKind = "create" if ends is None else "destroy" if begins is None else "switch"
+    one = begins or ends
+    assert one is not None
+    return ChangeStep(kind, one.gpu, one.profile, one.start, 0.0, 0.0, ends, begins)
 
 
 KEPT = segment("other", 0, "2g.20gb", 4)
@@ -54,14 +50,8 @@ PLACED = segment("it's $HOME", 1, "2g.12gb", 2)
 CHANGE = change(
     ("A100-80GB", "A30", "A30"),
     (KEPT,),
-    (
-        create(PLACED, 0.0),
-        destroy(OLD, 0.12),
-        destroy(SMALL[1], 0.12),
-        create(HALVES[0], 0.33),
-        switch(SMALL[0], SMALL[2], 0.4),
-        create(HALVES[1], 0.5),
-    ),
+    *(step(None, PLACED), step(OLD, None), step(SMALL[1], None)),
+    *(step(None, HALVES[0]), step(SMALL[0], SMALL[2]), step(None, HALVES[1])),
 )
 
 
@@ -162,13 +152,11 @@ def test_steps_that_cannot_be_done_are_all_refused() -> None:
     wrong = change(
         ("A100-80GB",),
         (segment("a", 0, "3g.40gb", 0),),
-        (
-            create(segment("a", 0, "2g.20gb", 2), 0.0),
-            create(segment("a", 0, "3g.40gb", 4), 0.1),
-            create(segment("a", 3, "3g.40gb", 4), 0.1),
-            create(segment("a", 0, "2g.20gb", 5), 0.1),
-            ChangeStep("destroy", 0, "1g.10gb", 6, 0.3, 0.3),
-        ),
+        step(None, segment("a", 0, "2g.20gb", 2)),
+        step(None, segment("a", 0, "3g.40gb", 4)),
+        step(None, segment("a", 3, "3g.40gb", 4)),
+        step(None, segment("a", 0, "2g.20gb", 5)),
+        ChangeStep("destroy", 0, "1g.10gb", 6, 0.3, 0.3),
     )
     with pytest.raises(InputError) as error:
         change_script(wrong)
@@ -182,6 +170,6 @@ def test_steps_that_cannot_be_done_are_all_refused() -> None:
 
 
 def test_more_instances_than_a_gpu_can_have_are_refused() -> None:
-    media = tuple(create(segment("a", 0, "1g.10gb+me", start), start / 10) for start in (0, 1))
+    media = (step(None, segment("a", 0, "1g.10gb+me", start)) for start in (0, 1))
     with pytest.raises(InputError, match=r"steps\[1\]: GPU 0 can have no more than 1 of 1g.10gb\+me"):
-        change_script(change(("A100-80GB",), (), media))
+        change_script(change(("A100-80GB",), (), *media))
