@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 import state_forms
@@ -23,12 +23,8 @@ def node(name: str, gres: str, used: str = "") -> str:
     return f"NodeName={name} Arch=x86_64 CoresPerSocket=32 \n   Gres={gres}\n   {used and f'GresUsed={used}'}\n\n"
 
 
-def read(text: str, **options: Any) -> StateImport:
-    return state_forms.state_from_text(text, "slurm", assume_places=True, **options)
-
-
-def complaints(text: str) -> list[str]:
-    return state_forms.complaints(text, "slurm", assume_places=True)
+read = partial(state_forms.state_from_text, form="slurm", assume_places=True)
+complaints = partial(state_forms.complaints, form="slurm", assume_places=True)
 
 
 def users(found: StateImport) -> list[tuple[int, str, bool]]:
