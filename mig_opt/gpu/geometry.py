@@ -6,7 +6,7 @@ Placements, profiles and sets of them are numbers here: a placement is its index
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -44,22 +44,30 @@ class GpuState:
     States are made by :meth:`Geometry.state`; equal ones are one object.
     """
 
-    __slots__ = ("busy", "geometry", "idle", "options", "usage")
+    __slots__ = ("_options", "busy", "geometry", "idle", "usage")
 
-    def __init__(self, geometry: Geometry, busy: int, idle: int, usage: Usage) -> None:
+    def __init__(self, geometry: Geometry, busy: int, idle: int, *, absent: bool = False) -> None:
         self.geometry = geometry
-        self.busy, self.idle = busy, idle  # masks of placements
-        self.usage = usage  # by the busy ones
-        self.options: Callable[[int], tuple[Option, ...]] = cache(self._options)
+        # masks of placements
+        self.busy = busy
+        self.idle = idle
+        gpu, nothing = geometry.gpu, ((),) * len(geometry.profiles)
+        # usage by the busy ones
+        self.usage = Usage(0, nothing, gpu.compute_slices, gpu.memory_slices, 0) if absent else geometry.usage(busy)
+        self._options: dict[int, tuple[Option, ...]] = {}
 
-    def _options(self, profile: int) -> tuple[Option, ...]:
+    def options(self, profile: int) -> tuple[Option, ...]:
         """Return the placements for a job on a profile: least cost first, then instances that exist, then by start."""
-        cost_of = self.geometry.usage
-        options = (
-            Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
-            for place in self.usage.available[profile]
-        )
-        return tuple(sorted(options))
+        found = self._options.get(profile)
+        if found is None:
+            cost_of = self.geometry.usage
+            found = self._options[profile] = tuple(
+                sorted(
+                    Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
+                    for place in self.usage.available[profile]
+                )
+            )
+        return found
 
     def idle_of(self, profile: int) -> tuple[int, ...]:
         """Return the idle instances of a profile, by start."""
@@ -102,15 +110,10 @@ class Geometry:
         self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
-        nothing = Usage(0, ((),) * len(self.profiles), gpu.compute_slices, gpu.memory_slices, 0)
-        self.absent = GpuState(self, 0, 0, nothing)
+        self.absent = GpuState(self, 0, 0, absent=True)
         """State of a GPU that has left the fleet: nothing runs, and nothing can."""
-        self.usage: Callable[[int], Usage] = cache(self._measure)
-        """Returns the usage of a GPU with these busy placements."""
-        self.state: Callable[[int, int], GpuState] = cache(
-            lambda busy, idle: GpuState(self, busy, idle, self.usage(busy))
-        )
-        """Returns the state with these busy and idle placements."""
+        self._usages: dict[int, Usage] = {}
+        self._states: dict[tuple[int, int], GpuState] = {}
 
     def index(self, profile: str, start: int) -> int:
         """Return the number of a placement.
@@ -137,6 +140,20 @@ class Geometry:
         for placement in placements:
             mask |= 1 << placement
         return mask
+
+    def usage(self, busy: int) -> Usage:
+        """Return the usage of a GPU with these busy placements."""
+        found = self._usages.get(busy)
+        if found is None:
+            found = self._usages[busy] = self._measure(busy)
+        return found
+
+    def state(self, busy: int, idle: int) -> GpuState:
+        """Return the state with these busy and idle placements."""
+        found = self._states.get((busy, idle))
+        if found is None:
+            found = self._states[busy, idle] = GpuState(self, busy, idle)
+        return found
 
     def fragmentation(self, busy: int) -> float:
         """Return the fragmentation cost of a GPU with these busy placements, 0 to 1.

@@ -45,9 +45,8 @@ def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base")
         wanted = " + ".join(map(str, wanted))
     else:
         raise InputError([wrong_type("partition", wanted, _WANTED)])
-    raise InputError(
-        [Problem("partition", f"{gpu.name} has no partition {wanted!r:.60}; {_offer(gpu, wanted, legal)}")]
-    )
+    message = f"{gpu.name} has no partition {wanted!r:.60}; {_offer(gpu, wanted, legal)}"
+    raise InputError([Problem("partition", message)])
 
 
 def partitions_for(

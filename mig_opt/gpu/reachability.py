@@ -8,7 +8,6 @@ final state, a full configuration. The *reachability* of a state is how many fin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError, Problem
@@ -113,18 +112,20 @@ class Reachability:
         self._conflicts = geometry.conflicts
         counted = set(geometry.gpu.profiles_of(profiles))
         self._counted = [index for index, placement in enumerate(geometry.placements) if placement.profile in counted]
-        compatible: nx.Graph[int] = nx.Graph()
-        compatible.add_nodes_from(self._counted)
-        compatible.add_edges_from(
+        self._compatible: nx.Graph[int] = nx.Graph()
+        self._compatible.add_nodes_from(self._counted)
+        self._compatible.add_edges_from(
             (one, two) for one in self._counted for two in self._counted if not self._conflicts[one] >> two & 1
         )
-
-        @cache
-        def count(free: tuple[int, ...]) -> int:
-            return sum(1 for _ in nx.find_cliques(compatible.subgraph(free))) if free else 1
-
-        self._count = count
+        self._known: dict[tuple[int, ...], int] = {}
 
     def of(self, state: int) -> int:
         """Return the reachability of a state."""
-        return self._count(tuple(index for index in self._counted if not self._conflicts[index] & state))
+        import networkx as nx
+
+        free = tuple(index for index in self._counted if not self._conflicts[index] & state)
+        found = self._known.get(free)
+        if found is None:
+            cliques = nx.find_cliques(self._compatible.subgraph(free)) if free else [[]]
+            found = self._known[free] = sum(1 for _ in cliques)
+        return found

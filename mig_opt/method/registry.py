@@ -93,9 +93,8 @@ class Registry:
         if callable(name) and self.plans:
             return _heuristic(name_of(name), "a function of your own", "", self.plans, function=name, all_sizes=True)
         if not isinstance(name, str):
-            raise InputError(
-                [wrong_type(self.what, name, f"the name of a {self.what}{', or a function' * bool(self.plans)}")]
-            )
+            wanted = f"the name of a {self.what}{', or a function' * bool(self.plans)}"
+            raise InputError([wrong_type(self.what, name, wanted)])
         wanted = self.auto if self.auto and name == AUTO else name
         for entry in self.entries:
             if entry.name == wanted:

@@ -108,10 +108,8 @@ def check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initia
 def _check_whole_gpu(driver: Nvml, identifier: str) -> str:
     device = driver.device(identifier)
     if device.mig:
-        message = (
-            f"MIG mode is on, but the plan takes the whole GPU; turn it off with: nvidia-smi -i {device.uuid} -mig 0"
-        )
-        raise DriverError("mig", message)
+        mend = f"turn it off with: nvidia-smi -i {device.uuid} -mig 0"
+        raise DriverError("mig", f"MIG mode is on, but the plan takes the whole GPU; {mend}")
     return device.uuid
 
 

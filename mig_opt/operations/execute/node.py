@@ -41,10 +41,8 @@ def state_folder(usual: Path | None = None) -> Path:
     except OSError as error:
         raise InputError([Problem(str(folder), f"cannot be made: {error.strerror}")]) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        message = (
-            "must be a folder of this user that nobody else may enter (mode 0700); mend that, or set MIG_OPT_STATE"
-        )
-        raise InputError([Problem(str(folder), message)])
+        wanted = "a folder of this user that nobody else may enter (mode 0700)"
+        raise InputError([Problem(str(folder), f"must be {wanted}; mend that, or set MIG_OPT_STATE")])
     return folder
 
 

@@ -71,9 +71,8 @@ class SlurmEngine:
     def __init__(self) -> None:
         lacking = [name for name in ("sbatch", "squeue", "scancel", "scontrol") if shutil.which(name) is None]
         if lacking:
-            raise InputError(
-                [Problem("engine", f"there is no {', '.join(lacking)} here: run it where jobs are submitted")]
-            )
+            message = f"there is no {', '.join(lacking)} here: run it where jobs are submitted"
+            raise InputError([Problem("engine", message)])
         self._orders: defaultdict[str, deque[list[str]]] = defaultdict(deque)  # that have not been taken yet
         self._names: dict[str, str] = {}  # of the job that each host has last
         self._hearts: dict[str, tuple[float, float]] = {}  # time of the file, and when that was seen first

@@ -110,9 +110,8 @@ class _Model:
         self._anew = False  # loaded with another configuration
         scheduling = self._config.WhichOneof("scheduling_choice")
         if scheduling not in (None, "dynamic_batching") or self._config.model_transaction_policy.decoupled:
-            raise InputError(
-                [Problem(name, "has sequences, an ensemble or decoupled answers; it cannot be profiled so")]
-            )
+            message = "has sequences, an ensemble or decoupled answers; it cannot be profiled so"
+            raise InputError([Problem(name, message)])
         if open_ := [tensor for tensor, shape in self.shapes.items() if any(size < 1 for size in shape)]:
             message = f"leaves dimensions open; give them, for example --shape {open_[0]}:3,224,224"
             raise InputError([Problem(f"{name}, input {tensor}", message) for tensor in open_])
