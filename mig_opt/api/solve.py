@@ -159,10 +159,12 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
 
 
 def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
-    """Return a schedule without a gap between the GPUs that it uses: methods leave out those that nobody needs."""
+    """Return a schedule without a gap between the GPUs of a kind: methods leave out those that nobody needs."""
     live = {entry.gpu for entry in batch.initial}
-    idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
-    number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
+    used, number = {run.gpu for run in schedule.runs} | live, dict[int, int]()
+    for gpus in batch.kinds.values():
+        idle = (gpu for gpu in gpus if gpu not in live)
+        number |= {gpu: gpu if gpu in live else next(idle) for gpu in sorted(used) if gpu in gpus}
     return on_gpus(schedule, number)
 
 

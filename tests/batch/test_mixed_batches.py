@@ -145,6 +145,13 @@ def test_the_textbook_model_agrees_where_gpus_are_too_large_to_try_everything(se
     assert solve(batch, workers=1).makespan == pytest.approx(optimum(batch, copies=2))
 
 
+def test_a_schedule_on_any_gpu_of_a_kind_is_a_start():
+    batch = Batch((Task("b", {"A30": {4: 3.0}}),), pools=(Pool(A100, 1), Pool(A30, 2)))
+    for gpu in (1, 2):
+        plan = Schedule((Run("b", gpu, "4g.24gb", 0, 0.13, 3.13),))
+        assert [solve(batch, method, initial=plan).makespan for method in ("cp", "lpt")] == [3.13, 3.13]
+
+
 def test_four_tasks_on_two_kinds_are_planned_as_well_as_can_be():
     for seed in range(3):
         batch = mixed_batch(Random(seed), 4, (Pool(A30, 1), Pool(SLOW_A30, 1, mig=False)), missing=0.0)

@@ -194,7 +194,8 @@ def _of_kinds(
         return defragment(part, names, **one, **control.inner()).uninterrupted()
 
     def offer(migrations: Sequence[Migration], places: Sequence[tuple[int, str, int]]) -> None:
-        weights, weight = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}, 0
+        alike, weight = limits["within_gpus"], 0  # then weights do not count
+        weights = {(held.gpu, held.profile, held.start): 1 if alike else held.weight for held in state.instances}
         for step in migrations:
             own = weights.pop((step.gpu, step.profile, step.start))
             weights[step.to_gpu, step.new_profile, step.to_start] = own

@@ -252,3 +252,10 @@ def test_of_few_migrations_one_kind_leaves_enough_for_the_other() -> None:
         ("optimal", 3),
     ]
     assert found[0].reason.endswith("of their kinds with at most 1 migration has that room")
+
+
+def test_weights_do_not_count_where_jobs_stay_on_their_gpus() -> None:
+    heavy = HeldInstance(0, "1g.5gb", 0, "heavy", weight=3)
+    for kinds in ((A100, A30), (A100, A100)):
+        result = defragment(FleetState(None, 2, (heavy,), kinds=kinds), within_gpus=True)
+        assert (result.objective, result.lower_bound) == (1, 1)
