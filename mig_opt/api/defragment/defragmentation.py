@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -184,6 +185,10 @@ def _of_kinds(
     )
     found = KindsPlan((), exact=False)
     crosses = not limits["within_gpus"] and may_cross(state, [own[0] for own in gpus])
+    # On the only GPU of a kind plans count migrations, whatever their weights.
+    uncounted = not limits["within_gpus"] and any(
+        part.gpus == 1 and any(held.weight != 1 for held in part.instances) for part, _ in state.parts()
+    )
     same = {key: limits[key] for key in ("within_gpus", "per_owner")}
 
     def plan_part(
@@ -215,15 +220,16 @@ def _of_kinds(
     def work() -> None:
         nonlocal found
         found = apart()
-        if crosses:
-            found = with_crossings(state, goal, control, offer, apart)
+        if crosses or (uncounted and found.results):
+            searched = with_crossings(state, goal, control, offer, apart)
+            found = searched if crosses or searched.exact else dataclasses.replace(found, exact=False)
         if found.infeasible:
             control.report_infeasible(found.infeasible)
 
     def facts(plan: MigrationPlan | None) -> dict[str, Any]:
         exact = plan is not None and found.exact
         goals = (*["free" if free else "fragmentation"] * least, "migrations")
-        most_free = units - int(found.least) if crosses else sum(result.most_free for result in found.results)
+        most_free = sum(result.most_free for result in found.results) if found.results else units - int(found.least)
         return {
             "lower_bound": plan.weight if plan and exact else 0,
             "proven": goals if exact else (),

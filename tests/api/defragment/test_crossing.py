@@ -259,3 +259,13 @@ def test_weights_do_not_count_where_jobs_stay_on_their_gpus() -> None:
     for kinds in ((A100, A30), (A100, A100)):
         result = defragment(FleetState(None, 2, (heavy,), kinds=kinds), within_gpus=True)
         assert (result.objective, result.lower_bound) == (1, 1)
+
+
+def test_weights_count_on_a_gpu_that_is_the_only_one_of_its_kind() -> None:
+    """Either job of the A30 may leave the other half of it: the light one does."""
+    held = HeldInstance(1, "1g.6gb", 0, "heavy", weight=3), HeldInstance(1, "1g.6gb", 2, "light", weight=2)
+    state = FleetState(None, 2, held, kinds=(A100, A30))
+    for goal in ({}, {"fragmentation": 0.0}, {"room": ["2g.12gb"]}):
+        result = defragment(state, **goal)
+        assert (result.status.value, result.objective, result.lower_bound) == ("optimal", 2, 2), goal
+    assert defragment(state, free="gpus").free == (0,)
