@@ -96,29 +96,24 @@ def _from_table(text: str, gpu: str | None, source: str, *, demand: Demand | Non
     lines = [line for line, _ in full]
     columns = {column: key for column, key in _TABLE.items() if column != "kind"}
     entries = entries_of_rows((cells for _, cells in full), columns, Segment)
-    names: dict[int, object] = {}
-    named: dict[int, int] = {}
+    seen: dict[int, tuple[object, int]] = {}  # the kind of each GPU, and the line that says it
     for line, cells in rows:
         number, kind = number_in(cells["gpu"]), cells.get("kind") or gpu
         if not isinstance(number, int) or not 0 <= number < MOST_GPUS:
             findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {MOST_GPUS - 1}, is {shown(number)}")
-        elif names.setdefault(number, kind) != kind:
-            other = f"line {named[number]}"
-            findings.add(f"line {line}, kind", f"GPU {number} is {names[number]} on {other}, and {kind} here")
-        else:
-            named.setdefault(number, line)
-    kinds = set(names.values())
-    gaps = [number for number in range(max(names, default=-1) + 1) if number not in names]
+        elif (first := seen.setdefault(number, (kind, line)))[0] != kind:
+            findings.add(f"line {line}, kind", f"GPU {number} is {first[0]} on line {first[1]}, and {kind} here")
+    kinds, numbers = {kind for kind, _ in seen.values()}, range(max(seen, default=-1) + 1)
+    gaps = [number for number in numbers if number not in seen]
     if gaps and len(kinds) > 1:
         findings.add("", f"no row says which kind GPU {gaps[0]} is; number the GPUs without gaps, or write JSON")
     findings.check()
-    listed = [names.get(number, next(iter(kinds))) for number in range(max(names) + 1)]
-    raw = {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}
+    listed = [seen.get(number, (next(iter(kinds)), rows[0][0])) for number in numbers]
+    raw = {"schema": "mig-opt/deployment/1", "gpus": [kind for kind, _ in listed], "segments": entries}
     column_of = {key: column for column, key in columns.items()}
-    of_gpus = [named.get(number, rows[0][0]) for number in range(len(listed))]
     with (
         Table(raw, "segments", lines, lambda _, key: column_of.get(key, key)).told(source),
-        Table(raw, "gpus", of_gpus, lambda *_: "kind").told(source),
+        Table(raw, "gpus", [line for _, line in listed], lambda *_: "kind").told(source),
     ):
         deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
         findings.check()
