@@ -18,7 +18,6 @@ import pytest
 from controlled import controlled
 from hypothesis import HealthCheck, settings
 
-from mig_opt import Batch, LiveInstance, Task, get_gpu
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.gpu.model import KNOWN
@@ -73,14 +72,6 @@ def only_known_in_this_test() -> Iterator[None]:
     yield
     KNOWN.clear()
     KNOWN.update(before)
-
-
-@pytest.fixture
-def batch_that_lost_solutions() -> Batch:
-    """A batch whose model CP-SAT 9.15 gets wrong in nanoseconds: it "proves" 27.42 s, where 22.85 s is optimal."""
-    tasks = Task("t0", {2: 15.3, 4: 7.81}), Task("t1", {1: 2.786944125197862, 2: 0.25, 4: 0.25})
-    live = (LiveInstance(0, "1g.6gb", start, free) for start, free in ((0, 27.42), (2, 3.05), (3, 7.33)))
-    return Batch(tasks, get_gpu("A30"), initial=tuple(live))
 
 
 @pytest.fixture

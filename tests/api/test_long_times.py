@@ -11,25 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import late_things, spread_batches
 
-from mig_opt import (
-    Batch,
-    FleetState,
-    HeldInstance,
-    InputError,
-    LiveInstance,
-    OperationCosts,
-    ScheduleResult,
-    Status,
-    Task,
-    check,
-    explain,
-    get_gpu,
-    load,
-    plan_stream,
-    prove,
-    solve,
-    write,
-)
+from mig_opt import InputError, ScheduleResult, Status, check, explain, get_gpu, load, plan_stream, prove, solve, write
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.gpu.model import OperationCosts
 
 A30, RODINIA = get_gpu("A30"), load("rodinia-a30")
 OPTIMUM = 28.43392

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from listening import Listener, presses_ctrl_c
 from strategies import batches
 
-from mig_opt import Batch, InputError, Method, Result, Schedule, Status, Task, get_gpu, methods, solve
-from mig_opt.instances.bundled import load
+from mig_opt import Batch, InputError, Method, Result, Schedule, Status, Task, get_gpu, load, methods, solve
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.models.batch import portfolio

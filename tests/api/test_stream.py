@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 
 import mig_opt.api.stream as streaming
-from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
+from mig_opt import InputError, SolverError, Status, concatenate, generate_batch, get_gpu, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
-from mig_opt.errors import InputError, SolverError
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_published
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
@@ -26,7 +24,6 @@ from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily
 from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
-from mig_opt.method.result import Status
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")

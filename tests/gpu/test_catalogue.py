@@ -7,8 +7,7 @@ import json
 import pytest
 from places import SHARED
 
-from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.gpu.model import GpuModel
+from mig_opt import GpuModel, catalogue, get_gpu
 
 GPUS = [pytest.param(gpu, id=gpu.name) for gpu in catalogue()]
 FAMILY = [gpu.name for gpu in catalogue() if gpu.memory_slices == 8]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, cost_tables, get_costs, get_gpu
+from mig_opt import InputError, catalogue, cost_tables, get_costs, get_gpu
 from mig_opt.gpu.problems import operation_problems
 
 

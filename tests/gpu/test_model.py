@@ -26,9 +26,6 @@ def together(state: tuple[Placement, ...]) -> bool:
     return all(count == 1 for count in slices.values()) and all(n <= p.max_count for p, n in profiles.items())
 
 
-# Counts
-
-
 def counts(gpu: GpuModel, profiles: ProfileSet) -> tuple[int, int, int]:
     partitions = gpu.maximal_partitions(profiles)
     return len(partitions), len(gpu.partition_multisets(profiles)), len(list(gpu.placed_states(profiles)))
@@ -42,9 +39,6 @@ def test_counts_of_the_a100_family(name: str) -> None:
     assert len(gpu.placements()) == 14
     assert sum(one.excludes(two) for one, two in itertools.combinations(gpu.placements(), 2)) == 36
     assert gpu.sizes == (1, 2, 3, 4, 7)
-
-
-# The one rule
 
 
 @pytest.mark.parametrize("profiles", PROFILE_SETS)
@@ -101,9 +95,6 @@ def test_every_part_of_a_placed_state_is_one_and_each_lies_in_a_maximal_one(data
     assert any(set(state) <= set(partition) for partition in gpu.maximal_partitions(profiles))
 
 
-# The repartition tree
-
-
 A30_TREE = "4@0: 2@0 2@2; 2@0: 1@0 1@1; 2@2: 1@2 1@3"
 A100_TREE = "7@0: 4@0 3@4; 4@0: 3@0; 3@0: 2@0 2@2; 3@4: 2@4 1@6; 2@0: 1@0 1@1; 2@2: 1@2 1@3; 2@4: 1@4 1@5"
 
@@ -147,9 +138,6 @@ def test_a_count_below_what_has_room_is_respected() -> None:
     assert len(list(gpu.placed_states())) == 7
 
 
-# Operation costs
-
-
 def test_costs_by_kind_and_profile() -> None:
     a100 = get_gpu("A100")
     costs = a100.operation_costs
@@ -169,9 +157,6 @@ def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
     costs = OperationCosts(given_costs, {1: 0.1})
     given_costs[1] = 9.0
     assert costs.create == {1: 0.1}
-
-
-# Objects
 
 
 @pytest.mark.parametrize("name", ["A30", "A100"])

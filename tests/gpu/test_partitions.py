@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu
 
-from mig_opt.errors import InputError
-from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt import InputError, catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.gpu.partitions import find_partition, partition_name
 

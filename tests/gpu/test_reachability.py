@@ -8,9 +8,8 @@ from functools import cache
 import pytest
 from online_worlds import A100, TABLES, place
 
-from mig_opt import InputError, get_gpu
+from mig_opt import GpuModel, InputError, Placement, get_gpu
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.reachability import Reachability, partition_state_machine, reachable_configurations
 
 GPUS = ("A100", "A30", "H100", "RTX-PRO-6000")

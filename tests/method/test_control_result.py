@@ -15,8 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from method_suite import Recorder
 
-from mig_opt import Batch, Task, get_gpu, solve
-from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
+from mig_opt import Batch, Run, Schedule, ScheduleResult, Task, get_gpu, solve
 from mig_opt.method import control as control_module
 from mig_opt.method.control import Callbacks, Control, interruptibly
 from mig_opt.method.options import RunOptions
@@ -42,9 +41,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(control_module, "time", clock)
     return clock
-
-
-# Control
 
 
 def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
@@ -187,9 +183,6 @@ def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[t
     assert seconds == sorted(seconds)
 
 
-# ScheduleResult
-
-
 @example(0.0, 0.0)
 @given(st.floats(0.0, 1e9), st.floats(0.0, 1e9))
 def test_gaps_are_shares(makespan: float, bound: float) -> None:
@@ -204,9 +197,6 @@ def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:
         assert twin == result
         assert hash(twin) == hash(result)
     assert ScheduleResult(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}
-
-
-# Ctrl-C
 
 
 def test_ctrl_c_at_any_step_is_itself_and_ends_the_work() -> None:

@@ -1,10 +1,13 @@
-"""Rules that every method for batches keeps beside the contract of a run: proofs, bounds, when it ends."""
+"""Rules that every method for batches keeps beside the contract of a run: proofs, bounds, ends, determinism."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 import subprocess
 import sys
+import types
 
 import pytest
 import tiny
@@ -12,12 +15,12 @@ from hypothesis import given, settings
 from method_suite import FITS, HARD, NAMES, options_of
 from strategies import tiny_batches
 
-from mig_opt import Batch, InputError, Method, Schedule, SolverError, Status, Task, get_gpu, methods, solve
+from mig_opt import InputError, Schedule, ScheduleResult, SolverError, generate_batch, get_gpu, load, methods, solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.heuristics.batch.fixed_partition import mixed_partitions, suitable_partitions
-from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
-from mig_opt.method.registry import METHODS
-from mig_opt.method.result import TrajectoryPoint
+from mig_opt.method.registry import METHODS, Method
+from mig_opt.method.result import Status, TrajectoryPoint
 from mig_opt.validation import validate
 
 EXACT = [method.name for method in methods() if method.kind == "exact"]
@@ -39,7 +42,7 @@ def test_schedules_are_valid_and_bounds_are_bounds(method: str) -> None:
 
 def keeps_its_word(method: str, batch: Batch) -> None:
     best = solve(batch, "brute-force", time_limit=20)
-    if method in FIXED and best.status is not Status.INFEASIBLE and not list(suitable_partitions(batch)):
+    if method in FIXED and not list(suitable_partitions(batch)):
         if method == "fixpart":
             with pytest.raises(InputError, match="no partition has one for every task"):
                 solve(batch, method, **options_of(method, batch))
@@ -49,13 +52,6 @@ def keeps_its_word(method: str, batch: Batch) -> None:
             return
     result = solve(batch, method, workers=1, time_limit=20, **options_of(method, batch))
     assert result.method == method
-    if best.status is Status.INFEASIBLE:
-        assert result.status is Status.INFEASIBLE
-        assert result.schedule is None
-        assert result.lower_bound == math.inf
-        return
-    assert result.schedule is not None
-    assert best.makespan is not None
     assert validate(batch, result.schedule).valid
     assert result.makespan >= best.lower_bound - 1e-6 * max(1, best.makespan)
     assert result.lower_bound <= best.makespan + 1e-9
@@ -65,20 +61,15 @@ def keeps_its_word(method: str, batch: Batch) -> None:
 
 @pytest.mark.parametrize("method", EXACT)
 def test_exact_methods_prove_the_optimum(method: str) -> None:
-    result = solve(tiny.BATCH, method)
-    assert result.status is Status.OPTIMAL
-    assert result.makespan == pytest.approx(tiny.BEST.makespan)
-    assert result.lower_bound == pytest.approx(tiny.BEST.makespan)
-    assert result.gap == 0
+    result, best = solve(tiny.BATCH, method), pytest.approx(tiny.OPTIMUM)
+    assert (result.status, result.makespan, result.lower_bound, result.gap) == (Status.OPTIMAL, best, best, 0)
 
 
 @pytest.mark.parametrize("method", NAMES)
 def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
     result = solve(NOWHERE, method, **options_of(method, NOWHERE))
-    assert result.status is Status.INFEASIBLE
-    assert result.schedule is None
-    assert result.makespan is None
-    assert result.gap is None
+    found = result.status, result.schedule, result.makespan, result.gap, result.lower_bound
+    assert found == (Status.INFEASIBLE, None, None, None, math.inf)
 
 
 INTERRUPTED = """
@@ -135,15 +126,16 @@ def test_interrupt_keeps_the_best_schedule(method: str) -> None:
 def test_time_limit_gives_a_schedule_with_an_honest_gap() -> None:
     result = solve(load("miso-a100-32"), time_limit=0.5)
     assert result.status is Status.FEASIBLE
-    assert result.makespan is not None
     assert result.lower_bound < 2506.85 + 1e-6 < result.makespan + 2e-6
     assert result.gap == pytest.approx((result.makespan - result.lower_bound) / result.makespan)
 
 
-def test_presolve_defect_of_the_solver_is_out_of_reach(batch_that_lost_solutions: Batch) -> None:
-    result = solve(batch_that_lost_solutions)
-    assert result.status is Status.OPTIMAL
-    assert result.makespan == pytest.approx(22.85)
+def test_presolve_defect_of_the_solver_is_out_of_reach() -> None:
+    """CP-SAT 9.15 gets the model of this batch wrong in nanoseconds: it "proves" 27.42 s, where 22.85 s is optimal."""
+    tasks = Task("t0", {2: 15.3, 4: 7.81}), Task("t1", {1: 2.786944125197862, 2: 0.25, 4: 0.25})
+    live = [LiveInstance(0, "1g.6gb", start, free) for start, free in ((0, 27.42), (2, 3.05), (3, 7.33))]
+    result = solve(Batch(tasks, get_gpu("A30"), initial=tuple(live)))
+    assert (result.status, result.makespan) == (Status.OPTIMAL, pytest.approx(22.85))
 
 
 @pytest.mark.parametrize("method", methods(), ids=NAMES)
@@ -172,9 +164,6 @@ def test_a_method_that_cheats_is_caught(cheat: str, message: str, monkeypatch: p
         solve(tiny.BATCH, "fake")
 
 
-# When a run ends
-
-
 @pytest.mark.parametrize("method", NAMES)
 def test_a_wanted_gap_does_not_hide_a_proof(method: str) -> None:
     batch = Batch((Task("a", {4: 3.0}),), get_gpu("A30"))
@@ -184,8 +173,7 @@ def test_a_wanted_gap_does_not_hide_a_proof(method: str) -> None:
 @pytest.mark.parametrize("method", NAMES)
 def test_stop_may_say_so_before_there_is_a_schedule(method: str) -> None:
     result = solve(HARD, method, stop=lambda point: point.lower_bound > 0, **options_of(method, HARD))
-    assert result.status is Status.NO_SOLUTION
-    assert [point.makespan for point in result.trajectory] == [None]
+    assert (result.status, [point.makespan for point in result.trajectory]) == (Status.NO_SOLUTION, [None])
 
 
 @pytest.mark.deep
@@ -194,7 +182,6 @@ def test_stop_may_say_so_before_there_is_a_schedule(method: str) -> None:
 def test_stop_reaches_the_solver(which: str, workers: int) -> None:
     batch = load("miso-a100-32")  # its bound rises within a tenth of a second
     first = solve(batch, "far").trajectory[-1]
-    assert first.makespan is not None
 
     def stop(point: TrajectoryPoint) -> bool:
         if which == "bound":
@@ -204,3 +191,67 @@ def test_stop_reaches_the_solver(which: str, workers: int) -> None:
     result = solve(batch, "cp", stop=stop, workers=workers)
     assert result.status is Status.FEASIBLE
     assert [stop(point) for point in result.trajectory].index(True) == len(result.trajectory) - 1
+
+
+def told(result: ScheduleResult) -> tuple[object, ...]:
+    points = [(point.makespan, point.lower_bound) for point in result.trajectory]
+    return result.status, result.schedule, result.lower_bound, points
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("limit", [0.05, 0.5])
+def test_deterministic_runs_are_the_same_though_the_limit_cuts_them(method: str, limit: float) -> None:
+    batch = generate_batch(20, seed=6)
+    options = options_of(method, batch)
+    runs = [
+        solve(batch, method, time_limit=limit, deterministic=True, seed=2, workers=workers, **options)
+        for workers in (1, 1, 3)
+    ]
+    assert runs[0].status is Status.FEASIBLE
+    assert told(runs[0]) == told(runs[1]) == told(runs[2])
+
+
+def test_deterministic_runs_go_further_with_more_time() -> None:
+    batch = generate_batch(25)
+    short, long = (solve(batch, time_limit=limit, deterministic=True) for limit in (0.05, 0.5))
+    assert long.makespan < short.makespan
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_deterministic_runs_do_not_look_at_the_clock(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> ScheduleResult:
+        return solve(HARD, method, time_limit=0.05, deterministic=True, **options_of(method, HARD))
+
+    usual = run()
+    # Whoever asks for the time is told that an hour has gone by since the last time.
+    with monkeypatch.context() as patch:
+        hours = itertools.count(step=3600)
+        patch.setattr("mig_opt.method.control.time", types.SimpleNamespace(monotonic=lambda: float(next(hours))))
+        assert told(run()) == told(usual)
+
+
+IN_A_PROCESS = """
+import sys
+from mig_opt import generate_batch, solve
+
+partition = "4+2+1" if sys.argv[1] == "fixpart" else None
+result = solve(generate_batch(20, seed=6), sys.argv[1], time_limit=0.1, deterministic=True, partition=partition)
+print(result.schedule, result.lower_bound, [(point.makespan, point.lower_bound) for point in result.trajectory])
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("method", NAMES)
+def test_deterministic_runs_are_the_same_in_every_process(method: str) -> None:
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", IN_A_PROCESS, method],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
